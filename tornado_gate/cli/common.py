@@ -59,6 +59,23 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
         exit_with_faults(error, path)
 
 
+def load_for_storage(conf_file: Path | None, data_dir: Path | None) -> Config:
+    """`load` and `protect_storage`, for a command that writes below the data directory."""
+    _, config = load(conf_file, data_dir)
+    protect_storage(config)
+    return config
+
+
+def protect_storage(config: Config) -> None:
+    """Let only this user access the data directory, which is created. Exits with a message if it must not be used."""
+    from tornado_gate.storage.private import DataDirError, protect_data_dir
+
+    try:
+        protect_data_dir(config.server.data_dir)
+    except DataDirError as error:
+        exit_with_message(str(error))
+
+
 def exit_with_faults(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
     """Print every fault and exit with code 1."""
     from tornado_gate.config import FileFaults, describe

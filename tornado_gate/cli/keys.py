@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
-from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load_for_storage
 
 if TYPE_CHECKING:
     from tornado_gate.storage.keys import KeyStore
@@ -27,7 +27,7 @@ def keys() -> None:
 def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore, Any]:
     from tornado_gate.storage.keys import KeyStore, KeyStoreError
 
-    _, config = load(conf_file, data_dir)
+    config = load_for_storage(conf_file, data_dir)
     try:
         return KeyStore.open(config.server.data_dir), config
     except KeyStoreError as error:

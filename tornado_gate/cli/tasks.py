@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load, protect_storage
 from tornado_gate.cli.tasktexts import (
     ENDED_STATUSES,
     describe_task,
@@ -67,6 +67,8 @@ def _run_with_store(
 
     _, config = load(conf_file, data_dir)
     folder = config.server.data_dir / "tasks"
+    if folder.is_dir():
+        protect_storage(config)
 
     async def main() -> T:
         store = FileTaskStore(folder)

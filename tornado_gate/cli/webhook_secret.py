@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, load
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, load_for_storage
 
 
 @click.command("webhook-secret", short_help="Show or rotate the secret that an account's webhooks are signed with.")
@@ -28,7 +28,7 @@ def webhook_secret(conf_file: Path | None, data_dir: Path | None, account: str, 
 
     if rotate and off:
         raise click.UsageError("--rotate and --off exclude each other.")
-    _, config = load(conf_file, data_dir)
+    config = load_for_storage(conf_file, data_dir)
     store = WebhookSecretStore(config.server.data_dir)
     try:
         if off:

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tornado_gate.storage.private import open_private
+
 log = logging.getLogger(__name__)
 
 FILE_NAME = "plugin-failures.json"
@@ -49,7 +51,8 @@ class FailureLog:
         path = self._data_dir / FILE_NAME
         fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
         try:
-            fresh.write_text(text, encoding="utf-8")
+            with open(fresh, "w", encoding="utf-8", opener=open_private) as file:
+                file.write(text)
             fresh.replace(path)
         except OSError as error:
             log.warning("cannot write the plugin failures to %s: %s; check server.data_dir", path, error.strerror)

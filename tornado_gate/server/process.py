@@ -34,6 +34,7 @@ from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
 from tornado_gate.storage.keys import KeyStore
+from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory
 from tornado_gate.types.value import Value, replace
@@ -104,6 +105,10 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     config = load_config(path, overrides)
     server = config.server
     logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
+    try:
+        protect_data_dir(server.data_dir)
+    except DataDirError as error:
+        raise ServeError(str(error)) from error
     keystore = KeyStore.open(server.data_dir)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1

@@ -35,6 +35,7 @@ from msgspec.structs import asdict
 from tornado_gate.codec.media_types import get_extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
+from tornado_gate.storage.private import make_folder, open_private
 from tornado_gate.storage.shares import evict, may_hold
 from tornado_gate.types.value import Value
 
@@ -119,8 +120,8 @@ def load_media_secret(data_dir: Path) -> bytes:
             found = path.read_bytes()
             if len(found) >= SECRET_BYTES:
                 return found
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600), "r+b") as file:
+        make_folder(data_dir)
+        with os.fdopen(open_private(path, os.O_CREAT | os.O_RDWR), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # another process may write it at the same time
             found = file.read()
             if len(found) < SECRET_BYTES:
@@ -323,7 +324,7 @@ class MediaStore:
         """
         if needed > self.max_bytes:
             raise _media_full_error()
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         kept, left, held = self._scan_folder()
         now = time.time()
         for file in kept:
@@ -443,11 +444,11 @@ def file_not_found_error() -> NotFound:
 
 
 def _create(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    return open_private(path, flags | os.O_EXCL)
 
 
 def _open(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return open_private(path, flags | os.O_NONBLOCK)
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

@@ -25,12 +25,13 @@ from cachetools import LRUCache, TTLCache
 
 from tornado_gate.config.model import KeyEntry, Role
 from tornado_gate.errors import Unavailable
+from tornado_gate.storage.private import KEY_FILE
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "gate.db"
+FILE_NAME = KEY_FILE
 LONGEST_NAME = 100
 PREFIX_CHARACTERS = 10
 CACHED_KEYS = 10_000

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tornado_gate.storage.private import FILE_MODE, make_folder, open_private
 from tornado_gate.types.value import Value
 
 BUSY_SECONDS = 5.0
@@ -41,11 +42,11 @@ class SqliteFile:
     def make(self) -> None:
         """Create the file, its folder (both readable by their owner only) and the tables, where they are missing."""
         with self._map_errors():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                os.close(open_private(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             with suppress(PermissionError):  # the folder has another owner, who sets its permissions
-                self.path.chmod(0o600)
+                self.path.chmod(FILE_MODE)
         with self.use_connection():
             pass
 

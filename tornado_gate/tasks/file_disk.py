@@ -26,6 +26,7 @@ from aiofiles.threadpool import wrap
 from aiofiles.threadpool.binary import AsyncBufferedIOBase
 
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
+from tornado_gate.storage.private import FOLDER_MODE, make_folder, open_private
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ MAX_REPORTED = 1000
 
 T = TypeVar("T")
 
-_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_NONBLOCK
 
 
 class Held:
@@ -123,9 +124,9 @@ class Disk:
         if folder != self.root and self.root in folder.parents:
             self._make_folder(folder.parent)
             with suppress(FileExistsError):
-                os.mkdir(folder, 0o700)
+                os.mkdir(folder, FOLDER_MODE)
         else:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
         self.sync(folder.parent)
 
     def _in_folder(self, folder: Path, work: Callable[[], T]) -> T:
@@ -150,7 +151,7 @@ class Disk:
         """A new file with a random name in tmp/, locked while it is written."""
         path = self.root / "tmp" / secrets.token_hex(16)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | _FLAGS
-        descriptor = self._in_folder(path.parent, lambda: os.open(path, flags, 0o600))
+        descriptor = self._in_folder(path.parent, lambda: open_private(path, flags))
         part = Held(path, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return part
@@ -173,7 +174,7 @@ class Disk:
     def touch(self, path: Path) -> None:
         """Create an empty file; durable."""
         flags = os.O_CREAT | os.O_WRONLY | _FLAGS
-        os.close(self._in_folder(path.parent, lambda: os.open(path, flags, 0o600)))
+        os.close(self._in_folder(path.parent, lambda: open_private(path, flags)))
         self.sync(path.parent)
 
     async def read(self, path: Path) -> bytes:
@@ -237,7 +238,9 @@ class Disk:
         """Lock a file. Returns None when another holder has the lock, or the file does not exist (any more)."""
         flags = os.O_RDWR | _FLAGS | (os.O_CREAT if make else 0)
         try:
-            opened = self._in_folder(path.parent, lambda: os.open(path, flags, 0o600)) if make else os.open(path, flags)
+            opened = (
+                self._in_folder(path.parent, lambda: open_private(path, flags)) if make else open_private(path, flags)
+            )
         except FileNotFoundError:
             return None
         held = Held(path, opened, task_id)
@@ -288,4 +291,4 @@ class Disk:
 
 def _open_plain(path: str, flags: int) -> int:
     """An opener for files that are read: it follows no link and waits for no pipe."""
-    return os.open(path, flags | _FLAGS)
+    return open_private(path, flags | _FLAGS)
