@@ -507,7 +507,7 @@ async def test_a_sweep_leaves_a_task_that_is_being_made_alone(
             sweep = Sweep(twin.disk, read=twin._records.read_blocking, remove=twin._remove)
             sweep.delete_leftovers()
             twin._index.compact("acme", lambda: {task.id for task in twin._list_active()})
-            assert all(twin._acquire_lease(task.id) is None for task in twin._list_active())
+            assert all(twin._leases.acquire_lease(task.id) is None for task in twin._list_active())
             swept.append(path.parent.name)
         real(self, part, path)
 
