@@ -80,7 +80,8 @@ class Leases:
         with self._disk.hold_lock(self._slots(provider) / "turns") as descriptor:
             served = [found[1].decode() for found in _TURN.finditer(os.pread(descriptor, 1 << 20, 0))]
             last_turns = {account: number for number, account in enumerate(served)}
-            for account in sorted(waiting, key=lambda account: last_turns.get(account, -1)):  # stable: the oldest first
+            left = [account for account, tasks in waiting.items() if tasks]
+            for account in sorted(left, key=lambda account: (last_turns.get(account, -1), waiting[account][0])):
                 tasks = waiting[account]
                 while tasks:
                     task = tasks.popleft()

@@ -7,8 +7,8 @@ that queues a hundred tasks delays the next one of another account by one task. 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Container, Sequence
+from collections import defaultdict, deque
+from collections.abc import Container, Mapping, Sequence
 
 from tornado_gate.tasks.store import ActiveTask, WaitingTasks
 
@@ -18,28 +18,32 @@ class TaskQueues:
 
     def __init__(self, active: Sequence[ActiveTask] = ()) -> None:
         self.active = active
-        self._created: dict[str, dict[str, list[int]]] = {}
+        self._tasks: defaultdict[str, defaultdict[str, list[ActiveTask]]] = defaultdict(lambda: defaultdict(list))
         for task in active:
-            self._created.setdefault(task.provider, {}).setdefault(task.account, []).append(task.created)
+            self._tasks[task.provider][task.account].append(task)
 
     def without(self, task_id: str) -> TaskQueues:
         left = [task for task in self.active if task.id != task_id]
         return self if len(left) == len(self.active) else TaskQueues(left)
 
     def group_waiting(self, running: Container[str]) -> dict[str, WaitingTasks]:
-        """The tasks whose ids are not in `running`, by provider."""
+        """The tasks whose ids are not in `running`, by provider; only providers and accounts that have such tasks."""
         found: dict[str, WaitingTasks] = {}
-        for task in self.active:
-            if task.id not in running:
-                found.setdefault(task.provider, {}).setdefault(task.account, deque()).append(task)
+        for provider, accounts in self._tasks.items():
+            waiting = {
+                account: deque([task for task in tasks if task.id not in running])
+                for account, tasks in accounts.items()
+            }
+            if left := {account: tasks for account, tasks in waiting.items() if tasks}:
+                found[provider] = left
         return found
 
     def find_position(self, task: ActiveTask, concurrency: int) -> int:
         """The position of a waiting task, from 1, if accounts take turns and `concurrency` tasks run; it may be new."""
-        accounts = self._created.get(task.provider, {})
-        rank = bisect_left(accounts.get(task.account, ()), task.created)
+        accounts: Mapping[str, list[ActiveTask]] = self._tasks.get(task.provider, {})
+        rank = bisect_left(accounts.get(task.account, ()), task)
         before = rank
-        for account, created in accounts.items():
+        for account, tasks in accounts.items():
             if account != task.account:
-                before += min(rank, len(created)) + (len(created) > rank and created[rank] < task.created)
+                before += min(rank, len(tasks)) + (len(tasks) > rank and tasks[rank] < task)
         return max(1, before - concurrency + 1)

@@ -42,7 +42,7 @@ class TaskPage(NamedTuple):
 ActiveTasks = list[ActiveTask]
 TaskIds = list[str]
 WaitingTasks = dict[str, deque[ActiveTask]]
-"""Tasks of one provider by the digest of their account, those of an account oldest first; accounts by their oldest task."""
+"""Tasks of one provider by the digest of their account, those of an account oldest first."""
 
 
 class Slot(Protocol):
