@@ -21,7 +21,7 @@ providers:
 models:
   local-chat: {provider: local}
 keys:
-  - {name: by-file, key: a-key-by-file}
+  - {name: by-file, key: a-key-by-file-0123}
 """
 
 

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import reduce
+from ipaddress import ip_network
 from operator import getitem
 from pathlib import Path
 
@@ -107,7 +108,10 @@ def test_server_holds_what_the_file_says(whole: Config) -> None:
         processes=4,
         data_dir=Path("/srv/gate"),
         public_url="https://gate.example",
+        trusted_proxies=(ip_network("10.0.0.0/8"), ip_network("fd00::/8")),
+        metrics_host="10.0.0.9",
         metrics_port=9090,
+        metrics_token=Secret("canary-dev-0123456789"),
         access_log=False,
         log_level="debug",
         log_format="text",
@@ -154,7 +158,7 @@ def test_model_has_targets_fallback_and_facts(whole: Config) -> None:
 
 def test_empty_key_is_no_key_and_accounts_default_to_names(whole: Config) -> None:
     assert whole.keys == (
-        KeyEntry(name="dev", key=Secret("canary-dev-0123456789"), account="dev"),
+        KeyEntry(name="dev", key=Secret("canary-dev-0123456789"), account="dev", index=1),
         KeyEntry(
             name="ci",
             key=Secret("ci-key-0123456789"),
@@ -164,6 +168,7 @@ def test_empty_key_is_no_key_and_accounts_default_to_names(whole: Config) -> Non
             requests_per_minute=60,
             tokens_per_minute=1000,
             role="administrator",
+            index=2,
         ),
     )
 
@@ -208,7 +213,11 @@ def test_secrets_are_never_in_the_repr(whole: Config) -> None:
 
 
 def test_secrets_are_never_in_faults(conf: Conf) -> None:
-    text = WHOLE.replace("dev, key:", "ci, key:").replace("ci-key", "${DEV_KEY}").replace("contract", "${API_KEY}")
+    text = (
+        WHOLE.replace("dev, key:", "ci, key:")
+        .replace("ci-key-0123456789", "${DEV_KEY}")
+        .replace("contract", "${API_KEY}")
+    )
     report = "\n".join(conf.report(text, ENVIRONMENT))
     assert "is the same key as keys.1" in report
     assert "'ci' is also the name of keys.1" in report
@@ -217,8 +226,8 @@ def test_secrets_are_never_in_faults(conf: Conf) -> None:
 
 
 def test_lines_of_sound_entries_are_kept_for_faults_found_later(whole: Config) -> None:
-    assert whole.lines["providers", "a", "organization"] == 25
-    assert whole.lines["models", "smart", "targets", 1] == 37
+    assert whole.lines["providers", "a", "organization"] == 28
+    assert whole.lines["models", "smart", "targets", 1] == 40
 
 
 def test_config_can_be_sent_to_another_process(whole: Config) -> None:
@@ -437,3 +446,75 @@ def test_arbitrary_bytes_give_faults_only(conf: Conf, content: bytes) -> None:
     conf.path.write_bytes(content)
     with suppress(FileFaults):
         config.load(conf.path, {})
+
+
+MODELS = (
+    "plugins: {p: true}\nproviders: {p: {plugin: p}}\nmodels:\n  a: {provider: p, model: x-1}\n  w/*: {provider: p}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("a", True), ("a*", True), ("*", True), ("w/*", True), ("w/gpt-*", True), ("*/gpt", True), ("w*", True), ("x-1", True),
+        ("b", False), ("A", False), ("b*", False), ("w", False), ("v/*", False), ("*z", True), ("x-2*", False), ("w/", True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["keys.0", "plugins.p"])
+def test_a_glob_that_matches_no_model_is_a_fault(conf: Conf, glob: str, found: bool, place: str) -> None:
+    text = MODELS + f'keys: [{{name: k, key: key-0123456789abc, models: ["{glob}"]}}]\n'
+    if place == "plugins.p":
+        text = MODELS.replace("{p: true}", f'{{p: {{models: ["{glob}"]}}}}')
+    report = conf.report(text)
+    if glob == "w/":
+        return  # a wildcard matches one character at least; that a glob ends there is not checked
+    assert bool(report) is not found, report
+    if not found:
+        assert f"{place}.models.0: '{glob}' matches no model" in report[0]
+
+
+def test_weights_that_are_all_0_are_a_fault(conf: Conf) -> None:
+    some = MODELS + "  b: {targets: [{provider: p, weight: 0}, {provider: p, model: y}]}\n"
+    assert conf.report(some) == []
+    both = MODELS + "  b: {targets: [{provider: p, weight: 0}, {provider: p, model: y, weight: 0}]}\n"
+    assert conf.report(both) == [
+        "FILE:6: models.b.targets: all weights are 0, so no target gets requests; give one a weight above 0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        ("", []),
+        ("keys", ["keys"]),
+        ("models", ["models"]),
+        ("providers, models, keys", ["providers", "models", "keys"]),
+        ("plugins", []),
+    ],
+)
+@pytest.mark.parametrize("left", ["", "keys:\n"])
+def test_a_section_that_is_gone_is_named_before_a_reload(conf: Conf, lost: str, expected: list[str], left: str) -> None:
+    sections = {
+        "plugins": "{p: true}", "providers": "{p: {plugin: p}}", "models": "{a: {provider: p}}",
+        "keys": "[{name: a, key: key-0123456789abc}]",
+    }  # fmt: skip
+    running = conf.load("".join(f"{name}: {value}\n" for name, value in sections.items()))
+    kept = {name: value for name, value in sections.items() if name not in lost.split(", ")}
+    if "models" in kept and "providers" not in kept:
+        return
+    text = "dialect: auto\n" + "".join(f"{name}: {value}\n" for name, value in kept.items())
+    new = conf.load(text + (left if "keys" in lost else ""))
+    try:
+        config.check_lost_sections(running, new)
+        found = []
+    except config.FileFaults as error:
+        found = [message.split("'")[1] for _, message in error.faults]
+        assert f"write '{found[0]}: " in str(error)
+    assert found == expected
+
+
+def test_a_section_that_is_written_as_empty_is_meant_to_be(conf: Conf) -> None:
+    running = conf.load(MODELS + "keys: [{name: a, key: key-0123456789abc}]\n")
+    config.check_lost_sections(running, conf.load(MODELS + "keys: []\n"))
+    config.check_lost_sections(running, conf.load("models: {}\nproviders: {}\nkeys: []\n"))
+    config.check_lost_sections(conf.load("models: {}\n"), conf.load("dialect: auto\n"))

@@ -191,7 +191,7 @@ MODELS = [
         "model",
         "contains *, but the model's name does not; write the full upstream name",
     ),
-    ("weight: 2", "weight", "unknown key; allowed: "),
+    ("weight: 2", "weight", "unknown key; 'weight' belongs to models.NAME.targets.N"),
     ("targets: p", "targets", "must be a list, not a string"),
     ("targets: []", "targets", "must not be empty; name one target at least, such as "),
     (
@@ -286,6 +286,15 @@ SUGGESTIONS = [
     ("limits: {body_byte: 1}", "limits.body_byte: unknown key; did you mean 'body_bytes'?"),
     ("circuits: {zzz: 1}", "circuits.zzz: unknown key; allowed: failures, open_seconds"),
     ("server: {_schema: 1}", "server._schema: unknown key; allowed: "),
+    ("server: {api_key: x}", "server.api_key: unknown key; 'api_key' belongs to providers.NAME"),
+    ("server: {models: x}", "server.models: unknown key; 'models' belongs to the top level, plugins.NAME, keys.N"),
+    ("limits: {origins: x}", "limits.origins: unknown key; 'origins' belongs to realtime"),
+    ("media: {fallbck: x}", "media.fallbck: unknown key; did you mean 'fallback', which belongs to models.NAME?"),
+    ("fetch: {dialct: x}", "fetch.dialct: unknown key; did you mean 'dialect', which belongs to the top level?"),
+    (
+        "keys: [{name: a, key: b, model: x}]",
+        "keys.0.model: unknown key; did you mean 'models'? 'model' belongs to models.NAME",
+    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -107,14 +108,51 @@ def test_top_level_must_be_a_mapping(conf: Conf) -> None:
     assert fault.endswith("not a list")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# nothing\n", "server:\nplugins:\nproviders:\nmodels:\nkeys:\nlimits:\ncircuits:\ndefaults:\n"]
-)
-def test_empty_section_is_as_good_as_none(conf: Conf, text: str) -> None:
-    loaded = conf.load(text)
+def test_empty_section_is_as_good_as_none(conf: Conf) -> None:
+    loaded = conf.load("server:\nplugins:\nproviders:\nmodels:\nkeys:\nlimits:\ncircuits:\ndefaults:\n")
     assert loaded.server == config.ServerConfig()
     assert loaded.limits == config.LimitsConfig()
     assert not loaded.models
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "{}", "~", "--- \n...\n", "\ufeff"])
+def test_a_file_that_says_nothing_is_a_fault(conf: Conf, text: str) -> None:
+    (fault,) = conf.report(text)
+    assert fault.startswith("FILE:1: is empty; write at least one of the sections server, ")
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = "server: {port: 1}\nmodels: {}\n"
+    conf.path.write_text(whole[:20], encoding="utf-8")
+    real, calls = os.fstat, []
+
+    def write_the_rest_after_the_first_look(number: int) -> os.stat_result:
+        found = real(number)
+        calls.append(number)
+        if len(calls) == 1:
+            with conf.path.open("a", encoding="utf-8") as file:
+                file.write(whole[20:])
+        return found
+
+    monkeypatch.setattr(source.os, "fstat", write_the_rest_after_the_first_look)
+    assert source.read(conf.path).values == {"server": {"port": 1}, "models": {}}
+    assert len(calls) == 4
+
+
+def test_a_file_that_never_stops_changing_is_a_fault(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf.path.write_text("server:\n", encoding="utf-8")
+    real = os.fstat
+
+    def append(number: int) -> os.stat_result:
+        found = real(number)
+        with conf.path.open("a", encoding="utf-8") as file:
+            file.write("#")
+        return found
+
+    monkeypatch.setattr(source.os, "fstat", append)
+    monkeypatch.setattr(source, "READ_PAUSE_SECONDS", 0)
+    with pytest.raises(config.FileFaults, match="changes while it is read"):
+        source.read(conf.path)
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(conf: Conf) -> None:

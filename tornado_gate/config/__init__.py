@@ -39,6 +39,7 @@ __all__ = [
     "ProviderConfig",
     "Secret",
     "ServerConfig",
+    "check_lost_sections",
     "default_config",
     "describe",
     "find_conf",
@@ -63,7 +64,7 @@ def load(
     data, faults = schema.check(filled.values)
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
     inactive = checks.find_inactive(data)
-    hosts = {data["server"].get("host") or ServerConfig().host, bound_host or "localhost"}
+    hosts = (data["server"].get("host") or ServerConfig().host, bound_host or "localhost")
     short_keys = list(exposure.find_short_keys(data))
     unreadable = [*document.faults, *filled.faults]
     lacking = {path for path, _ in [*unreadable, *filled.unset]}
@@ -76,7 +77,29 @@ def load(
     if faults:
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
     config = build.build(data, path, document.lines, inactive)
-    return replace(config, warnings=(*short_keys, *exposure.find_server_warnings(config.server)))
+    sections = frozenset(name for name, value in document.values.items() if value is not None)
+    return replace(config, sections=sections, warnings=(*short_keys, *exposure.find_server_warnings(config.server)))
+
+
+SECTIONS_TO_KEEP = ("providers", "models", "keys")
+
+
+def check_lost_sections(running: Config, new: Config) -> None:
+    """Raise FileFaults if `new` lacks a section with entries of the running configuration, as a file does that lost its end.
+
+    A section that is written as empty, such as ``keys: []``, is not lost.
+    """
+    faults: list[Fault] = []
+    for name in SECTIONS_TO_KEEP:
+        if name in running.sections and name not in new.sections and getattr(running, name):
+            empty = "[]" if name == "keys" else "{}"
+            message = (
+                f"the section '{name}' is missing, which has {len(getattr(running, name))} entries in the running configuration; "
+                f"if it shall be empty, write '{name}: {empty}'"
+            )
+            faults.append(((), message))
+    if faults:
+        raise FileFaults(faults, new.path, new.lines)
 
 
 def _drop_consequential_faults(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:

@@ -50,7 +50,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
             for name, entry in data.get("models", {}).items()
             if ("models", name) not in off
         },
-        keys=tuple(build_key(entry) for entry in data.get("keys", []) if entry["key"]),
+        keys=tuple(build_key(entry, index) for index, entry in enumerate(data.get("keys", [])) if entry["key"]),
         limits=LimitsConfig(**data.get("limits", {})),
         circuits=CircuitsConfig(**data.get("circuits", {})),
         media=MediaConfig(**data.get("media", {})),
@@ -62,6 +62,11 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         dialect=data.get("dialect", "auto"),
         lines=lines,
         inactive=tuple(off.items()),
+        unlisted_plugins={
+            name: entry["plugin"]
+            for name, entry in data.get("providers", {}).items()
+            if ("providers", name) in off and entry["plugin"] not in data.get("plugins", {})
+        },
     )
 
 
@@ -137,9 +142,9 @@ def build_target(value: Data) -> ModelTarget:
     return ModelTarget(provider=value["provider"], model=value.get("model"), weight=value.get("weight", 1))
 
 
-def build_key(entry: Data) -> KeyEntry:
+def build_key(entry: Data, index: int) -> KeyEntry:
     """Return a key entry. Without `account`, the entry's name is its account."""
-    given: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"])}
+    given: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"]), "index": index}
     for name in ("models", "operations"):
         given[name] = tuple(entry.get(name, ()))
     return KeyEntry(**given)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from tornado_gate.config.faults import Fault, KeyPath, KnownNames, did_you_mean
+from tornado_gate.config.globs import globs_overlap
 from tornado_gate.config.model import FIRST_PARTY_FORMATS
 from tornado_gate.types.value import State, field
 
@@ -111,6 +112,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
         yield from _find_fallback_faults(name, entry, models, known_models)
     yield from _find_fallback_loops(models)
     yield from _find_key_faults(data.get("keys") or [])
+    yield from _find_unmatched_globs(data, models)
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
 
@@ -123,7 +125,10 @@ def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterat
         yield (*path, "model"), "cannot be combined with targets; set model in each target"
     elif "targets" not in entry and "provider" not in entry:
         yield (*path, "provider"), "is missing; name an entry of providers, or give a list of targets"
-    for below, target in list_targets(entry):
+    targets = list_targets(entry)
+    if targets and all(target.get("weight") == 0 for _, target in targets):
+        yield (*path, "targets"), "all weights are 0, so no target gets requests; give one a weight above 0"
+    for below, target in targets:
         provider = target.get("provider")
         if provider is not None and provider not in providers:
             yield (*path, *below, "provider"), providers.describe_unknown(f"provider '{provider}'", provider)
@@ -190,6 +195,27 @@ def _find_key_faults(keys: list[Data | None]) -> Iterator[Fault]:
             )
         if secret and secrets.setdefault(secret, index) != index:
             yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; give each entry its own key"
+
+
+def _find_unmatched_globs(data: Data, models: Data) -> Iterator[Fault]:
+    """Yield the globs of keys and of scopes of wrappers that match no model: the key is useless, the wrapper never called."""
+    lists: list[tuple[KeyPath, Data]] = [
+        (("keys", index, "models"), entry or {}) for index, entry in enumerate(data.get("keys") or [])
+    ]
+    lists += [(("plugins", name, "models"), entry) for name, entry in get_section(data, "plugins").items()]
+    names = list(_list_reachable_names(models))
+    known = KnownNames(names)
+    for path, entry in lists:
+        for index, glob in enumerate(entry.get("models") or []):
+            if glob is not None and glob not in known and not any(globs_overlap(glob, name) for name in names):
+                yield (*path, index), f"'{glob}' matches no model{did_you_mean(glob, known.names)}"
+
+
+def _list_reachable_names(models: Data) -> Iterator[str]:
+    """Yield the names of models and of their targets, which scopes of wrappers may name."""
+    for name, entry in models.items():
+        yield name
+        yield from (target["model"] for _, target in list_targets(entry) if target.get("model"))
 
 
 def _find_default_faults(defaults: Data, models: Data) -> Iterator[Fault]:

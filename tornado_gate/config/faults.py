@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tornado_gate.errors import ConfigError
 
@@ -87,12 +87,16 @@ class KnownNames:
     def __contains__(self, name: object) -> bool:
         return name in self.members
 
+    def find_similar(self, word: str) -> str:
+        """Return the name nearest to `word`, or "" if none is near or too many were searched for."""
+        self.searches_left -= 1
+        return _find_nearest(word[:LONGEST_KEY], self.names) if self.searches_left >= 0 else ""
+
     def describe_unknown(self, what: str, word: str) -> str:
         """Return ``unknown provider 'x'; did you mean 'y'?``, or a list of the allowed names if none is similar."""
-        self.searches_left -= 1
-        suggestion = did_you_mean(word, self.names) if self.searches_left >= 0 else ""
-        if suggestion:
-            return f"unknown {what}{suggestion}"
+        similar = self.find_similar(word)
+        if similar:
+            return f"unknown {what}; did you mean '{similar}'?"
         if not self.names:
             return f"unknown {what}; conf defines none"
         more = ", …" if len(self.names) > MAX_LISTED else ""
@@ -113,10 +117,16 @@ _PLAIN_MESSAGES = {
 _UNKNOWN_KEY = "Unknown field."
 
 
+class KeyDescriber(Protocol):
+    """Describes unknown keys: `key_index.KeyIndex`."""
+
+    def describe_unknown_key(self, word: str, siblings: KnownNames) -> str: ...
+
+
 def flatten_messages(
-    messages: Any, place: object = None, path: KeyPath = (), names: Iterable[str] = ()
+    messages: Any, keys: KeyDescriber, place: object = None, path: KeyPath = (), names: Iterable[str] = ()
 ) -> Iterator[Fault]:
-    """Yield every leaf of marshmallow's nested messages with its path.
+    """Yield every leaf of marshmallow's nested messages with its path. `keys` describes unknown keys.
 
     `place` is the schema or field that produced the messages and defines the allowed keys; `names` are the keys allowed at the
     level of the last key of `path`.
@@ -124,14 +134,14 @@ def flatten_messages(
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             if key == "_schema" and inner != [_UNKNOWN_KEY]:
-                yield from flatten_messages(inner, place, path, names)
+                yield from flatten_messages(inner, keys, place, path, names)
             else:
-                yield from flatten_messages(inner, find_field(place, key), (*path, key), list_allowed_keys(place))
+                yield from flatten_messages(inner, keys, find_field(place, key), (*path, key), list_allowed_keys(place))
     elif isinstance(messages, list):
         for message in messages:
-            yield from flatten_messages(message, place, path, names)
+            yield from flatten_messages(message, keys, place, path, names)
     elif messages == _UNKNOWN_KEY:
-        yield path, KnownNames(names).describe_unknown("key", str(path[-1]))
+        yield path, keys.describe_unknown_key(str(path[-1]), KnownNames(names))
     else:
         yield path, _PLAIN_MESSAGES.get(str(messages), str(messages))
 
@@ -142,19 +152,20 @@ def find_field(place: object, key: str | int) -> object:
     if hasattr(schema, "load_fields"):
         if isinstance(key, int):  # Nested(many=True)
             return schema
-        return next((field for name, field in _list_fields_by_key(schema) if name == key), None)
+        return next((field for name, field in list_fields_by_key(schema) if name == key), None)
     return getattr(place, "item", None) or getattr(place, "inner", None)
 
 
 def list_allowed_keys(place: object) -> list[str]:
     """Return the keys that `place` allows; [] if it is not a schema."""
-    return [name for name, _ in _list_fields_by_key(_get_inner_field(place))]
+    return [name for name, _ in list_fields_by_key(_get_inner_field(place))]
 
 
 def _get_inner_field(place: object) -> Any:
     return getattr(place, "schema", place)
 
 
-def _list_fields_by_key(schema: Any) -> list[tuple[str, object]]:
+def list_fields_by_key(schema: Any) -> list[tuple[str, object]]:
+    """Return the keys of a schema with their fields; [] if it is not a schema."""
     load_fields: Mapping[str, Any] = getattr(schema, "load_fields", {})
     return [(field.data_key or name, field) for name, field in load_fields.items()]

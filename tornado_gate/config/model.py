@@ -120,7 +120,10 @@ class ModelEntry(Value, frozen=True, kw_only=True):
 
 
 class KeyEntry(Value, frozen=True, kw_only=True):
-    """A key from conf. Empty `models` and `operations` mean all; entries with the same `account` share its stored data."""
+    """A key from conf. Empty `models` and `operations` mean all; entries with the same `account` share its stored data.
+
+    `index` is its place in the list of conf.
+    """
 
     name: str
     key: Secret
@@ -130,6 +133,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     role: Role = "member"
+    index: int = 0
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
@@ -232,7 +236,8 @@ class Config(Value, frozen=True, kw_only=True):
     """The whole file. `lines` maps a key path to its line, for faults that a plugin's `configure` finds later.
 
     `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off; `plugin_options` has
-    those that are on and have options. `warnings` are (key path, message) of what is valid but unsafe.
+    those that are on and have options. `unlisted_plugins` maps provider entries that are off to their plugins, which ``plugins``
+    does not list. `sections` are the top-level keys with a value. `warnings` are (key path, message) of what is valid but unsafe.
     """
 
     path: Path | None
@@ -253,4 +258,6 @@ class Config(Value, frozen=True, kw_only=True):
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
     inactive: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    unlisted_plugins: Mapping[str, str] = field(default_factory=dict)
+    sections: frozenset[str] = frozenset()
     warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()

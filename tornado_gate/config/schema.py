@@ -13,6 +13,7 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
+from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
@@ -351,19 +352,24 @@ _UNSUPPORTED_KEYS: dict[KeyPath, str] = {
 _FILE_SCHEMA = FileSchema()
 
 
+def make_key_index() -> KeyIndex:
+    """Return the index of all keys of the file. Make one for each file, because it limits the searches for similar keys."""
+    return KeyIndex(_FILE_SCHEMA)
+
+
 def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
     """Return (valid values, faults) for the file's values; faults concern types, bounds and unknown keys."""
-    if loaded is None:
-        return {}, []
+    sections = ", ".join(_FILE_SCHEMA.load_fields)
+    if not loaded and (loaded is None or isinstance(loaded, dict)):
+        return {}, [((), f"is empty; write at least one of the sections {sections}")]
     if not isinstance(loaded, dict):
-        sections = ", ".join(_FILE_SCHEMA.load_fields)
         return {}, [((), f"must be a mapping with the sections {sections}, not {values.describe_type(loaded)}")]
     try:
         return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
         faults = [
             (path, _UNSUPPORTED_KEYS.get(path, message))
-            for path, message in flatten_messages(error.messages, _FILE_SCHEMA)
+            for path, message in flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA)
         ]
         sound: Any = error.valid_data
         return sound or {}, faults

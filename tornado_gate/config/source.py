@@ -6,6 +6,9 @@ Differs from `yaml.safe_load`: duplicate keys, tags and merge keys are faults; a
 
 from __future__ import annotations
 
+import os
+import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from tornado_gate.config.faults import Fault, FileFaults, KeyPath
 from tornado_gate.types.value import State, field
 
 LARGEST_FILE = 16 * 1024 * 1024
+READ_ATTEMPTS = 20
+READ_PAUSE_SECONDS = 0.05
 MAX_VALUES = 500_000
 MAX_DEPTH = 50
 
@@ -43,11 +48,7 @@ class Document(State):
 
 def read(path: Path) -> Document:
     """Read the file at `path`. Raises FileFaults if it cannot be read or is not valid YAML."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise FileFaults([((), f"cannot be read: {error.strerror}")], path, {}) from None
+    content = _read_unchanging(path)
     if len(content) > LARGEST_FILE:
         raise FileFaults([((), f"is too large; at most {LARGEST_FILE >> 20} MiB are allowed")], path, {})
     try:
@@ -56,6 +57,26 @@ def read(path: Path) -> Document:
         line = content.count(b"\n", 0, error.start) + 1
         raise FileFaults([((), "has a byte that is not UTF-8; save the file as UTF-8")], path, {(): line}) from None
     return parse(text, path)
+
+
+def _read_unchanging(path: Path) -> bytes:
+    """Return the content of a file that was not changed while it was read. Raises FileFaults.
+
+    A writer that does not replace the file atomically leaves half of it to be read: it is read again a little later.
+    """
+    for _ in range(READ_ATTEMPTS):
+        try:
+            with path.open("rb") as file:
+                before = os.fstat(file.fileno())
+                content = file.read(LARGEST_FILE + 1)
+                after = os.fstat(file.fileno())
+        except OSError as error:
+            raise FileFaults([((), f"cannot be read: {error.strerror}")], path, {}) from None
+        is_same = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+        if not stat.S_ISREG(after.st_mode) or (is_same and len(content) == min(after.st_size, LARGEST_FILE + 1)):
+            return content
+        time.sleep(READ_PAUSE_SECONDS)
+    raise FileFaults([((), "changes while it is read; replace it in one step, with `mv`")], path, {})
 
 
 def parse(text: str, path: Path) -> Document:

@@ -18,6 +18,7 @@ from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig
 from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
 from tornado_gate.gateway import auth
+from tornado_gate.gateway.conf_checks import NameChecks
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.routing import (
     MAX_NAME_LENGTH,
@@ -301,8 +302,13 @@ class _SnapshotBuilder:
         on, wrappers = active.by_name, active.wrappers
         formats = self._build_formats(on, wrappers)
         providers = self._build_providers(on, wrappers)
-        self._check_operations(providers)
         routes = self._build_routes(formats)
+        capabilities = {
+            name: provider.capabilities for name, provider in providers.items() if provider.lane is not None
+        }
+        served = [route for lane in formats.values() for route in lane.routes]
+        is_complete = not (active.failed or self.failed)
+        self.faults += NameChecks(self.config, self.host.plugins, served, capabilities, is_complete).find_faults()
         if self.faults:
             raise FileFaults(self.faults, self.config.path, self.config.lines)
         return Snapshot(
@@ -364,37 +370,6 @@ class _SnapshotBuilder:
                 error, "detail", error.message
             )  # the lane has logged it; the models of this entry answer 503
         return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
-
-    def _check_operations(self, providers: Mapping[str, ConfiguredProvider]) -> None:
-        for name, model in self.config.models.items():
-            wanted = model.operations or frozenset()
-            used = [providers[target.provider] for target in model.targets if target.provider in providers]
-            if not wanted or any(provider.lane is None for provider in used):
-                continue
-            offered = self._list_offered_operations(name, model, providers)
-            for operation in sorted(wanted - offered):
-                able = ", ".join(sorted(offered)) or "nothing"
-                self.faults.append(
-                    (
-                        ("models", name, "operations"),
-                        f"no target of this model supports '{operation}'; supported: {able}",
-                    )
-                )
-
-    def _list_offered_operations(
-        self, name: str, model: ModelEntry, providers: Mapping[str, ConfiguredProvider]
-    ) -> frozenset[Operation]:
-        """The operations that any target of a model supports. For a wildcard: all operations of its provider."""
-        offered: frozenset[Operation] = frozenset()
-        for target in model.targets:
-            provider = providers.get(target.provider)
-            if provider is not None:
-                upstream_model = target.model or name
-                known = "*" not in upstream_model
-                offered |= (
-                    provider.capabilities.get_operations(upstream_model) if known else provider.capabilities.operations
-                )
-        return offered
 
     def _build_routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
         prefixes = self.config.videos.prefixes

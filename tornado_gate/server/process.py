@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 1.0
 RELOAD_SECONDS = 120.0
+SETTLE_SECONDS = 0.2
+SETTLE_CHECKS = 50
 IDLE_SECONDS = 120.0
 FIRST_HEAD_SECONDS = 30.0
 """Seconds for the head of the first request of a connection: until then nobody knows who the client is."""
@@ -373,8 +375,18 @@ class Reloader:
             now = await asyncio.to_thread(get_file_state, self._path)
             if self._asked.is_set() or now != self._seen:
                 self._asked.clear()
-                self._seen = now
+                self._seen = await self._wait_until_written(now)
                 await self.reload()
+
+    async def _wait_until_written(self, state: FileState) -> FileState:
+        """Wait until the file has not changed for a moment: a writer may need several writes. Returns its state."""
+        for _ in range(SETTLE_CHECKS):
+            await asyncio.sleep(SETTLE_SECONDS)
+            now = await asyncio.to_thread(get_file_state, self._path)
+            if now == state:
+                break
+            state = now
+        return state
 
     async def reload(self) -> bool:
         """Build a new snapshot and apply it. Returns whether it was applied."""
@@ -395,7 +407,9 @@ class Reloader:
         return False
 
     def _build(self) -> Snapshot:
-        config = self._keep_fixed_settings(self._load())
+        config = self._load()
+        conf.check_lost_sections(self._gate.snapshot.config, config)
+        config = self._keep_fixed_settings(config)
         host = self._gate.host
         host.discover()
         snapshot = build(config, host, self._gate.snapshot.number + 1)

@@ -27,6 +27,7 @@ class Route(Value, frozen=True):
     `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
     to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
     `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
+    `other_defaults` are the keys besides the operation that it may return.
     `socket` routes are upgraded to WebSockets. `references` lists the ids of objects at an upstream that a request contains; its
     body is not checked yet. `empty_body`: a request without a body counts as one with an empty object.
     """
@@ -43,6 +44,7 @@ class Route(Value, frozen=True):
     socket: bool = False
     references: Callable[[Any, WireRequest], Sequence[ObjectReference]] | None = None  # the first argument is the Call
     empty_body: bool = False
+    other_defaults: tuple[str, ...] = ()
 
     @property
     def operations(self) -> tuple[Operation, ...]:

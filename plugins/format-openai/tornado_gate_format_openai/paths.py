@@ -41,7 +41,12 @@ def _choose_default_images(body: Mapping[str, Any]) -> str:
 VARIATIONS_PATH: Final = "/v1/images/variations"
 IMAGE_ROUTES: Final = (
     Route(
-        "POST", "/v1/images/generations", "images", wire_format=formats.OPENAI_IMAGES, default=_choose_default_images
+        "POST",
+        "/v1/images/generations",
+        "images",
+        wire_format=formats.OPENAI_IMAGES,
+        default=_choose_default_images,
+        other_defaults=("images_three",),
     ),
     Route(
         "POST",

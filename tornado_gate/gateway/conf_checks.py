@@ -1,0 +1,88 @@
+"""Checks of conf that need the plugins: names of plugins and of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from tornado_gate.config.faults import Fault, KeyPath, KnownNames
+from tornado_gate.config.model import Config, ModelEntry
+from tornado_gate.hookspecs import Capabilities
+from tornado_gate.types import Operation, Route
+
+
+class NameChecks:
+    """Finds names in conf that no plugin knows.
+
+    `installed` are the names of all installed plugins, `routes` those of the formats that are on, `capabilities` those of each
+    provider entry whose plugin works. `is_complete`: no plugin has failed, so that all operations are known.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        installed: Collection[str],
+        routes: Sequence[Route],
+        capabilities: Mapping[str, Capabilities],
+        is_complete: bool,
+    ) -> None:
+        self._config = config
+        self._plugins = KnownNames(installed)
+        self._capabilities = capabilities
+        self._is_complete = is_complete
+        operations = {operation for route in routes for operation in route.operations}
+        for each in capabilities.values():
+            operations |= each.operations
+        self._operations = KnownNames(operations)
+        variants = {name for route in routes for name in route.other_defaults}
+        self._defaults = KnownNames(operations | variants)
+
+    def find_faults(self) -> Iterator[Fault]:
+        yield from self._find_unknown_plugins()
+        if self._is_complete:
+            yield from self._find_unknown_operations()
+        yield from self._find_unsupported_operations()
+
+    def _find_unknown_plugins(self) -> Iterator[Fault]:
+        for provider, plugin in self._config.unlisted_plugins.items():
+            if plugin not in self._plugins:
+                yield ("providers", provider, "plugin"), self._plugins.describe_unknown(f"plugin '{plugin}'", plugin)
+
+    def _find_unknown_operations(self) -> Iterator[Fault]:
+        for name in self._config.defaults:
+            if name not in self._defaults:
+                yield ("defaults", name), self._defaults.describe_unknown(f"operation '{name}'", name)
+        for path, operation in self._list_operations():
+            if operation not in self._operations:
+                yield path, self._operations.describe_unknown(f"operation '{operation}'", operation)
+
+    def _list_operations(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield the operations of keys and of the scopes of wrappers, with their paths."""
+        for key in self._config.keys:
+            for number, operation in enumerate(key.operations):
+                yield ("keys", key.index, "operations", number), operation
+        for name, options in self._config.plugin_options.items():
+            for number, operation in enumerate(options.operations):
+                yield ("plugins", name, "operations", number), operation
+
+    def _find_unsupported_operations(self) -> Iterator[Fault]:
+        for name, model in self._config.models.items():
+            wanted = model.operations or frozenset()
+            if not wanted or any(target.provider not in self._capabilities for target in model.targets):
+                continue
+            offered = self._list_offered_operations(name, model)
+            for operation in sorted(wanted - offered):
+                able = ", ".join(sorted(offered)) or "nothing"
+                yield (
+                    ("models", name, "operations"),
+                    f"no target of this model supports '{operation}'; supported: {able}",
+                )
+
+    def _list_offered_operations(self, name: str, model: ModelEntry) -> frozenset[Operation]:
+        """The operations that any target of a model supports. For a wildcard: all operations of its provider."""
+        offered: frozenset[Operation] = frozenset()
+        for target in model.targets:
+            capabilities = self._capabilities[target.provider]
+            upstream_model = target.model or name
+            known = "*" not in upstream_model
+            offered |= capabilities.get_operations(upstream_model) if known else capabilities.operations
+        return offered
