@@ -87,19 +87,25 @@ $(STAMPS)/venv: moved
 endif
 
 $(STAMPS)/venv: tools/make_venv.sh
-	sh tools/make_venv.sh $(VENV)
+	@echo "Creating $(VENV) ..."
+	@sh tools/make_venv.sh $(VENV)
 	@mkdir -p $(STAMPS)
 	@echo "$(CURDIR)" > $@
 
+# pip prints nothing for a minute or two: each step says what it does.
 $(STAMPS)/runtime: $(STAMPS)/venv requirements.txt $(SETUPS)
-	$(BIN)/python -m pip install -qq -r requirements.txt
+	@echo "Installing the gateway and its plugins into $(VENV) (1 to 2 minutes) ..."
+	@$(BIN)/python -m pip install -qq -r requirements.txt
+	@echo "Installed. The command is $(BIN)/tornado-gate"
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
-	$(BIN)/python -m pip install -qq -r requirements-dev.txt
+	@echo "Installing the gateway and the test requirements into $(VENV) (2 to 4 minutes) ..."
+	@$(BIN)/python -m pip install -qq -r requirements-dev.txt
 	@touch $(STAMPS)/runtime $@
 
 # npm and the tests use the Node in .venv; it trusts the system's certificate authorities.
 $(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
-	cd $(NODE_TESTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
+	@echo "Installing the npm packages of the tests (1 minute) ..."
+	@cd $(NODE_TESTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
 	@touch $@

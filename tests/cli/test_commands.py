@@ -145,6 +145,7 @@ def test_keys_are_made_listed_and_revoked(conf: Path) -> None:
 
 @pytest.mark.parametrize(("id_", "words"), [("key_none", "keys list"), ("conf:by-file", "keys:")])
 def test_a_key_that_cannot_be_revoked_is_exit_code_1_with_a_way_out(conf: Path, id_: str, words: str) -> None:
+    run("keys", "create", "--name", "ann", "--conf", conf)
     result = run("keys", "revoke", id_, "--conf", conf)
     assert result.exit_code == 1
     assert words in result.output

@@ -39,6 +39,8 @@ SERVER = [
     ("processes: many", "must be an integer, not a string"),
     ("data_dir: ~", NO_VALUE),
     ("data_dir: ''", "must not be empty"),
+    (f"data_dir: {'x' * 256}", "must be a path of up to 1024 characters, 255 in each name"),
+    (f"data_dir: {'x/' * 600}", "must be a path of up to 1024 characters, 255 in each name"),
     ("data_dir: ~/var", "must be a path; for the home folder write ${HOME}, not ~"),
     ('data_dir: "a\\0b"', "must be a path without control characters"),
     ("public_url: host.example", AN_ADDRESS),

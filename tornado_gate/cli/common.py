@@ -15,13 +15,35 @@ from tornado_gate.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _parse_path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+    """Return an option's value as a path, which need not exist."""
+    if value is None:
+        return None
+    if not value.strip() or not value.isprintable():
+        raise click.BadParameter("must be a path, not empty and without control characters")
+    try:
+        Path(value).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # the command itself says so, or creates it
+    except OSError as error:
+        raise click.BadParameter(f"cannot be used: {error.strerror}") from None
+    return Path(value)
+
+
+def _parse_folder(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
+    path = _parse_path(context, option, value)
+    if path is not None and os.path.lexists(path) and not path.is_dir():
+        raise click.BadParameter("must be a folder; this is a file")
+    return path
+
+
 def conf_option(command: F) -> F:
     """Add --conf FILE to a command."""
     return click.option(
         "--conf",
         "conf_file",
         metavar="FILE",
-        type=click.Path(path_type=Path),
+        callback=_parse_path,
         envvar="TORNADO_GATE_CONF",
         show_envvar=True,
         help="The configuration file. Default: conf/gate.yaml if it exists.",
@@ -33,7 +55,7 @@ def data_dir_option(command: F) -> F:
     return click.option(
         "--data-dir",
         metavar="DIR",
-        type=click.Path(path_type=Path, file_okay=False),
+        callback=_parse_folder,
         help="The gateway's data directory. Overrides server.data_dir of the configuration.",
     )(command)
 

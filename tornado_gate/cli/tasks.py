@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,6 +24,7 @@ from tornado_gate.cli.tasktexts import (
     sort_active_first,
 )
 from tornado_gate.cli.webhook_secret import webhook_secret
+from tornado_gate.server.command_name import get_command_name
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
@@ -67,12 +69,13 @@ def _run_with_store(
 
     _, config = load(conf_file, data_dir)
     folder = config.server.data_dir / "tasks"
-    if folder.is_dir():
+    has_tasks = os.path.isdir(folder)  # also False for a folder that may not be read
+    if has_tasks:
         protect_storage(config)
 
     async def main() -> T:
         store = FileTaskStore(folder)
-        if folder.is_dir():
+        if has_tasks:
             await store.open()
         try:
             return await work(store, config)
@@ -94,7 +97,7 @@ async def _load_task(store: FileTaskStore, task_id: str) -> TaskRecord:
         return await store.get(task_id)
     except NotFound:
         message = f"there is no task with the ID '{escape_unprintable(task_id)}', or it has expired"
-        raise TaskCommandError(f"{message}; `tornado-gate tasks list` lists all tasks.") from None
+        raise TaskCommandError(f"{message}; `{get_command_name()} tasks list` lists all tasks.") from None
 
 
 async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
@@ -274,7 +277,7 @@ async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tu
             return record, False
     message = f"{task_id} was requested to stop, but was still running after {CANCEL_SECONDS:g} s"
     raise TaskCommandError(
-        f"{message}: its server may be waiting for the upstream. Check its state with `tornado-gate tasks show`."
+        f"{message}: its server may be waiting for the upstream. Check its state with `{get_command_name()} tasks show`."
     )
 
 

@@ -19,6 +19,8 @@ from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
 MAX_KEPT_SECONDS = 366 * 24 * 3600
+LONGEST_PATH = 1024
+LONGEST_FILE_NAME = 255
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
@@ -87,6 +89,8 @@ def check_host(host: str) -> None:
 def check_data_dir(folder: str) -> None:
     if not folder.isprintable():
         raise ValidationError("must be a path without control characters")
+    if len(folder) > LONGEST_PATH or any(len(name.encode()) > LONGEST_FILE_NAME for name in folder.split("/")):
+        raise ValidationError(f"must be a path of up to {LONGEST_PATH} characters, {LONGEST_FILE_NAME} in each name")
     if folder.startswith("~"):
         raise ValidationError("must be a path; for the home folder write ${HOME}, not ~")
 

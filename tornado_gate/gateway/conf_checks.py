@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tornado_gate.config.faults import Fault, KeyPath, KnownNames
 from tornado_gate.config.model import Config, ModelEntry
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.types import Operation, Route
+
+
+def list_operations(routes: Iterable[Route], capabilities: Iterable[Capabilities]) -> set[Operation]:
+    """The operations that a format serves or a provider supports."""
+    operations = {operation for route in routes for operation in route.operations}
+    return operations.union(*(each.operations for each in capabilities))
 
 
 class NameChecks:
@@ -29,9 +35,7 @@ class NameChecks:
         self._plugins = KnownNames(installed)
         self._capabilities = capabilities
         self._is_complete = is_complete
-        operations = {operation for route in routes for operation in route.operations}
-        for each in capabilities.values():
-            operations |= each.operations
+        operations = list_operations(routes, capabilities.values())
         self._operations = KnownNames(operations)
         variants = {name for route in routes for name in route.other_defaults}
         self._defaults = KnownNames(operations | variants)

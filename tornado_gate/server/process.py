@@ -30,6 +30,7 @@ from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import descriptors, heap
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
+from tornado_gate.server.command_name import format_command
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
@@ -139,7 +140,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     address = _format_address(server.host, sockets)
 
     def ready() -> None:
-        _print_greeting(say, address, config, first, keystore)
+        create_command = format_command("keys create --name NAME", path, overrides.data_dir)
+        _print_greeting(say, address, config, first, keystore, create_command)
 
     if count == 1:
         run_loop(server.loop, process.serve(ready))
@@ -201,7 +203,12 @@ def _format_address(host: str, sockets: list[socket.socket]) -> str:
 
 
 def _print_greeting(
-    say: Callable[[str], None], address: str, config: Config, snapshot: Snapshot, keystore: KeyStore
+    say: Callable[[str], None],
+    address: str,
+    config: Config,
+    snapshot: Snapshot,
+    keystore: KeyStore,
+    create_command: str,
 ) -> None:
     """Print the address; on the first start, when no key exists, also create a key and print it with a curl command."""
     if not config.keys and not keystore.has_keys():
@@ -212,7 +219,7 @@ def _print_greeting(
             f"  {key}\nTry it:\n"
             f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
             f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
-            "Make more with: tornado-gate keys create --name NAME"
+            f"Make more with: {create_command}"
         )
     say(f"tornado-gate: serving {address}")
     sys.stdout.flush()

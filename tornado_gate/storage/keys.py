@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 import logging
+import os
 import re
 import secrets
 import sqlite3
@@ -68,6 +69,14 @@ _SCHEMA = Schema(
 
 class KeyStoreError(Exception):
     """The key file cannot be used. The message names the file, the cause and what to do."""
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError, with a message for the user, if `name` cannot be the name or the account of a key."""
+    if not name.strip() or len(name) > LONGEST_NAME:
+        raise ValueError(f"must have 1 to {LONGEST_NAME} characters, not only spaces")
+    if not name.isprintable():
+        raise ValueError("must not contain control characters or text that is not UTF-8")
 
 
 def digest_key(key: str) -> bytes:
@@ -145,6 +154,11 @@ class KeyStore:
         store._file.make()
         return store
 
+    @classmethod
+    def open_existing(cls, data_dir: Path) -> KeyStore | None:
+        """Open the store in `data_dir`; None if there is none. Creates nothing."""
+        return cls.open(data_dir) if os.path.exists(data_dir / FILE_NAME) else None
+
     def close(self) -> None:
         self._file.close()
 
@@ -157,11 +171,14 @@ class KeyStore:
         operations: Iterable[str] = (),
         expires: float | None = None,
     ) -> tuple[str, StoredKey]:
-        """Create a key; return its text, which is not stored, and the stored record. Raises ValueError for an invalid name."""
-        if not name.strip() or len(name) > LONGEST_NAME:
-            raise ValueError(f"a key's name must have 1 to {LONGEST_NAME} characters")
-        text = "tg-" + secrets.token_urlsafe(32)
+        """Create a key; return its text, which is not stored, and the stored record.
+
+        Raises ValueError for an invalid name or account.
+        """
         identity = "key_" + secrets.token_hex(6)
+        check_name(name)
+        check_name(account or identity)
+        text = "tg-" + secrets.token_urlsafe(32)
         stored = StoredKey(
             id=identity,
             name=name,
