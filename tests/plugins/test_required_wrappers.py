@@ -155,8 +155,9 @@ def test_a_required_wrapper_that_cannot_work_closes_every_path(broken: Gateway, 
     assert "plugin 'guard' failed" in broken.logs
 
 
-@pytest.mark.parametrize("reason", list(BROKEN))
-@pytest.mark.parametrize("guard", ["true", "{required: true}"])
+@pytest.mark.parametrize(
+    ("reason", "guard"), [*((reason, "{required: true}") for reason in BROKEN), ("import", "true"), ("missing", "true")]
+)
 def test_check_fails_for_a_plugin_that_is_on_and_cannot_work(
     tmp_path: Path, upstream: Upstream, reason: str, guard: str
 ) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.gates import PlainFormat, model
-from tornado_gate import format_impl, provider_impl, types
+from tornado_gate import PluginEntry, format_impl, plugin_impl, provider_impl, types
 from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions
-from tornado_gate.errors import PluginUnavailable
+from tornado_gate.errors import ConfigError, InvalidField, PluginUnavailable
 from tornado_gate.gateway.plugin_setup import ModelNames
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
@@ -144,3 +146,62 @@ def test_a_wrapper_without_provider_hooks_refuses_requests_that_no_format_has_se
     lane.check_unseen_request(call_for("alias"), seen=call_for("gpt-4o"))
     with pytest.raises(PluginUnavailable):
         lane.check_unseen_request(call_for("alias"), seen=call_for(""))
+
+
+def test_the_example_of_a_guide_takes_its_settings_from_conf() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    (source,) = [
+        text for text in re.findall(r"```python\n(.*?)```", guide, re.S) if text.startswith("# tornado_gate_mark")
+    ]
+    names: dict[str, Any] = {"__name__": "tornado_gate_mark"}
+    exec(compile(source, "tornado_gate_mark", "exec"), names)
+    host = PluginHost()
+    host.add("mark", names["Mark"])
+
+    def translate_error(**settings: Any) -> bytes:
+        mark = host.configure("mark", PluginOptions(settings=settings), Scope())
+        lane = FormatLane(host, host.add("plain", PlainFormat), [mark])
+        return lane.translate_error(None, InvalidField("secret", "The field 'secret' is wrong."))
+
+    assert b"secret" not in translate_error(word="secret")
+    assert b"The field '[gone]' is wrong." in translate_error(word="secret", mark="[gone]")
+    assert b"secret" in translate_error(word="other")
+    with pytest.raises(ConfigError, match="word: is missing"):
+        translate_error()
+
+
+def test_options_of_wrappers_are_faults_for_other_plugins() -> None:
+    host = PluginHost()
+    host.add("acme", Provider)
+    for options in ({"required": True}, {"models": ("a",)}, {"operations": ("chat",)}, {"keys": ("a",)}):
+        with pytest.raises(ConfigError, match="is for wrappers"):
+            host.configure("acme", PluginOptions(**options), Scope())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="belong to its entries under providers"):
+        host.configure("acme", PluginOptions(settings={"colour": "red"}), Scope())
+
+
+def test_each_configuration_has_its_own_settings() -> None:
+    """A request that started before a reload keeps the settings of its configuration."""
+
+    class Adds2:
+        def __init__(self, word: str = "") -> None:
+            self.word = word
+
+        @plugin_impl
+        def configure_plugin(self, entry: PluginEntry) -> Adds2:
+            return Adds2(entry.settings["word"])
+
+        @provider_impl(wrapper=True)
+        def translate_request(self) -> Iterator[None]:
+            outgoing: Any = yield
+            return types.replace(outgoing, url=outgoing.url + self.word)  # type: ignore[return-value]
+
+    host = PluginHost()
+    host.add("adds", Adds2)
+    provider = host.add("acme", Provider)
+    lanes = [
+        ProviderLane(host, provider, [host.configure("adds", PluginOptions(settings={"word": word}), Scope())])
+        for word in ("/old", "/new")
+    ]
+    urls = [asyncio.run(lane.translate_request(call_to(), chat())).url for lane in lanes]
+    assert [url[-4:] for url in urls] == ["/old", "/new"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -11,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import ChildFailed
@@ -26,6 +29,7 @@ providers:
   up: {{plugin: openai, base_url: "{url}", api_key: sk-0123456789abcdef}}
 models:
   local-image-1: {{provider: local}}
+  local-realtime: {{provider: local}}
   gpt-4o: {{provider: up}}
 keys:
   - {{name: test, key: {key}}}
@@ -204,6 +208,23 @@ def test_a_stranger_is_not_believed(without_proxy: Gateway) -> None:
 def test_errors_and_pages_without_a_key_have_the_address_of_the_caller_too(behind_proxy: Gateway) -> None:
     get(behind_proxy.url + "/nowhere", **FORWARDED, **{"X-Request-Id": "nowhere-1"})
     line = behind_proxy.child.wait_for_line(r'"request_id":"nowhere-1".*"client":"([^"]*)"')
+    assert line[1] == "198.51.100.7"
+
+
+def test_a_realtime_session_is_logged_with_the_address_of_the_caller(behind_proxy: Gateway) -> None:
+    """Its line is written at its end, when the headers of the handshake are gone."""
+
+    async def open_and_close() -> None:
+        headers = {"Authorization": f"Bearer {KEY}", "X-Request-Id": "session-1", **FORWARDED}
+        url = behind_proxy.url.replace("http:", "ws:") + "/v1/realtime?model=local-realtime"
+        session = await websocket_connect(HTTPRequest(url, headers=headers))
+        assert await session.read_message() is not None
+        session.close()
+        while await session.read_message() is not None:
+            pass
+
+    asyncio.run(open_and_close())
+    line = behind_proxy.child.wait_for_line(r'"request_id":"session-1".*"client":"([^"]*)"')
     assert line[1] == "198.51.100.7"
 
 

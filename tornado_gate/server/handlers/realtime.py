@@ -28,7 +28,7 @@ from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.base import GateHandler
-from tornado_gate.server.handlers.common import lower_header_names
+from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.storage.keys import digest_key
@@ -206,6 +206,7 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         assert self.socket is not None
         assert self.call is not None
         self.gate.metrics.count_stream_opened()
+        self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
         self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
