@@ -120,7 +120,9 @@ GROUPS: Final = (
             row({**BASE, "modalities": ["text", "audio"]}, "audio", {"voice": "mark-voice", "format": "wav"}),
             row(SPOKEN, "audio.format", "mp3", instead="wav"),
             row(SPOKEN, "audio.voice", {"id": "mark-own-voice"}, "a voice of the caller's", instead="alloy"),
-            plain("reasoning_effort", "none", "none", instead="high"),
+            plain(
+                "reasoning_effort", "none", "none", instead="high", idle=anyway("some models never think", "anthropic")
+            ),
             *(plain("reasoning_effort", word, word) for word in ("minimal", "low", "high", "xhigh")),
             plain("verbosity", "low"),
             plain("prediction", {"type": "content", "content": "mark-guess"}),

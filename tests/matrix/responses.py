@@ -143,7 +143,9 @@ GROUPS: Final = (
             row(WITH_JSON, "text.format.description", "mark-description"),
             row(WITH_JSON, "text.format.strict", True, idle=ALWAYS_STRICT),
             plain("text.verbosity", "low"),
-            plain("reasoning.effort", "none", "none", instead="high"),
+            plain(
+                "reasoning.effort", "none", "none", instead="high", idle=anyway("some models never think", "anthropic")
+            ),
             *(plain("reasoning.effort", word, word) for word in ("minimal", "low", "high", "xhigh")),
             reasoned(
                 "reasoning.summary", "auto", idle=anyway("thoughts are shown unasked there", "anthropic", "local")

@@ -1,8 +1,9 @@
-"""Reduce JSON schemas to the subset of upstreams with OpenAPI-like schemas and upper-case types. No I/O.
+"""Reduce JSON schemas to what an upstream accepts, and the traversal that all reductions share. No I/O.
 
-Keywords outside the subset are removed, and a callback receives the path of each. Annotations that constrain nothing
-(``$schema``, ``$id``, ``$comment``) are removed without a report. So is ``additionalProperties: false``, because these
-upstreams only produce declared properties.
+`inline_references` removes references and keeps everything else. `simplify_schema` reduces to the subset of upstreams with
+OpenAPI-like schemas and upper-case types, `wire.closed_schema` to one with closed objects. A callback receives the path of
+each keyword that is removed. `simplify_schema` removes annotations that constrain nothing (``$schema``, ``$id``, ``$comment``)
+without a report, and ``additionalProperties: false``, because these upstreams only produce declared properties.
 
 Source of the subset: google-genai 3.4, ``types.Schema``.
 """
@@ -58,12 +59,30 @@ _CONVERTED_KEYWORDS: Final = frozenset(
 )
 _FORMATS: Final = ("date-time", "enum", "float", "double", "int32", "int64")
 
+_LITERAL_KEYWORDS: Final = ("const", "default", "enum", "example", "examples", "required")
+"""Keywords with values that are not schemas."""
+
 ReportDrop = Callable[[str], None]
+
+
+def inline_references(schema: Any, report: ReportDrop) -> Any:
+    """`schema` with each local ``$ref`` replaced by its definition, for upstreams that accept no member next to a reference.
+
+    A schema without references is returned unchanged. Recursion is cut after `MAX_RECURSION` levels; `report` is called with
+    the path of each cut, as in `simplify_schema`.
+    """
+    if not has_keyword(schema, ("$ref",)):
+        return schema
+    inlined = _ReferenceInliner(schema, report).inline(schema, SchemaLocation())
+    if isinstance(inlined, dict):
+        for name in ("$defs", "definitions"):
+            inlined.pop(name, None)
+    return inlined
 
 
 def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
     """Return `schema` in the subset. `report` is called with the path below the schema (``properties.a.not``) of each loss."""
-    return _SchemaSimplifier(schema, report).simplify(schema, _SchemaLocation())
+    return _SchemaSimplifier(schema, report).simplify(schema, SchemaLocation())
 
 
 def close_objects(schema: Any) -> Any:
@@ -93,56 +112,44 @@ def has_keyword(value: Any, names: Iterable[str]) -> bool:
     return False
 
 
-class _SchemaLocation(Value, frozen=True):
+class SchemaLocation(Value, frozen=True):
     """The position of the traversal: the path for reports, and the references that were followed to get there."""
 
     path: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
 
-    def append_path(self, *names: str) -> _SchemaLocation:
-        return _SchemaLocation((*self.path, *names), self.references)
+    def append_path(self, *names: str) -> SchemaLocation:
+        return SchemaLocation((*self.path, *names), self.references)
 
-    def enter_reference(self, reference: str) -> _SchemaLocation:
-        return _SchemaLocation(self.path, (*self.references, reference))
+    def enter_reference(self, reference: str) -> SchemaLocation:
+        return SchemaLocation(self.path, (*self.references, reference))
 
 
-class _SchemaSimplifier:
+class SchemaWalker:
+    """What reductions of one schema share: references, ``allOf``, limits and reports."""
+
     def __init__(self, root: Any, report: ReportDrop) -> None:
         self._root = root
         self._report = report
         self._nodes = 0
 
-    def simplify(self, schema: Any, place: _SchemaLocation) -> dict[str, Any]:
-        """Return one schema and all its subschemas in the subset."""
+    def is_too_much(self, place: SchemaLocation) -> bool:
+        """Count one more subschema. Returns whether it is beyond `MAX_NODES` or `MAX_DEPTH`."""
         self._nodes += 1
-        too_much = self._nodes > MAX_NODES or len(place.path) > 2 * MAX_DEPTH
-        if too_much or not isinstance(schema, Mapping):
-            if schema is not True:
-                self._report_drop(place, "")
-            return {"type": "OBJECT"} if too_much else {}
-        schema, place = self._resolve_reference(schema, place)
-        schema = self._merge_all_of(schema, place)
-        value = {name: schema[name] for name in _KEPT_KEYWORDS if name in schema}
-        self._convert_type(schema, value, place)
-        self._convert_choices(schema, value, place)
-        self._convert_enum(schema, value, place)
-        self._convert_children(schema, value, place)
-        self._convert_format(schema, value, place)
-        self._report_unknown(schema, place)
-        return value
+        return self._nodes > MAX_NODES or len(place.path) > 2 * MAX_DEPTH
 
-    def _report_drop(self, place: _SchemaLocation, name: str) -> None:
+    def report_drop(self, place: SchemaLocation, name: str = "") -> None:
         self._report(".".join((*place.path, name) if name else place.path))
 
-    def _resolve_reference(
-        self, schema: Mapping[str, Any], place: _SchemaLocation
-    ) -> tuple[Mapping[str, Any], _SchemaLocation]:
+    def resolve_reference(
+        self, schema: Mapping[str, Any], place: SchemaLocation
+    ) -> tuple[Mapping[str, Any], SchemaLocation]:
         """Return `schema` with ``$ref`` replaced by the definition; members next to the reference take precedence."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {name: member for name, member in schema.items() if name != "$ref"}
             target = self._find_definition(reference)
             if target is None or place.references.count(reference) >= MAX_RECURSION:
-                self._report_drop(place, "$ref")
+                self.report_drop(place, "$ref")
                 return {"type": "object", **beside}, place
             place = place.enter_reference(reference)
             schema = {**target, **beside}
@@ -163,7 +170,7 @@ class _SchemaSimplifier:
                 return None
         return value if isinstance(value, Mapping) else None
 
-    def _merge_all_of(self, schema: Mapping[str, Any], place: _SchemaLocation) -> Mapping[str, Any]:
+    def merge_all_of(self, schema: Mapping[str, Any], place: SchemaLocation) -> Mapping[str, Any]:
         """Return `schema` with the branches of ``allOf`` merged into it; the first value of a keyword takes precedence."""
         branches = schema.get("allOf")
         if not isinstance(branches, list):
@@ -172,18 +179,63 @@ class _SchemaSimplifier:
         for number, branch in enumerate(branches):
             if not isinstance(branch, Mapping):
                 continue
-            inner, there = self._resolve_reference(branch, place.append_path("allOf", str(number)))
-            for name, member in self._merge_all_of(inner, there).items():
+            inner, there = self.resolve_reference(branch, place.append_path("allOf", str(number)))
+            for name, member in self.merge_all_of(inner, there).items():
                 known = merged.get(name)
                 if name == "properties" and isinstance(member, Mapping) and isinstance(known, Mapping):
                     merged[name] = {**member, **known}
                 elif name == "required" and isinstance(member, list) and isinstance(known, list):
                     merged[name] = [*known, *member]
                 elif merged.setdefault(name, member) != member:
-                    self._report_drop(place, f"allOf.{number}.{name}")
+                    self.report_drop(place, f"allOf.{number}.{name}")
         return merged
 
-    def _convert_type(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
+
+class _ReferenceInliner(SchemaWalker):
+    def inline(self, schema: Any, place: SchemaLocation) -> Any:
+        """A value inside a schema: references are replaced in objects at any depth, but not in literal values."""
+        if isinstance(schema, list):
+            return [self.inline(item, place.append_path(str(number))) for number, item in enumerate(schema)]
+        if not isinstance(schema, Mapping):
+            return schema
+        if self.is_too_much(place):
+            self.report_drop(place)
+            return {"type": "object"}
+        schema, place = self.resolve_reference(schema, place)
+        return {
+            name: member if name in _LITERAL_KEYWORDS else self._inline_member(name, member, place)
+            for name, member in schema.items()
+        }
+
+    def _inline_member(self, name: str, member: Any, place: SchemaLocation) -> Any:
+        inner = place.append_path(name)
+        if name in ("$defs", "definitions"):
+            return member  # removed at the root, where references find them
+        if name in ("properties", "patternProperties") and isinstance(member, Mapping):
+            return {key: self.inline(value, inner.append_path(key)) for key, value in member.items()}
+        return self.inline(member, inner)
+
+
+class _SchemaSimplifier(SchemaWalker):
+    def simplify(self, schema: Any, place: SchemaLocation) -> dict[str, Any]:
+        """Return one schema and all its subschemas in the subset."""
+        too_much = self.is_too_much(place)
+        if too_much or not isinstance(schema, Mapping):
+            if schema is not True:
+                self.report_drop(place)
+            return {"type": "OBJECT"} if too_much else {}
+        schema, place = self.resolve_reference(schema, place)
+        schema = self.merge_all_of(schema, place)
+        value = {name: schema[name] for name in _KEPT_KEYWORDS if name in schema}
+        self._convert_type(schema, value, place)
+        self._convert_choices(schema, value, place)
+        self._convert_enum(schema, value, place)
+        self._convert_children(schema, value, place)
+        self._convert_format(schema, value, place)
+        self._report_unknown(schema, place)
+        return value
+
+    def _convert_type(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
         kind = schema.get("type")
         if kind is None:
             kind = _infer_type(schema)
@@ -200,7 +252,7 @@ class _SchemaSimplifier:
         if isinstance(kind, str):
             value["type"] = _TYPES.get(kind.lower(), kind.upper())
 
-    def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
+    def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
         """Convert ``anyOf`` and ``oneOf``; a branch of type null becomes ``nullable: true``."""
         name = "anyOf" if "anyOf" in schema else "oneOf"
         branches = schema.get(name)
@@ -216,9 +268,9 @@ class _SchemaSimplifier:
         elif levelled:
             value["anyOf"] = levelled
         if "anyOf" in schema and "oneOf" in schema:
-            self._report_drop(place, "oneOf")
+            self.report_drop(place, "oneOf")
 
-    def _convert_enum(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
+    def _convert_enum(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
         name = "const" if "const" in schema else "enum"
         words = [schema["const"]] if name == "const" else schema.get("enum")
         if not isinstance(words, list):
@@ -230,9 +282,9 @@ class _SchemaSimplifier:
             value["enum"] = words
             value.setdefault("type", "STRING")
         elif words:  # the subset allows only strings in an enum
-            self._report_drop(place, name)
+            self.report_drop(place, name)
 
-    def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
+    def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
         properties = schema.get("properties")
         if isinstance(properties, Mapping) and "anyOf" not in value:
             value["properties"] = {
@@ -248,29 +300,29 @@ class _SchemaSimplifier:
         elif value.get("type") == "ARRAY":  # the subset requires `items` in an array
             value["items"] = self._merge_tuple_items(schema, place)
 
-    def _merge_tuple_items(self, schema: Mapping[str, Any], place: _SchemaLocation) -> dict[str, Any]:
+    def _merge_tuple_items(self, schema: Mapping[str, Any], place: SchemaLocation) -> dict[str, Any]:
         kinds = schema.get("prefixItems", schema.get("items"))
         if not isinstance(kinds, list) or not kinds:
             return {"type": "STRING"}
         if "prefixItems" not in schema:
-            self._report_drop(place, "items")
+            self.report_drop(place, "items")
         levelled = [self.simplify(kind, place.append_path("items", str(number))) for number, kind in enumerate(kinds)]
         return levelled[0] if len(levelled) == 1 else {"anyOf": levelled}
 
-    def _convert_format(self, schema: Mapping[str, Any], value: dict[str, Any], place: _SchemaLocation) -> None:
+    def _convert_format(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
         if "format" not in schema:
             return
         if schema["format"] in _FORMATS:
             value["format"] = schema["format"]
         else:
-            self._report_drop(place, "format")
+            self.report_drop(place, "format")
 
-    def _report_unknown(self, schema: Mapping[str, Any], place: _SchemaLocation) -> None:
+    def _report_unknown(self, schema: Mapping[str, Any], place: SchemaLocation) -> None:
         known = _IGNORED_KEYWORDS | _CONVERTED_KEYWORDS | frozenset(_KEPT_KEYWORDS)
         for name, member in schema.items():
             if name in known or (name == "additionalProperties" and member is False):
                 continue
-            self._report_drop(place, name)
+            self.report_drop(place, name)
 
 
 def _infer_type(schema: Mapping[str, Any]) -> str | None:

@@ -82,13 +82,16 @@ class ModelTable(Generic[F]):
         return self._kind(**merged)
 
 
-def build_table(kind: type[F], package: str | None, rules: Mapping[str, Any]) -> ModelTable[F]:
-    """The table of `package`'s models.yaml, refined by a provider entry's ``model_rules``.
+def build_table(
+    kind: type[F], package: str | None, rules: Mapping[str, Any], facts: Mapping[str, Any] | None = None
+) -> ModelTable[F]:
+    """The table of `package`'s models.yaml, refined by a provider entry's ``model_rules``, and by its `facts` for all models.
 
-    Without `package` the struct's defaults are refined. Raises ConfigError with paths below the entry.
+    Without `package` the struct's defaults are refined. `facts` have been checked. Raises ConfigError with paths below the entry.
     """
     rows = () if package is None else load_rows(kind, package)
-    return ModelTable(kind, (*rows, *read_rules(kind, rules)))
+    own = (ModelRow(match=("*",), facts=facts, source="conf, settings of the entry"),) if facts else ()
+    return ModelTable(kind, (*rows, *read_rules(kind, rules), *own))
 
 
 @lru_cache(maxsize=8)

@@ -34,7 +34,7 @@ EFFORTS: Final = ("none", *BUDGET_OF_EFFORT)
 
 
 def fit_effort(effort: str, accepted: Collection[str] | None) -> str | None:
-    """Return the accepted effort that is nearest to `effort`, the higher of two; None when a model accepts none.
+    """Return the accepted effort that is nearest to `effort`, the lower of two; None when a model accepts none.
 
     `accepted` is None for a model that accepts any. An effort that is not in `EFFORTS` counts as "medium".
     """
@@ -44,4 +44,4 @@ def fit_effort(effort: str, accepted: Collection[str] | None) -> str | None:
     if not known:
         return "none" if "none" in accepted else None
     asked = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
-    return EFFORTS[min(known, key=lambda rank: (abs(rank - asked), -rank))]
+    return EFFORTS[min(known, key=lambda rank: (abs(rank - asked), rank))]

@@ -41,10 +41,10 @@ def test_a_body_that_needs_no_change_is_the_same_object(call: MakeCall) -> None:
 @pytest.mark.parametrize(
     ("raw", "facts", "settings", "expected"),
     [
-        (b'{"model":"claude-sonnet-4-5"}', {}, {}, 4096),
+        (b'{"model":"claude-sonnet-4-5"}', {}, {}, 16384),
         (b'{"model":"claude-sonnet-4-5","max_tokens":null}', {}, {"default_max_tokens": 100}, 100),
         (b'{"model":"claude-sonnet-4-5"}', {"output_token_limit": 64000}, {}, 64000),
-        (b'{"model":"claude-sonnet-4-5","thinking":{"type":"enabled","budget_tokens":5000}}', {}, {}, 9096),
+        (b'{"model":"claude-sonnet-4-5","thinking":{"type":"enabled","budget_tokens":5000}}', {}, {}, 21384),
     ],
 )
 def test_a_missing_limit_is_added(call: MakeCall, raw: bytes, facts: Any, settings: Any, expected: int) -> None:
@@ -95,7 +95,7 @@ def body_of(call: Call, request: ChatRequest | CountTokensRequest) -> dict[str, 
 def test_a_chat_is_written_with_the_upstreams_model(call: MakeCall, chat: MakeChat) -> None:
     assert body_of(call(), chat(temperature=0.5, stream=True)) == {
         "model": "claude-sonnet-4-5",
-        "max_tokens": 4096,
+        "max_tokens": 16384,
         "messages": [{"role": "user", "content": "Hi"}],
         "temperature": 0.5,
         "stream": True,
@@ -112,7 +112,10 @@ def test_the_models_name_says_how_it_thinks_and_conf_may_say_otherwise(call: Mak
     old = body_of(call(), asked)
     assert old["thinking"] == {"type": "enabled", "budget_tokens": 2048}
     new = body_of(call(upstream_model="claude-opus-4-8"), asked)
-    assert (new["thinking"], new["output_config"]) == ({"type": "adaptive"}, {"effort": "low"})
+    assert (new["thinking"], new["output_config"]) == (
+        {"type": "adaptive", "display": "summarized"},
+        {"effort": "low"},
+    )
     told = call(upstream_model="claude-opus-4-8", thinking="budget", sampling="all", system_turns=False)
     assert body_of(told, chat(temperature=0.5))["temperature"] == 0.5
     assert body_of(told, asked)["thinking"]["type"] == "enabled"

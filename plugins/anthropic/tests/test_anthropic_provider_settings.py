@@ -94,7 +94,10 @@ def test_what_conf_says_is_kept(entry: Entry) -> None:
         "sampling": "none",
         "system_turns": True,
     }
-    assert plugin.configure(entry(**said)).settings == AnthropicSettings(**(said | {"betas": ("a-*", "b")}))
+    kept = plugin.configure(entry(**said)).settings
+    assert (kept.version, kept.betas, kept.default_max_tokens, kept.auth) == ("2024-01-01", ("a-*", "b"), 100, "bearer")
+    facts = kept.model_table.find("claude-3-opus")
+    assert (facts.thinking, facts.sampling, facts.system_turns) == ("adaptive", "none", True)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,7 @@ def test_what_conf_says_is_kept(entry: Entry) -> None:
         ({"thinking": "hard"}, ("thinking",)),
         ({"sampling": True}, ("sampling",)),
         ({"system_turns": "yes"}, ("system_turns",)),
+        ({"model_rules": {"claude-*": {"prefil": True}}}, ("model_rules", "claude-*", "prefil")),
     ],
 )
 def test_a_wrong_setting_is_named(entry: Entry, settings: dict[str, Any], path: tuple[Any, ...]) -> None:

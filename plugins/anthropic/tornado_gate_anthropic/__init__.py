@@ -33,6 +33,8 @@ from tornado_gate.wire.anthropic_messages import (
     render_request,
     threads_unsupported_error,
 )
+from tornado_gate.wire.fitting import fit_request
+from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
 from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
 
@@ -63,6 +65,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         base_url=base_url,
         settings=settings,
         signatures=True,
+        model_table=settings.model_table,
     )
 
 
@@ -90,7 +93,10 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 
 def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:
-    abilities = settings.find_model_features(call.target.upstream_model)
+    abilities = settings.model_table.find(call.target.upstream_model)
+    if chat.wire_format != WIRE_FORMAT:
+        chat = fit_request(call, chat, abilities)
+        chat = rename_tools(chat, map_tool_names(chat, abilities))
     return render_request(call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens)
 
 
@@ -100,7 +106,11 @@ def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimReques
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:
-        changed["max_tokens"] = choose_max_tokens(call, request.body.get("thinking"), settings.default_max_tokens)
+        abilities = settings.model_table.find(call.target.upstream_model)
+        effort = (request.body.get("output_config") or {}).get("effort")
+        changed["max_tokens"] = choose_max_tokens(
+            call, request.body.get("thinking"), effort, abilities, settings.default_max_tokens
+        )
     return patch_json(request.raw, changed, request.body) if changed else request.raw
 
 
@@ -131,10 +141,16 @@ def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[s
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    streams = isinstance(request, ChatRequest) and request.stream
-    if not isinstance(request, CountTokensRequest) and incoming.is_event_stream(otherwise=streams):
-        return parse_stream(sse.read_json_frames(incoming.chunks))
-    return _parse_whole(call, request, incoming)
+    if not isinstance(request, ChatRequest):
+        return _parse_whole(call, request, incoming)
+    if incoming.is_event_stream(otherwise=request.stream):
+        events = parse_stream(sse.read_json_frames(incoming.chunks))
+    else:
+        events = _parse_whole(call, request, incoming)
+    settings: AnthropicSettings = call.target.settings
+    abilities = settings.model_table.find(call.target.upstream_model)
+    names = {} if request.wire_format == WIRE_FORMAT else map_tool_names(request, abilities)
+    return restore_tool_names(events, names)
 
 
 async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:

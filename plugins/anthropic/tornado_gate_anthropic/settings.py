@@ -1,9 +1,9 @@
-"""The settings of a provider entry, and the model features that they override."""
+"""The settings of a provider entry, and the facts about models that they refine."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Literal
 
 from marshmallow import Schema, ValidationError, fields
 
@@ -11,11 +11,14 @@ from tornado_gate import ProviderEntry
 from tornado_gate.codec.fields import Boolean, Integer, String
 from tornado_gate.config import load_settings
 from tornado_gate.http.base_url import normalize_base_url
-from tornado_gate.types.value import Value, replace
-from tornado_gate.wire.anthropic_messages import DEFAULT_MAX_TOKENS, ModelFeatures, find_model_features
+from tornado_gate.types.value import Value, field
+from tornado_gate.wire.anthropic_messages import ModelFeatures
+from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_anthropic.address import COUNT_PATH, DEFAULT_BASE_URL, MESSAGES_PATH, VERSION_PATH
 
 DEFAULT_VERSION = "2023-06-01"
+_FACTS_OF_ENTRY = ("thinking", "sampling", "system_turns")
+"""Settings that are facts about all models of an entry."""
 
 
 def _check_header_value(value: str) -> None:
@@ -31,37 +34,29 @@ class AnthropicSettingsSchema(Schema):
     thinking = String(choices=("budget", "adaptive"))
     sampling = String(choices=("all", "one", "none"))
     system_turns = Boolean()
+    model_rules = fields.Dict(keys=String())
 
 
 class AnthropicSettings(Value, frozen=True, kw_only=True):
-    """The settings of one upstream. None means that the model name decides."""
+    """The settings of one upstream. `default_max_tokens` is None when the model decides; `model_table` has its facts."""
 
     version: str = DEFAULT_VERSION
     betas: tuple[str, ...] = ()
-    default_max_tokens: int = DEFAULT_MAX_TOKENS
+    default_max_tokens: int | None = None
     auth: Literal["x-api-key", "bearer"] = "x-api-key"
-    thinking: Literal["budget", "adaptive"] | None = None
-    sampling: Literal["all", "one", "none"] | None = None
-    system_turns: bool | None = None
+    model_table: ModelTable[ModelFeatures] = field(default_factory=lambda: build_table(ModelFeatures, __package__, {}))
 
     def allows(self, beta: str) -> bool:
         """Whether callers may use this ``anthropic-beta`` value."""
         return any(fnmatchcase(beta, pattern) for pattern in self.betas)
-
-    def find_model_features(self, model: str) -> ModelFeatures:
-        """The features of an upstream model: the configured ones, else those by its name."""
-        own: dict[str, Any] = {
-            name: value
-            for name in ("thinking", "sampling", "system_turns")
-            if (value := getattr(self, name)) is not None
-        }
-        return replace(find_model_features(model), **own)
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, AnthropicSettings]:
     """The base URL and the settings of a configuration entry. Raises ConfigError."""
     loaded = load_settings(AnthropicSettingsSchema, entry.settings)
     loaded["betas"] = tuple(loaded.get("betas", ()))
+    every = {name: loaded.pop(name) for name in _FACTS_OF_ENTRY if name in loaded}
+    loaded["model_table"] = build_table(ModelFeatures, __package__, loaded.pop(RULES_KEY, {}), every)
     base_url = normalize_base_url(
         entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(COUNT_PATH, MESSAGES_PATH)
     )

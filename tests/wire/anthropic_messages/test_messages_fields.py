@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.anthropic_messages.foreign_requests import NEW, F, rendered
+from tests.wire.anthropic_messages.foreign_requests import F, rendered
 from tests.wire.anthropic_messages.support import call_for, foreign
 from tornado_gate.types import (
     ResponseFormat,
@@ -14,7 +14,7 @@ from tornado_gate.types import (
     ToolChoice,
     VendorTool,
 )
-from tornado_gate.wire.anthropic_messages import ModelFeatures, find_model_features, render_request
+from tornado_gate.wire.anthropic_messages import render_request
 
 # fields
 
@@ -166,24 +166,3 @@ def test_another_vendors_tools_and_choices_are_lost() -> None:
 
 
 # what models take
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("claude-3-5-sonnet-20241022", ModelFeatures(xhigh=False)),
-        ("claude-3-opus-20240229", ModelFeatures(xhigh=False)),
-        ("claude-sonnet-4-20250514", ModelFeatures(xhigh=False)),
-        ("us.anthropic.claude-opus-4-1-20250805-v1:0", ModelFeatures(sampling="one", xhigh=False)),
-        ("claude-sonnet-4-5@20250929", ModelFeatures(sampling="one", xhigh=False)),
-        ("anthropic/claude-sonnet-4.6", ModelFeatures(thinking="adaptive", sampling="one", xhigh=False)),
-        ("claude-opus-4-7", ModelFeatures(thinking="adaptive", sampling="none")),
-        ("claude-opus-4-8-20260528", NEW),
-        ("claude-haiku-5-5", NEW),
-        ("claude-sonnet-5", NEW),
-        ("claude-mythos-preview", NEW),
-        ("deepseek-chat", ModelFeatures()),
-    ],
-)
-def test_what_a_model_takes_is_known_by_its_name(model: str, expected: ModelFeatures) -> None:
-    assert find_model_features(model) == expected

@@ -113,11 +113,12 @@ def test_adaptive_thinking_needs_no_thinking_before_calls() -> None:
     ],
 )
 def test_efforts_for_adaptive_thinking(reasoning: Reasoning, effort: str | None) -> None:
-    abilities = ModelFeatures(thinking="adaptive", xhigh=False)
+    abilities = ModelFeatures(thinking="adaptive", efforts=("low", "medium", "high", "max"))
     body, losses = rendered(reasoning=reasoning, abilities=abilities)
     assert body["thinking"] == {"type": "adaptive"}
     assert body.get("output_config") == (effort and {"effort": effort})
-    assert losses == (["reasoning.budget_tokens"] if reasoning.budget_tokens else [])
+    lost = ["reasoning"] if reasoning.effort == "xhigh" else []
+    assert losses == (["reasoning.budget_tokens"] if reasoning.budget_tokens else lost)
 
 
 def test_while_it_thinks_a_model_takes_no_sampling() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.wire.anthropic_messages.foreign_requests import NEW, answer, calls, rendered, result, turns, use
 from tests.wire.anthropic_messages.support import call_for, foreign, message
 from tornado_gate.types import (
-    ChatRequest,
     Message,
     Text,
     ToolCall,
@@ -125,13 +124,13 @@ def test_a_result_that_nobody_called_for_still_goes_up() -> None:
             st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True).map(lambda ids: calls(*ids)),
             st.sampled_from("abcd").map(lambda call_id: result(call_id, "1")),
         ),
+        min_size=1,
         max_size=12,
     ),
     st.sampled_from([ModelFeatures(), NEW]),
 )
 def test_whatever_the_conversation_its_turns_are_well_formed(said: list[Message], abilities: ModelFeatures) -> None:
-    request = foreign(*said) if said else ChatRequest(model="m", messages=())
-    turns = render_request(call_for(), request, abilities=abilities)["messages"]
+    turns = render_request(call_for(), foreign(*said), abilities=abilities)["messages"]
     roles = [turn["role"] for turn in turns]
     assert all(first != second for first, second in itertools.pairwise(roles))
     for place, turn in enumerate(turns):

@@ -15,9 +15,8 @@ from tornado_gate.wire.anthropic_messages.errors import (
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT
 from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, note_container, parse_frame
-from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures, find_model_features
+from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.request import (
-    DEFAULT_MAX_TOKENS,
     choose_max_tokens,
     parse_request,
     render_request,
@@ -33,7 +32,6 @@ from tornado_gate.wire.anthropic_messages.usage import (
 )
 
 __all__ = [
-    "DEFAULT_MAX_TOKENS",
     "NO_THREADS",
     "WIRE_FORMAT",
     "MessagesStreamMeter",
@@ -41,7 +39,6 @@ __all__ = [
     "ModelFeatures",
     "choose_max_tokens",
     "find_error",
-    "find_model_features",
     "note_body",
     "note_container",
     "parse_error",

@@ -7,7 +7,8 @@ The output follows the vendor's rules for any conversation:
   end), otherwise as text in the user turn, marked ``<system>``; then its role is reported as dropped.
 - Adjacent messages of one role are merged into one turn.
 - The tool results of a turn come first in the user turn directly after it.
-- Empty text is left out. For requests of other formats, so is text of white space only, and trailing white space of a
+- Empty text is left out, and messages without other content. A conversation of system messages only becomes a user turn; one
+  without any content is a 400. For requests of other formats, so is text of white space only, and trailing white space of a
   last assistant turn.
 - Thinking without a signature is dropped and reported, because the vendor rejects it.
 
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from tornado_gate.errors import InvalidField
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -79,10 +81,17 @@ def render_conversation(call: Call, request: ChatRequest, abilities: ModelFeatur
         body["system"] = _render_content(system, leading == 1 and messages[0][1].plain)
     for path, message in messages[leading:]:
         writer.add(path, message)
-    turns = writer.turns if writer.own else _place_system_turns(call, writer.turns, abilities)
-    if not writer.own:
-        _strip_last_text(turns)
-    return body | {"messages": [turn.render() for turn in turns]}
+    if writer.own:
+        return body | {"messages": [turn.render() for turn in writer.turns]}
+    turns = _place_system_turns(call, writer.turns, abilities)
+    _strip_last_text(turns)
+    rendered = [turn.render() for turn in turns]
+    if not rendered and system:  # the vendor requires a user turn
+        rendered = [{"role": "user", "content": body.pop("system")}]
+    if not rendered:
+        place = request.field_name("messages")
+        raise InvalidField(place, f"'{place}' has no content. Send at least one message with text or a file.")
+    return body | {"messages": rendered}
 
 
 class _TurnWriter:

@@ -1,49 +1,32 @@
-"""The features in which the vendor's models differ. Pure.
-
-Source: the vendor's pages "Extended thinking", "Adaptive thinking" and "Mid-conversation system messages", and
-anthropic-python 2.11, types/model.py (2026-11).
-"""
+"""The facts in which models with this format differ; the provider has them from its table. Pure."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal
+from typing import Literal
 
-from tornado_gate.types.value import Value
-
-_VERSION: Final = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-_NEWEST_VERSION: Final = (99, 0)
+from tornado_gate.wire.model_features import ChatFeatures
 
 
-class ModelFeatures(Value, frozen=True, kw_only=True):
-    """Features of one upstream model. The defaults apply to unknown models.
+class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
+    """Facts about one upstream model. The defaults are those of the oldest models and of models that are not known.
 
-    `thinking` is how thinking is enabled: with a token budget, or "adaptive" with an effort level. `sampling` is which of
-    temperature, top_p and top_k the model accepts: "all", "one" (not both temperature and top_p) or "none". `system_turns`:
-    the model accepts messages of role "system" between turns. `xhigh`: the model accepts this effort level.
+    `thinking` is how thinking is enabled: with a token "budget", "adaptive" with an effort level, or "none". With
+    `thinking_default` the model thinks unless the request says otherwise. `thinking_off` is how thinking is switched off:
+    "disabled", "between_tools" (none before the first tool call) or "never". `display`: whether thinking is returned by
+    default. `forced_tools`: whether a tool can be forced: "always", "without_thinking" or "never". `prefill`: the last turn may
+    be an assistant turn, to be continued. `sampling` is which of temperature, top_p and top_k the model accepts: "all", "one"
+    (not both temperature and top_p) or "none". `system_turns`: the model accepts messages of role "system" between turns.
+    `opaque_user`: a user id that shows an e-mail address or phone number is rejected. `default_output` is ``max_tokens`` for
+    requests without a limit, without thinking.
     """
 
-    thinking: Literal["budget", "adaptive"] = "budget"
+    thinking: Literal["budget", "adaptive", "none"] = "budget"
+    thinking_default: bool = False
+    thinking_off: Literal["disabled", "between_tools", "never"] = "disabled"
+    display: Literal["summarized", "omitted"] = "summarized"
+    forced_tools: Literal["always", "without_thinking", "never"] = "without_thinking"
+    prefill: bool = True
     sampling: Literal["all", "one", "none"] = "all"
     system_turns: bool = False
-    xhigh: bool = True
-
-
-def find_model_features(model: str) -> ModelFeatures:
-    """The documented features of a model name. Prefixes and date suffixes are ignored."""
-    version = _parse_version(model.lower())
-    if version is None:
-        return ModelFeatures()
-    return ModelFeatures(
-        thinking="adaptive" if version >= (4, 6) else "budget",
-        sampling="none" if version >= (4, 7) else "one" if version >= (4, 1) else "all",
-        system_turns=version >= (4, 8),
-        xhigh=version >= (4, 7),
-    )
-
-
-def _parse_version(model: str) -> tuple[int, int] | None:
-    """(4, 6) for ``claude-opus-4-6``; `_NEWEST_VERSION` for a Claude name without a version; None for other vendors' models."""
-    if (found := _VERSION.search(model)) is not None:
-        return int(found[1]), int(found[2] or 0)
-    return _NEWEST_VERSION if "claude-" in model else None
+    opaque_user: bool = False
+    default_output: int = 4096

@@ -9,6 +9,7 @@ Source: anthropic-python 2.11, types/message_create_params.py. The SDK no longer
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,10 +20,13 @@ from tornado_gate.wire.anthropic_messages.message_renderer import render_convers
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
+from tornado_gate.wire.closed_schema import restrict_schema
+from tornado_gate.wire.fitting import make_opaque_user
 from tornado_gate.wire.json_schema import close_objects
+from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT
 
-DEFAULT_MAX_TOKENS: Final = 4096
-"""Default ``max_tokens`` when neither the request nor the configuration has a limit. Every model supports this length."""
+_PERSONAL_USER: Final = re.compile(r"\S+@\S+|\+?[\d\s().-]{7,}")
+"""A user id that the vendor rejects, or says it may: an e-mail address or a phone number."""
 
 _KNOWN_MEMBERS: Final = frozenset(
     (
@@ -109,28 +113,31 @@ def render_request(
     request: ChatRequest,
     *,
     abilities: ModelFeatures | None = None,
-    default_max_tokens: int = DEFAULT_MAX_TOKENS,
+    default_max_tokens: int | None = None,
 ) -> dict[str, Any]:
     """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`.
 
-    `default_max_tokens` applies when neither the request nor the target has a limit; the thinking budget is added to it.
+    `default_max_tokens` replaces the model's default for a request without a limit; what thinking needs is added to it.
     """
     abilities = abilities or ModelFeatures()
     own = request.wire_format == WIRE_FORMAT
     body: dict[str, Any] = {"model": call.target.upstream_model, "max_tokens": request.max_tokens}
     body |= render_conversation(call, request, abilities)
+    if not own:
+        _end_with_user_turn(call, request, abilities, body["messages"])
     limit = request.max_tokens if request.max_tokens is not None else _get_known_limit(call)
     reasoning = render_reasoning(call, request, abilities, body["messages"], limit)
     thinking = reasoning.pop("thinking", None)
     if request.max_tokens is None:
-        body["max_tokens"] = choose_max_tokens(call, thinking, default_max_tokens)
+        effort = reasoning.get("effort")
+        body["max_tokens"] = choose_max_tokens(call, thinking, effort, abilities, default_max_tokens)
     body |= _render_sampling(call, request, abilities, thinking)
-    body |= render_tools(call, request)
+    body |= render_tools(call, request, abilities)
     body |= drop_none(
         stop_sequences=_render_stop(call, request, own) or None,
         thinking=thinking,
-        output_config=(reasoning | _render_output(call, request)) or None,
-        metadata=drop_none(user_id=request.user) or None,
+        output_config=(reasoning | _render_output(call, request, abilities)) or None,
+        metadata=drop_none(user_id=_render_user(request, abilities)) or None,
     )
     if request.stream:
         body["stream"] = True
@@ -139,16 +146,43 @@ def render_request(
     return body
 
 
-def choose_max_tokens(call: Call, thinking: Any, default: int) -> int:
-    """``max_tokens`` for a request without one: the target's configured output limit, else `default`.
+def _end_with_user_turn(
+    call: Call, request: ChatRequest, abilities: ModelFeatures, turns: list[dict[str, Any]]
+) -> None:
+    """Add a user turn after a last assistant turn, where the model does not continue one."""
+    if not abilities.prefill and turns and turns[-1]["role"] == "assistant":
+        call.drop_field(request.path(len(request.messages) - 1))
+        turns.append({"role": "user", "content": "Continue."})
 
-    `thinking` is that of the outgoing body. Its budget is added to `default`, because a budget must be below ``max_tokens``.
+
+def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
+    user = request.user
+    personal = user is not None and request.wire_format != WIRE_FORMAT and _PERSONAL_USER.fullmatch(user) is not None
+    return make_opaque_user(user) if user is not None and personal and abilities.opaque_user else user
+
+
+def choose_max_tokens(
+    call: Call, thinking: Any, effort: Any, abilities: ModelFeatures, configured: int | None = None
+) -> int:
+    """``max_tokens`` for a request without one: the target's configured output limit, else a default with room for thinking.
+
+    The default is `configured` or that of the model. `thinking` and `effort` are those of the outgoing body. A budget must be
+    below ``max_tokens``; adaptive thinking gets the budget that corresponds to its effort.
     """
     known = _get_known_limit(call)
     if known is not None:
         return known
-    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    return default + budget if isinstance(budget, int) else default
+    total = (configured or abilities.default_output) + _estimate_thinking(thinking, effort, abilities)
+    return total if abilities.max_output is None else min(total, abilities.max_output)
+
+
+def _estimate_thinking(thinking: Any, effort: Any, abilities: ModelFeatures) -> int:
+    kind = thinking.get("type") if isinstance(thinking, Mapping) else None
+    if kind == "enabled":
+        budget = thinking.get("budget_tokens")
+        return budget if isinstance(budget, int) else 0
+    thinks = abilities.thinking_default if kind is None else kind == "adaptive"
+    return BUDGET_OF_EFFORT.get(effort, BUDGET_OF_EFFORT["high"]) if thinks else 0
 
 
 def _get_known_limit(call: Call) -> int | None:
@@ -186,7 +220,7 @@ def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
     return stops
 
 
-def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
+def _render_output(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
     wanted = request.response_format
     if wanted is None or wanted.kind == "text":
         return {}
@@ -199,8 +233,13 @@ def _render_output(call: Call, request: ChatRequest) -> dict[str, Any]:
     for member, value in wanted.extra.items():
         if value is not None:
             call.drop_field(f"{name}.{member}")
-    own = request.wire_format == WIRE_FORMAT
-    return {"format": {"type": "json_schema", "schema": wanted.schema if own else close_objects(wanted.schema)}}
+    if request.wire_format == WIRE_FORMAT:
+        schema: Any = wanted.schema
+    elif abilities.schema == "closed":
+        schema = restrict_schema(wanted.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip(".")))
+    else:
+        schema = close_objects(wanted.schema)
+    return {"format": {"type": "json_schema", "schema": schema}}
 
 
 def _drop_unsupported(call: Call, request: ChatRequest) -> None:

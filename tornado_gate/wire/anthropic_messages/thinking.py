@@ -1,6 +1,6 @@
 """``thinking`` and ``output_config.effort``, in both directions. Pure.
 
-A request of another format has an effort or a token budget. Its rendering depends on the model:
+A request of another format has an effort or a token budget. Its rendering depends on the model, which may lack efforts:
 
 ======== ============= ======
 effort   budget_tokens effort
@@ -10,13 +10,14 @@ minimal  1,024         low
 low      2,048         low
 medium   8,192         medium
 high     16,384        high
-xhigh    32,768        xhigh (high where the model does not know it)
+xhigh    32,768        xhigh
 max      65,536        max
 ======== ============= ======
 
 A budget must be at least 1,024 and below ``max_tokens``. A larger one is reduced to half of ``max_tokens``; if that is too
 small, thinking is left out. It is also left out when a tool is forced, when the last turn is an assistant turn to be
-continued and, with a budget, when the last tool calls do not follow a thinking block.
+continued and, with a budget, when the last tool calls do not follow a thinking block. Where the model thinks by default and a
+tool is forced, it is switched off. Thinking that cannot be switched off gets the lowest effort.
 Source: anthropic-python 2.11, types/thinking_config_*_param.py and types/output_config_param.py; the vendor's pages
 "Extended thinking" and "Adaptive thinking".
 """
@@ -30,7 +31,7 @@ from tornado_gate.types import Call, ChatRequest, Reasoning
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.tools import forces_a_tool
-from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT, find_effort
+from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT, find_effort, fit_effort
 
 MIN_BUDGET: Final = 1024
 
@@ -76,14 +77,16 @@ def render_reasoning(
     reasoning = request.reasoning
     if request.wire_format == WIRE_FORMAT:
         return render_own(reasoning)
+    forced = abilities.forced_tools == "without_thinking" and forces_a_tool(request)
+    off = {"thinking": {"type": "disabled"}} if forced and abilities.thinking_default else {}
     if reasoning is None:
-        return {}
-    if not _wants_thinking(reasoning):
-        return {"thinking": {"type": "disabled"}}
+        return off
     name = request.field_name("reasoning")
-    if forces_a_tool(request) or (messages and messages[-1]["role"] == "assistant"):
+    if not _wants_thinking(reasoning):
+        return off or _render_off(call, name, abilities)
+    if abilities.thinking == "none" or forced or (messages and messages[-1]["role"] == "assistant"):
         call.drop_field(name)
-        return {}
+        return off
     if abilities.thinking == "adaptive":
         return _render_adaptive(call, reasoning, name, abilities)
     budget = _compute_budget(reasoning, limit)
@@ -91,6 +94,16 @@ def render_reasoning(
         call.drop_field(name)
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _render_off(call: Call, name: str, abilities: ModelFeatures) -> dict[str, Any]:
+    """Thinking switched off, or the least of it where that is impossible."""
+    if abilities.thinking == "none":
+        return {}
+    if abilities.thinking_off != "never":
+        return {"thinking": {"type": abilities.thinking_off}}
+    call.drop_field(name)
+    return drop_none(effort=fit_effort("low", abilities.efforts))
 
 
 def _wants_thinking(reasoning: Reasoning) -> bool:
@@ -102,9 +115,12 @@ def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Mod
     if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
         call.drop_field(f"{name}.budget_tokens")
         effort = effort or find_effort(reasoning.budget_tokens)
-    known = {"minimal": "low", **({} if abilities.xhigh else {"xhigh": "high"})}
-    thinking = {"type": "adaptive"} | ({"display": "summarized"} if reasoning.summary else {})
-    return {"thinking": thinking} | drop_none(effort=None if effort is None else known.get(effort, effort))
+    fitted = effort and fit_effort("low" if effort == "minimal" else effort, abilities.efforts)
+    if effort not in (fitted, "minimal"):
+        call.drop_field(name)
+    shown = reasoning.summary is not None or abilities.display == "omitted"
+    thinking = {"type": "adaptive"} | ({"display": "summarized"} if shown else {})
+    return {"thinking": thinking} | drop_none(effort=fitted)
 
 
 def _compute_budget(reasoning: Reasoning, limit: int | None) -> int | None:

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
+from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
+from tornado_gate.wire.closed_schema import restrict_schema
 
 DISABLE_PARALLEL: Final = "disable_parallel_tool_use"
 _TOOL_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
@@ -64,7 +66,7 @@ def forces_a_tool(request: ChatRequest) -> bool:
     )
 
 
-def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
+def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
     """``tools`` and ``tool_choice``; each is left out when unset. Reports unsupported fields to `call.drop_field`."""
     own = request.wire_format == WIRE_FORMAT
     allowed = request.tool_choice.names if request.tool_choice and request.tool_choice.mode == "allowed" else None
@@ -77,18 +79,20 @@ def render_tools(call: Call, request: ChatRequest) -> dict[str, Any]:
             else:
                 call.drop_field(path)
         elif allowed is None or tool.name in allowed:
-            values.append(_render_tool(call, tool, own, path))
+            values.append(_render_tool(call, tool, own, path, abilities))
     if not values and not own:
         if request.tool_choice is not None and request.tools:
             call.drop_field(request.field_name("tool_choice"))
         return {}
-    return drop_none(tools=values or None, tool_choice=_render_choice(call, request, own))
+    return drop_none(tools=values or None, tool_choice=_render_choice(call, request, own, abilities))
 
 
-def _render_tool(call: Call, tool: Tool, own: bool, path: str) -> dict[str, Any]:
+def _render_tool(call: Call, tool: Tool, own: bool, path: str, abilities: ModelFeatures) -> dict[str, Any]:
     schema = dict(tool.parameters or {})
     if not own:
         schema.setdefault("type", "object")  # required by the vendor, optional in other formats
+        if tool.strict and abilities.schema == "closed":
+            schema = restrict_schema(schema, lambda place: call.drop_field(f"{path}.parameters.{place}".rstrip(".")))
     value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
     if own:
         return add_extra(value, tool.extra)
@@ -98,7 +102,7 @@ def _render_tool(call: Call, tool: Tool, own: bool, path: str) -> dict[str, Any]
     return value
 
 
-def _render_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
+def _render_choice(call: Call, request: ChatRequest, own: bool, abilities: ModelFeatures) -> dict[str, Any] | None:
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     value: dict[str, Any] | None = None
     if choice is None:
@@ -113,6 +117,9 @@ def _render_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any
         value = {"type": "any" if choice.required else "auto"}
     else:
         value = {"type": _TYPE_OF_MODE[choice.mode]}
+    if value is not None and value["type"] in ("any", "tool") and not own and abilities.forced_tools == "never":
+        call.drop_field(request.field_name("tool_choice"))
+        value = {"type": "auto"}
     if value is not None and parallel is not None and value["type"] != "none" and (own or not parallel):
         value[DISABLE_PARALLEL] = not parallel
     return value

@@ -38,7 +38,8 @@ MEMBER_NAMES: Final[Mapping[str, str]] = {
 """By field of `ChatRequest`: the member of ``generationConfig``."""
 
 _SHARED_FIELDS: Final = ("n", "max_tokens", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
-_FORMAT_MEMBERS: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
+SCHEMA_MEMBERS: Final = ("responseSchema", "responseJsonSchema")
+_FORMAT_MEMBERS: Final = ("responseMimeType", *SCHEMA_MEMBERS)
 _UNSPECIFIED_MODALITY: Final = "MODALITY_UNSPECIFIED"
 _JSON_TYPE: Final = "application/json"
 

@@ -12,7 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest
-from tornado_gate.wire.gemini_generate.generation_config import MEMBER_NAMES, parse_config, render_config
+from tornado_gate.wire.gemini_generate.generation_config import (
+    MEMBER_NAMES,
+    SCHEMA_MEMBERS,
+    parse_config,
+    render_config,
+)
 from tornado_gate.wire.gemini_generate.json_values import read_object, select_unknown
 from tornado_gate.wire.gemini_generate.messages import list_part_paths, parse_contents, parse_system, render_contents
 from tornado_gate.wire.gemini_generate.model_features import MODERN_FEATURES, GeminiModelFeatures
@@ -62,15 +67,20 @@ def parse_request(
         tools=parse_tools(wire.get("tools")),
         tool_choice=parse_tool_choice(read_object(tool_config.get("functionCallingConfig"))),
         extra={restore_spelling(body, name): value for name, value in extra.items()},
-        names=_map_names(body, fields, tool_config) | list_part_paths(wire["contents"], instruction),
+        names=_map_names(body, fields, config, tool_config) | list_part_paths(wire["contents"], instruction),
         **fields,
     )
 
 
-def _map_names(body: Mapping[str, Any], fields: Mapping[str, Any], tool_config: Mapping[str, Any]) -> dict[str, str]:
+def _map_names(
+    body: Mapping[str, Any], fields: Mapping[str, Any], config: Mapping[str, Any], tool_config: Mapping[str, Any]
+) -> dict[str, str]:
     said = {
         name: f"generationConfig.{MEMBER_NAMES[name]}" for name in MEMBER_NAMES if fields.get(name) not in (None, ())
     }
+    if "response_format" in said:  # a lost format is reported as its schema, if it has one
+        members = (name for name in SCHEMA_MEMBERS if config.get(name) is not None)
+        said["response_format"] = f"generationConfig.{next(members, MEMBER_NAMES['response_format'])}"
     if "functionCallingConfig" in tool_config:
         said["tool_choice"] = _CALLING_CONFIG
     return {name: restore_spelling(body, path) for name, path in said.items()}
