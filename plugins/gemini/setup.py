@@ -11,8 +11,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate_gemini", "tornado_gate_gemini.*"]),
-    package_data={"tornado_gate_gemini": ["py.typed"]},
+    package_data={"tornado_gate_gemini": ["models.yaml", "py.typed"]},
     zip_safe=False,
-    install_requires=["tornado-gate", "marshmallow>=4,<5"],
+    install_requires=["tornado-gate", "marshmallow>=4,<5", "PyYAML>=6"],
     entry_points={"tornado_gate": ["gemini = tornado_gate_gemini"]},
 )

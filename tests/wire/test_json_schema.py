@@ -9,7 +9,7 @@ from google.genai import types as vendor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.wire.json_schema import MAX_NODES, has_keyword, simplify_schema
+from tornado_gate.wire.json_schema import MAX_NODES, has_keyword, inline_references, simplify_schema
 
 
 def levelled(schema: Any) -> tuple[dict[str, Any], list[str]]:
@@ -191,3 +191,44 @@ def test_the_result_is_what_the_vendor_knows() -> None:
     value, lost = levelled(schema)
     assert vendor.Schema.model_validate(value).required == ["a"]
     assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "lost"),
+    [
+        ({"type": "object"}, {"type": "object"}, []),
+        (
+            {
+                "properties": {"a": {"$ref": "#/$defs/A", "title": "T"}},
+                "$defs": {"A": {"type": "string", "title": "U"}},
+            },
+            {"properties": {"a": {"type": "string", "title": "T"}}},
+            [],
+        ),
+        (
+            {
+                "properties": {"definitions": {"$ref": "#/definitions/A"}},
+                "definitions": {"A": {"enum": [{"$ref": "x"}]}},
+            },
+            {"properties": {"definitions": {"enum": [{"$ref": "x"}]}}},
+            [],
+        ),
+        (
+            {"items": [{"$ref": "https://elsewhere/x", "title": "T"}]},
+            {"items": [{"type": "object", "title": "T"}]},
+            ["items.0.$ref"],
+        ),
+    ],
+)
+def test_references_are_inlined_and_all_else_is_kept(schema: Any, expected: Any, lost: list[str]) -> None:
+    told: list[str] = []
+    assert inline_references(schema, told.append) == expected
+    assert told == lost
+
+
+def test_a_recursive_reference_ends_and_is_told() -> None:
+    told: list[str] = []
+    node = {"properties": {"next": {"$ref": "#"}}, "description": "node"}
+    inlined = inline_references(node, told.append)
+    assert not has_keyword(inlined, ("$ref",))
+    assert told == ["properties.next.properties.next.properties.next.$ref"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
+from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire.model_features import ChatFeatures
 
@@ -22,6 +22,7 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
     "top_logprobs": (0,),
     "parallel_tool_calls": (True,),
     "modalities": (("text",),),
+    "reasoning": (Reasoning(effort="none"), Reasoning(enabled=False), Reasoning(budget_tokens=0)),
 }
 """By field: values with the meaning of an absent field, which are dropped without a report."""
 

@@ -73,11 +73,7 @@ def inline_references(schema: Any, report: ReportDrop) -> Any:
     """
     if not has_keyword(schema, ("$ref",)):
         return schema
-    inlined = _ReferenceInliner(schema, report).inline(schema, SchemaLocation())
-    if isinstance(inlined, dict):
-        for name in ("$defs", "definitions"):
-            inlined.pop(name, None)
-    return inlined
+    return _ReferenceInliner(schema, report).inline(schema, SchemaLocation())
 
 
 def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
@@ -205,12 +201,11 @@ class _ReferenceInliner(SchemaWalker):
         return {
             name: member if name in _LITERAL_KEYWORDS else self._inline_member(name, member, place)
             for name, member in schema.items()
+            if name not in ("$defs", "definitions")
         }
 
     def _inline_member(self, name: str, member: Any, place: SchemaLocation) -> Any:
         inner = place.append_path(name)
-        if name in ("$defs", "definitions"):
-            return member  # removed at the root, where references find them
         if name in ("properties", "patternProperties") and isinstance(member, Mapping):
             return {key: self.inline(value, inner.append_path(key)) for key, value in member.items()}
         return self.inline(member, inner)

@@ -35,8 +35,10 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.wire import gemini_embeddings
+from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
+    GeminiModelFeatures,
     convert_to_camel_case,
     find_error,
     guess_media_type,
@@ -50,11 +52,12 @@ from tornado_gate.wire.gemini_generate import (
 )
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
+from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
 from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import build_url, make_resource_name
 from tornado_gate_gemini.inline import inline_links
 from tornado_gate_gemini.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
-from tornado_gate_gemini.settings import OPERATIONS_OF_MODEL, GeminiSettings, is_imagen, read_settings
+from tornado_gate_gemini.settings import OPERATIONS_OF_MODEL, GeminiSettings, read_settings
 
 _WHOLE_METHOD: Final = "generateContent"
 _STREAM_METHOD: Final = "streamGenerateContent"
@@ -73,6 +76,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         base_url=base_url,
         settings=facts,
         signatures=True,
+        model_table=facts.model_table,
     )
 
 
@@ -80,7 +84,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: GeminiSettings = call.target.settings
     model = call.target.upstream_model
-    dialect = facts.find_model_features(model)
+    dialect = facts.model_table.find(model)
     match request:
         case VerbatimRequest(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
             return _build_forwarded_request(call, request)
@@ -88,21 +92,33 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return _build_forwarded_embedding(call, request)
         case ChatRequest():
             method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.stream else _WHOLE_METHOD
-            whole = await inline_links(call, request, _lacks_media_type)
+            whole = await inline_links(call, _fit_chat(call, request, dialect), _lacks_media_type)
             return _build_upstream_request(call, method, json=render_request(call, whole, dialect=dialect))
         case CountTokensRequest(chat=chat):
-            whole = await inline_links(call, chat, _lacks_media_type)
+            renamed = rename_tools(chat, _map_names(chat, dialect))
+            whole = await inline_links(call, renamed, _lacks_media_type)
             return _build_upstream_request(
                 call, _COUNT_METHOD, json=render_count(call, whole, model=make_resource_name(model), dialect=dialect)
             )
         case EmbeddingRequest() | ImageRequest() | SpeechRequest():
-            method, body = await build_request(call, request)
+            method, body = await build_request(call, request, dialect)
             return _build_upstream_request(call, method, json=body)
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return await videos.build_request(call, request, _build_headers(call))
     raise UnsupportedOperation(
         f"The model '{call.model}' does not support this operation. GET /v1beta/models lists what it supports."
     )
+
+
+def _fit_chat(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> ChatRequest:
+    if request.wire_format == WIRE_FORMAT:
+        return request
+    request = fit_request(call, request, dialect)
+    return rename_tools(request, _map_names(request, dialect))
+
+
+def _map_names(request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, str]:
+    return {} if request.wire_format == WIRE_FORMAT else map_tool_names(request, dialect)
 
 
 def _lacks_media_type(link: Link) -> bool:
@@ -175,7 +191,12 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
             return _parse_speech(call, request, incoming)
         case CountTokensRequest() | EmbeddingRequest() | ImageRequest() | VideoRequest() | VideoPoll():
             return _parse_single(call, request, incoming)
-    return _parse_events(call, request, incoming)
+    events = _parse_events(call, request, incoming)
+    if not isinstance(request, ChatRequest):
+        return events
+    facts: GeminiSettings = call.target.settings
+    names = _map_names(request, facts.model_table.find(call.target.upstream_model))
+    return restore_tool_names(events, names)
 
 
 async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
@@ -186,7 +207,9 @@ async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse
         case EmbeddingRequest(inputs=inputs):
             yield await gemini_embeddings.parse_embeddings(await incoming.read(), len(inputs))
         case ImageRequest():
-            parse = parse_predictions if is_imagen(call.target.upstream_model) else parse_image_response
+            facts: GeminiSettings = call.target.settings
+            predict = facts.model_table.find(call.target.upstream_model).predict
+            parse = parse_predictions if predict else parse_image_response
             yield await parse(await incoming.read_json())
         case VideoRequest() | VideoPoll():
             lost = videos.is_lost(request, incoming)

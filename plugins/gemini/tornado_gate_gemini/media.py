@@ -11,10 +11,14 @@ from typing import Any, Final
 from tornado_gate.http.fetch.pictures import read_image
 from tornado_gate.types import Call, Data, EmbeddingRequest, ImageRequest, SpeechRequest
 from tornado_gate.wire.gemini_embeddings import render_embedding_request
-from tornado_gate.wire.gemini_generate import encode_in_slices, render_image_request, render_speech_request
+from tornado_gate.wire.gemini_generate import (
+    GeminiModelFeatures,
+    encode_in_slices,
+    render_image_request,
+    render_speech_request,
+)
 from tornado_gate.wire.gemini_images import render_prediction
 from tornado_gate_gemini.address import make_resource_name
-from tornado_gate_gemini.settings import accepts_resolutions, accepts_styles, is_imagen
 
 WHOLE_METHOD: Final = "generateContent"
 STREAM_METHOD: Final = "streamGenerateContent?alt=sse"
@@ -24,7 +28,7 @@ PREDICT_METHOD: Final = "predict"
 
 
 async def build_request(
-    call: Call, request: EmbeddingRequest | ImageRequest | SpeechRequest
+    call: Call, request: EmbeddingRequest | ImageRequest | SpeechRequest, features: GeminiModelFeatures
 ) -> tuple[str, dict[str, Any]]:
     """(method, body). Reports unsupported fields to `call.drop_field`."""
     model = call.target.upstream_model
@@ -33,12 +37,12 @@ async def build_request(
             return EMBED_BATCH_METHOD, render_embedding_request(call, request, model=make_resource_name(model))
         case SpeechRequest():
             method = STREAM_METHOD if request.stream else WHOLE_METHOD
-            return method, render_speech_request(call, request, styles=accepts_styles(model))
-        case ImageRequest() if is_imagen(model):
-            return PREDICT_METHOD, render_prediction(call, request, resolutions=accepts_resolutions(model))
+            return method, render_speech_request(call, request, styles=features.styles)
+        case ImageRequest() if features.predict:
+            return PREDICT_METHOD, render_prediction(call, request, resolutions=features.resolutions)
         case ImageRequest():
             pictures = await _read_images(call, request)
-            return WHOLE_METHOD, render_image_request(call, request, pictures, resolutions=accepts_resolutions(model))
+            return WHOLE_METHOD, render_image_request(call, request, pictures, resolutions=features.resolutions)
 
 
 async def _read_images(call: Call, request: ImageRequest) -> list[Data]:

@@ -1,32 +1,24 @@
-"""Facts from a configuration entry and from a model name.
+"""The settings of a provider entry, and the facts about models that they refine.
 
-Source: https://ai.google.dev/gemini-api/docs/thinking, /thought-signatures, /structured-output and /function-calling: models
-before Gemini 3 have thinking budgets, do not check signatures, accept no images inside a function response, and accept tools
-or a response format but not both. A name without a version counts as one of the newest. /image-generation, /imagen,
-/speech-generation, /video and /embeddings list the operations of models.
+Source: https://ai.google.dev/gemini-api/docs/image-generation, /imagen, /speech-generation, /video and /embeddings list the
+operations of models.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from marshmallow import Schema
+from marshmallow import Schema, fields
 
 from tornado_gate import ProviderEntry
-from tornado_gate.codec.fields import Boolean
+from tornado_gate.codec.fields import Boolean, String
 from tornado_gate.config import load_settings
 from tornado_gate.http.base_url import normalize_base_url
+from tornado_gate.types.value import Value, field
 from tornado_gate.wire.gemini_generate import GeminiModelFeatures
+from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_gemini.address import DEFAULT_BASE_URL, MODELS_PATH, VERSION_PATH
-
-_GEMINI_VERSION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-_NEWEST_VERSION: Final = (99, 0)
-_VERSION_3: Final = (3, 0)
-_VERSION_3_8: Final = (3, 8)
-_IMAGEN_VERSION: Final = re.compile(r"imagen-(\d+)")
 
 OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[str]]] = {
     "*embedding*": frozenset({"embeddings"}),
@@ -44,50 +36,25 @@ class GeminiSettingsSchema(Schema):
 
     json_schema = Boolean()
     thought_signature_dummy = Boolean()
+    model_rules = fields.Dict(keys=String())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeminiSettings:
-    """`json_schema`: send JSON schemas unmodified. `thought_signature_dummy`: send the dummy for a missing signature."""
+class GeminiSettings(Value, frozen=True, kw_only=True):
+    """The settings of one upstream: `model_table` has the facts of its models."""
 
-    json_schema: bool = True
-    thought_signature_dummy: bool = True
-
-    def find_model_features(self, model: str) -> GeminiModelFeatures:
-        """The features of an upstream model."""
-        third = parse_version(model) >= _VERSION_3
-        return GeminiModelFeatures(
-            json_schema=self.json_schema,
-            thinking_levels=third,
-            signature_dummy=third and self.thought_signature_dummy and "gemini" in model.lower(),
-            tools_with_format=third,
-            parts_in_results=third,
-        )
-
-
-def parse_version(model: str) -> tuple[int, int]:
-    """The version in a model name: (2, 5) for ``gemini-2.5-flash``."""
-    found = _GEMINI_VERSION.search(model.lower())
-    return (int(found[1]), int(found[2] or 0)) if found else _NEWEST_VERSION
-
-
-def is_imagen(model: str) -> bool:
-    """Whether a model generates images by ``:predict``."""
-    return _IMAGEN_VERSION.search(model.lower()) is not None
-
-
-def accepts_resolutions(model: str) -> bool:
-    """Whether an image model supports more than 1K: Gemini 3 and later, Imagen 4 and later."""
-    found = _IMAGEN_VERSION.search(model.lower())
-    return int(found[1]) >= 4 if found else parse_version(model) >= _VERSION_3
-
-
-def accepts_styles(model: str) -> bool:
-    """Whether a speech model reads its text verbatim and has a separate member for the style."""
-    return parse_version(model) >= _VERSION_3_8
+    model_table: ModelTable[GeminiModelFeatures] = field(
+        default_factory=lambda: build_table(GeminiModelFeatures, __package__, {})
+    )
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, GeminiSettings]:
     """The base URL and the settings of a configuration entry. Raises ConfigError."""
-    facts = GeminiSettings(**load_settings(GeminiSettingsSchema, entry.settings))
-    return normalize_base_url(entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(MODELS_PATH,)), facts
+    loaded = load_settings(GeminiSettingsSchema, entry.settings)
+    every: dict[str, Any] = {}
+    if not loaded.get("json_schema", True):
+        every["schema"] = "openapi"
+    if not loaded.get("thought_signature_dummy", True):
+        every["signature_dummy"] = False
+    table = build_table(GeminiModelFeatures, __package__, loaded.get(RULES_KEY, {}), every)
+    base_url = normalize_base_url(entry.base_url, VERSION_PATH, default=DEFAULT_BASE_URL, endpoints=(MODELS_PATH,))
+    return base_url, GeminiSettings(model_table=table)

@@ -70,7 +70,7 @@ def test_system_messages_wherever_they_stood_are_one_instruction() -> None:
     body, losses = rendered(chat(messages=messages))
     assert body["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}
     assert body["contents"] == [{"role": "user", "parts": [{"text": "Hi"}]}]
-    assert losses == []
+    assert losses == ["messages.2.role"]  # the place of the second is lost
 
 
 def test_instructions_alone_are_a_turn_because_one_is_needed() -> None:

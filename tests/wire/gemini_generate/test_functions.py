@@ -22,6 +22,7 @@ from tornado_gate.types import (
     Choice,
     Data,
     Image,
+    Message,
     Opaque,
     Text,
     ToolCall,
@@ -188,8 +189,14 @@ def test_a_call_of_a_tool_that_takes_text_has_it_as_input() -> None:
     assert losses == []
 
 
-def test_a_call_whose_arguments_are_no_object_is_lost() -> None:
-    _, losses = contents_of(ASKED, assistant(ToolCall(id="c", name="f", arguments="[1")))
+@pytest.mark.parametrize("text", ["[1", "[1]", "x", "null"])
+def test_a_call_whose_arguments_are_no_object_keeps_its_place_and_is_reported(text: str) -> None:
+    answer = Message(role="tool", parts=(ToolResult(call_id="c", parts=(Text(text="no"),)),))
+    contents, losses = contents_of(ASKED, assistant(ToolCall(id="c", name="f", arguments=text)), answer)
+    assert [content["parts"][0] for content in contents[1:]] == [
+        {"functionCall": {"id": "c", "name": "f", "args": {"input": text}}},
+        {"functionResponse": {"id": "c", "name": "f", "response": {"result": "no"}}},
+    ]
     assert losses == ["messages.1.content.0"]
 
 

@@ -27,7 +27,7 @@ from tornado_gate.wire.gemini_generate import (
     render_request,
 )
 
-OLD = GeminiModelFeatures(json_schema=False, thinking_levels=False, tools_with_format=False, parts_in_results=False)
+OLD = GeminiModelFeatures(schema="openapi", thinking_levels=False, tools_with_format=False, parts_in_results=False)
 
 
 @given(request=strategies.requests)
@@ -109,7 +109,7 @@ def test_thinking_as_asked_for(config: dict[str, Any], expected: Reasoning | Non
         (Reasoning(effort="low"), {"thinkingLevel": "LOW"}, {"thinkingBudget": 1024}),
         (Reasoning(effort="medium"), {"thinkingLevel": "MEDIUM"}, {"thinkingBudget": 8192}),
         (Reasoning(effort="high"), {"thinkingLevel": "HIGH"}, {"thinkingBudget": 24576}),
-        (Reasoning(budget_tokens=77), {"thinkingBudget": 77}, {"thinkingBudget": 77}),
+        (Reasoning(budget_tokens=77), {"thinkingLevel": "MINIMAL"}, {"thinkingBudget": 77}),
         (Reasoning(enabled=True), None, {"thinkingBudget": -1}),
         (
             Reasoning(effort="low", summary="auto"),
@@ -141,7 +141,7 @@ def test_a_model_that_always_thinks_thinks_little_and_it_is_told(reasoning: Reas
     [
         (Reasoning(effort="xhigh"), {"thinkingLevel": "HIGH"}, ["reasoning"]),
         (Reasoning(effort="odd"), None, ["reasoning"]),
-        (Reasoning(effort="low", budget_tokens=5), {"thinkingBudget": 5}, ["reasoning.effort"]),
+        (Reasoning(effort="low", budget_tokens=5), {"thinkingLevel": "LOW"}, ["reasoning.budget_tokens"]),
     ],
 )
 def test_what_thinking_cannot_be_is_told(reasoning: Reasoning, config: Any, lost: list[str]) -> None:
@@ -209,8 +209,10 @@ def test_a_schema_goes_as_it_is_or_levelled() -> None:
     body, losses = rendered(chat(response_format=wanted))
     assert body["generationConfig"] == {
         "responseMimeType": "application/json",
-        "responseJsonSchema": schema | {"description": "D"},
+        "responseJsonSchema": {"type": "object", "properties": {"a": {"const": "x"}}, "description": "D"},
     }
+    body, _ = rendered(chat(response_format=wanted), GeminiModelFeatures(schema="json"))
+    assert body["generationConfig"]["responseJsonSchema"] == schema | {"description": "D"}
     body, _ = rendered(chat(response_format=wanted), OLD)
     assert body["generationConfig"]["responseSchema"] == {
         "description": "D",
@@ -308,17 +310,14 @@ def test_what_other_formats_say_and_this_one_cannot_is_told() -> None:
         parallel_tool_calls=False,
         tools=(VendorTool(wire_format="other", value={}),),
         tool_choice=ToolChoice(mode="vendor", vendor={}),
-        stop=tuple("abcdefg"),
+        stop=tuple("abcde"),
         audio={"voice": "Kore", "format": "mp3"},
         extra={"store": True, "nothing": None},
-        names={"stop": "stop_words"},
     )
     body, losses = rendered(request)
     assert losses == [
         "tool_choice",
         "tools.0",
-        "stop_words.5",
-        "stop_words.6",
         "audio.format",
         "logit_bias",
         "user",

@@ -13,11 +13,10 @@ from typing import Any, Final
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
 from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object, select_unknown
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
 from tornado_gate.wire.gemini_generate.thinking import THINKING_MEMBERS, parse_thinking, render_thinking
-from tornado_gate.wire.json_schema import simplify_schema
-
-MAX_STOPS: Final = 5
+from tornado_gate.wire.json_schema import inline_references, simplify_schema
 
 MEMBER_NAMES: Final[Mapping[str, str]] = {
     "n": "candidateCount",
@@ -83,7 +82,7 @@ def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures
     config = drop_none(**{MEMBER_NAMES[name]: getattr(request, name) for name in _SHARED_FIELDS})
     config |= drop_none(
         topK=request.top_k,
-        stopSequences=_render_stops(call, request) or None,
+        stopSequences=list(request.stop) or None,
         responseLogprobs=request.logprobs,
         logprobs=request.top_logprobs,
         responseModalities=[one.upper() for one in request.modalities] or None,
@@ -91,12 +90,6 @@ def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures
         thinkingConfig=render_thinking(call, request, dialect),
     )
     return config | _render_format(call, request, dialect)
-
-
-def _render_stops(call: Call, request: ChatRequest) -> list[str]:
-    for number in range(MAX_STOPS, len(request.stop)):
-        call.drop_field(f"{request.field_name('stop')}.{number}")
-    return list(request.stop[:MAX_STOPS])
 
 
 def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
@@ -128,10 +121,15 @@ def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeature
         schema = dict(wanted.schema)
         if wanted.description is not None:
             schema.setdefault("description", wanted.description)
-        if dialect.json_schema:
-            config["responseJsonSchema"] = schema
-        else:
+        own = request.wire_format == WIRE_FORMAT
+        if dialect.schema == "openapi":
             config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{name}.schema.{place}"))
+        elif dialect.schema == "inlined" and not own:
+            config["responseJsonSchema"] = inline_references(
+                schema, lambda place: call.drop_field(f"{name}.schema.{place}")
+            )
+        else:
+            config["responseJsonSchema"] = schema
     for member, value in wanted.extra.items():
         if value is not None:
             call.drop_field(f"{name}.{member}")

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
-from tornado_gate.types.value import State, field
+from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.gemini_generate.function_calls import (
     CallRegistry,
     render_call,
@@ -117,7 +117,8 @@ def render_contents(
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """``contents`` and ``systemInstruction``. Reports unsupported parts to `call.drop_field` by their path.
 
-    `own` is True when the messages came in this format. All system messages are merged into one instruction.
+    `own` is True when the messages came in this format. All system messages are merged into one instruction, because this format
+    has no place for a later one, whose role is reported as dropped.
     """
     writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
@@ -146,6 +147,8 @@ class _ContentWriter(State):
         for place, part in enumerate(message.parts):
             parts += self._render_parts(part, partial(path, place))
         if message.role in ("system", "developer"):
+            if self.contents and parts and not self.own:
+                self.call.drop_field(f"{path()}.role")  # it takes effect from the beginning on
             self.system += parts
         else:
             self._append_parts("model" if message.role == "assistant" else "user", parts)
@@ -161,7 +164,9 @@ class _ContentWriter(State):
             return self._render_result(part, path)
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
-        value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
+            value = self._render_call(part, path)
+        else:
+            value = render_part(part)
         if value is None or value == {"text": ""} == value | self._render_signature(part):
             if value is None:
                 self.call.drop_field(path())
@@ -171,6 +176,14 @@ class _ContentWriter(State):
         if isinstance(part, Image) and part.detail is not None:
             self.call.drop_field(f"{path()}.detail")
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
+
+    def _render_call(self, call: ToolCall, path: Callable[..., str]) -> dict[str, Any] | None:
+        """A call. Arguments that are no object are sent as text: without its call a response would be rejected."""
+        value = render_call(call)
+        if value is None:
+            self.call.drop_field(path())
+            value = render_call(replace(call, kind="custom"))
+        return value
 
     def _render_signature(self, part: Part) -> dict[str, Any]:
         """The issuer's signature, unchanged."""

@@ -1,24 +1,34 @@
-"""The features of this format that one upstream model supports; the provider knows them by model name. Pure."""
+"""The facts in which models with this format differ; the provider has them from its table. Pure."""
 
 from __future__ import annotations
 
-from tornado_gate.types.value import Value
+from tornado_gate.wire.model_features import ChatFeatures, SchemaDialect
 
 
-class GeminiModelFeatures(Value, frozen=True, kw_only=True):
-    """`json_schema`: accepts unmodified JSON schemas (``parametersJsonSchema``, ``responseJsonSchema``).
+class GeminiModelFeatures(ChatFeatures, frozen=True, kw_only=True):
+    """Facts about one upstream model. The defaults are those of the newest family, except for limits.
 
-    `thinking_levels`: thinking is set as a level (Gemini 3), not as a budget in tokens (Gemini 2.5).
-    `signature_dummy`: rejects the first call of a step without a thought signature, except with the documented dummy value.
-    `tools_with_format`: accepts tools and a response format in one request.
-    `parts_in_results`: accepts images and files inside a function response.
+    `schema`: "json" and "inlined" are sent as ``parametersJsonSchema`` and ``responseJsonSchema``, "openapi" as the older
+    subset. `thinking_levels`: thinking is set as a level (Gemini 3), not as a budget in tokens (Gemini 2.5). `least_budget` and
+    `most_budget` bound a budget; with `budget_off` 0 switches thinking off. `signature_dummy`: the model rejects the first call
+    of a step without a thought signature, except with the documented dummy value. `tools_with_format`: it accepts tools and a
+    response format in one request. `parts_in_results`: it accepts images and files inside a function response. `predict`: an
+    image model with the method ``:predict``; `resolutions`: it makes images of more than 1K. `styles`: a speech model that has
+    a member for the style.
     """
 
-    json_schema: bool = True
+    most_stops: int | None = 5
+    schema: SchemaDialect = "inlined"
     thinking_levels: bool = True
+    least_budget: int = 0
+    most_budget: int | None = None
+    budget_off: bool = True
     signature_dummy: bool = False
     tools_with_format: bool = True
     parts_in_results: bool = True
+    predict: bool = False
+    resolutions: bool = True
+    styles: bool = True
 
 
 MODERN_FEATURES = GeminiModelFeatures()

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
+from tornado_gate.wire.reasoning import EFFORTS, find_effort, fit_effort
 
 _BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
-_LEVELS: Final = ("minimal", "low", "medium", "high")
 _AUTOMATIC_BUDGET: Final = -1
 THINKING_MEMBERS: Final = ("includeThoughts", "thinkingBudget", "thinkingLevel")
 
@@ -39,36 +40,70 @@ def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatur
     if reasoning is None:
         return None
     name = request.field_name("reasoning")
-    config: dict[str, Any] = {}
-    if reasoning.budget_tokens is not None:  # newer models accept budgets for backward compatibility
-        config["thinkingBudget"] = reasoning.budget_tokens
-        if reasoning.effort is not None:
-            call.drop_field(f"{name}.effort")
-    elif reasoning.effort is not None:
-        config |= _render_effort(call, reasoning.effort, name, dialect)
-    elif reasoning.enabled is not None:
-        config |= _render_switch(call, reasoning.enabled, name, dialect)
+    if request.wire_format == WIRE_FORMAT:
+        config = _render_own(reasoning)
+    elif dialect.thinking_levels:
+        config = _render_level(call, reasoning, name, dialect)
+    else:
+        config = _render_budget(call, reasoning, name, dialect)
     if reasoning.summary is not None:
         config["includeThoughts"] = True
     return config or None
 
 
-def _render_effort(call: Call, effort: str, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
-    if effort == "none":
-        return _render_switch(call, False, name, dialect)
-    known = "high" if effort in ("xhigh", "max") else effort
-    if known not in _LEVELS:
+def _render_own(reasoning: Reasoning) -> dict[str, Any]:
+    """The members as the caller of this format sent them."""
+    if reasoning.effort is not None:
+        return {"thinkingLevel": reasoning.effort.upper()}
+    if reasoning.enabled is not None:
+        return {"thinkingBudget": _AUTOMATIC_BUDGET if reasoning.enabled else 0}
+    return {} if reasoning.budget_tokens is None else {"thinkingBudget": reasoning.budget_tokens}
+
+
+def _render_level(call: Call, reasoning: Reasoning, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
+    """A level. These models accept budgets only for compatibility, so a budget becomes the level that corresponds to it."""
+    budget = reasoning.budget_tokens
+    effort = reasoning.effort
+    if effort is not None and budget is not None:
+        call.drop_field(f"{name}.budget_tokens")
+    if effort == "none" or (effort is None and (reasoning.enabled is False or budget == 0)):
+        call.drop_field(name)  # these models always think
+        return {"thinkingLevel": (fit_effort("minimal", dialect.efforts or ("low",)) or "low").upper()}
+    if effort is None:
+        asked = find_effort(budget) if budget is not None and budget > 0 else None
+        return {} if asked is None else {"thinkingLevel": (_fit_level(asked, dialect) or "low").upper()}
+    fitted = _fit_level(effort, dialect)
+    if fitted != effort:
         call.drop_field(name)
+    return {} if fitted is None else {"thinkingLevel": fitted.upper()}
+
+
+def _fit_level(effort: str, dialect: GeminiModelFeatures) -> str | None:
+    """The nearest level of the model; None for an effort that no vendor has."""
+    return fit_effort(effort, dialect.efforts or tuple(_BUDGET_OF_EFFORT)) if effort in EFFORTS else None
+
+
+def _render_budget(call: Call, reasoning: Reasoning, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
+    """A budget within the bounds of the model."""
+    asked = reasoning.budget_tokens
+    if asked is not None and reasoning.effort is not None:
+        call.drop_field(f"{name}.effort")
+    elif asked is None and reasoning.effort is not None and reasoning.effort != "none":
+        fitted = fit_effort(reasoning.effort, tuple(_BUDGET_OF_EFFORT)) if reasoning.effort in EFFORTS else None
+        if fitted != reasoning.effort:
+            call.drop_field(name)
+        if fitted is None:
+            return {}
+        asked = _BUDGET_OF_EFFORT[fitted]
+    if asked is None and reasoning.effort is None and reasoning.enabled is None:
         return {}
-    if known != effort:
-        call.drop_field(name)
-    return {"thinkingLevel": known.upper()} if dialect.thinking_levels else {"thinkingBudget": _BUDGET_OF_EFFORT[known]}
-
-
-def _render_switch(call: Call, enabled: bool, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
-    if enabled:
-        return {} if dialect.thinking_levels else {"thinkingBudget": _AUTOMATIC_BUDGET}
-    if not dialect.thinking_levels:
-        return {"thinkingBudget": 0}
-    call.drop_field(name)  # these models always think; "low" is the lowest level that all of them accept
-    return {"thinkingLevel": "LOW"}
+    if asked == 0 or reasoning.effort == "none" or reasoning.enabled is False:
+        if not dialect.budget_off:
+            call.drop_field(name)
+        return {"thinkingBudget": 0 if dialect.budget_off else dialect.least_budget}
+    if asked is None or asked < 0:
+        return {"thinkingBudget": _AUTOMATIC_BUDGET}
+    if dialect.most_budget is not None and asked > dialect.most_budget:
+        call.drop_field(f"{name}.budget_tokens" if reasoning.budget_tokens is not None else name)
+        asked = dialect.most_budget
+    return {"thinkingBudget": max(asked, dialect.least_budget)}

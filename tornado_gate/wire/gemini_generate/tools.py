@@ -13,7 +13,7 @@ from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
-from tornado_gate.wire.json_schema import simplify_schema
+from tornado_gate.wire.json_schema import inline_references, simplify_schema
 
 _DECLARATION_MEMBERS: Final = ("name", "description", "parameters", "parametersJsonSchema")
 
@@ -80,12 +80,16 @@ def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Gemi
         call.drop_field(f"{path}.strict")
     value = drop_none(name=tool.name, description=tool.description)
     if tool.parameters:
-        if dialect.json_schema:
+
+        def report(place: str) -> None:
+            call.drop_field(_join_path(f"{path}.parameters", place))
+
+        if dialect.schema == "inlined" and not own:
+            value["parametersJsonSchema"] = inline_references(tool.parameters, report)
+        elif dialect.schema != "openapi":
             value["parametersJsonSchema"] = tool.parameters
         else:
-            levelled = simplify_schema(
-                tool.parameters, lambda place: call.drop_field(_join_path(f"{path}.parameters", place))
-            )
+            levelled = simplify_schema(tool.parameters, report)
             if levelled.get("type") != "OBJECT" or levelled.get(
                 "properties"
             ):  # the vendor rejects an object without properties
