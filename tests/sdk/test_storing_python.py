@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.sdk.scripts import completion
-from tests.sdk.test_stored_responses_python import response
+from tests.sdk.stored_responses import response
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer
 
