@@ -382,3 +382,14 @@ def test_conf_says_how_long_a_response_is_kept() -> None:
     memory = FakeMemory()
     whole(replace(response_call(memory), responses=ResponseRules(seconds=60)), says("Hello"))
     assert set(memory.seconds.values()) == {60}
+
+
+def test_a_kept_response_is_neither_streamed_again_nor_cancelled() -> None:
+    memory = FakeMemory()
+    first = whole(response_call(memory), says("Hello"))
+    with pytest.raises(InvalidField) as caught:
+        stored(memory, RESPONSE, first["id"], stream="true")
+    assert caught.value.param == "stream"
+    with pytest.raises(RequestError, match="background"):
+        stored(memory, f"{RESPONSE}/cancel", first["id"], "POST")
+    assert stored(memory, RESPONSE, first["id"], stream="false")["id"] == first["id"]

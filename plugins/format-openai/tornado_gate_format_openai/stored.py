@@ -72,9 +72,13 @@ def _make_upstream_request(wire: WireRequest, response_id: str) -> StoredObjectR
         method=wire.route.method,
         action=_ACTIONS.get(wire.route.path, ""),
         query=tuple(_list_parameters(wire)),
-        stream=wire.route == _READ_ROUTE and wire.query.get("stream") == "true",
+        stream=_is_streamed(wire),
         issued=IssuedObjects(),
     )
+
+
+def _is_streamed(wire: WireRequest) -> bool:
+    return wire.route == _READ_ROUTE and wire.query.get("stream") == "true"
 
 
 def _list_parameters(wire: WireRequest) -> Iterator[tuple[str, str]]:
@@ -97,6 +101,9 @@ async def _render_answer(
             param="response_id",
             code="response_not_cancellable",
         )
+    if _is_streamed(wire):
+        message = "Only a response that its upstream produces in the background can be streamed again. Omit 'stream'."
+        raise InvalidField("stream", message, code="unsupported_parameter")
     if wire.route == _ITEMS_ROUTE:
         return _render_page(_add_item_ids(record), wire.query)
     body = record["response"]
