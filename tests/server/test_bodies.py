@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import struct
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -367,6 +368,34 @@ async def test_forms_of_all_callers_share_the_disk(
 
 
 # The cost of a body
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("speaks", [frozenset(), frozenset({"plain"})], ids=["common", "verbatim"])
+async def test_no_hook_processes_a_large_body_in_the_event_loop(
+    services: Services, ask: Ask, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, speaks: frozenset[str]
+) -> None:
+    fake.speaks, fake.chunks = speaks, (b"{}",)
+    limit(services)
+    lanes = services.gate.snapshot.formats["plain"], services.gate.snapshot.providers["fake"].usable_lane
+    threads: dict[str, set[bool]] = {"small": set(), "large": set()}
+    size = ""
+
+    def watch(hook: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(**arguments: Any) -> Any:
+            threads[size].add(threading.current_thread() is threading.main_thread())
+            return hook(**arguments)
+
+        return watched
+
+    for lane in lanes:
+        for name in ("translate_request", "forward_request"):
+            if name in lane.hooks:
+                monkeypatch.setitem(lane.hooks, name, watch(lane.hooks[name]))
+    for size, body in {"small": orjson.dumps(CHAT), "large": BODY}.items():  # noqa: B007  `watched` reads it
+        assert (await ask("/plain", body, method="POST")).code == 200
+        assert (await ask("/v1/_explain?route=/plain", body, method="POST")).code == 200
+    assert threads == {"small": {True}, "large": {False}}
 
 
 @pytest.mark.gen_test

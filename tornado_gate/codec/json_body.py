@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.codec.json_bounds import JsonMeasure
+from tornado_gate.codec.json_bounds import JsonMeasure, measure_json
 from tornado_gate.errors import InvalidField, RequestError
 
 MAX_DEPTH = 128
@@ -21,6 +21,10 @@ MAX_DEPTH = 128
 
 SMALL_BYTES = 4096
 """Up to this body length, counting brackets is faster than measuring the depth."""
+
+MAX_UNMEASURED_BYTES = 64 * 1024
+MAX_COST = 100_000
+"""The limit of `load_object` for a longer text, see `json_bounds`: it processes the text at once."""
 
 _FLAT_BYTES = 2 * MAX_DEPTH
 """A body up to this length cannot be too deep: each container needs two brackets."""
@@ -30,9 +34,14 @@ _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 
 
 def load_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object in `raw`. Raises RequestError if it is none or too deep, InvalidField for a duplicate name."""
-    value = _parse_object(raw)
+    """Return the JSON object in `raw`, which is short: the body of a request that is not large, a form field, a message.
+
+    Raises RequestError if it is none, too deep or too complex, InvalidField for a duplicate name.
+    """
     length = len(raw)
+    if length > MAX_UNMEASURED_BYTES:
+        return load_measured_object(raw, measure_json(raw, MAX_COST))
+    value = _parse_object(raw)
     if length > SMALL_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
         _check_depth(value)
     written = orjson.dumps(value)

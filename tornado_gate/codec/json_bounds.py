@@ -67,7 +67,7 @@ def _find_widest_character(raw: bytes) -> int:
 
 def _too_complex_error(max_cost: int) -> TooLarge:
     return TooLarge(
-        f"The JSON body has too many values: it exceeds the limit of {max_cost} (limits.body_values), where each item counts 1, "
+        f"The JSON has too many values: they exceed the limit of {max_cost} (limits.body_values), where each item counts 1, "
         f"each name {NAME_COST} more and each object or array {CONTAINER_COST}. Send fewer values per request.",
         code="too_many_values",
     )

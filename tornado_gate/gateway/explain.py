@@ -12,6 +12,7 @@ import orjson
 
 from tornado_gate.gateway import auth, signatures, upstream_objects
 from tornado_gate.gateway.attempts import choose_target
+from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -42,7 +43,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
         "entry": targets[0][0].model,
         "targets": [_describe_target(gate, call, candidate) for candidate, _ in targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _explain_attempt(call, RequestCache(wire, wire_format), target, provider),
+        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), target, provider),
         "limits": gate.limits.get_remaining(call.caller),
     }
 
@@ -59,26 +60,32 @@ async def _explain_attempt(
     call = replace(call, target=target, losses=[])
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        outgoing = await provider.usable_lane.translate_request(call, verbatim)
+        outgoing = await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim)
     else:
         request = await once.request(call)
         request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
-        outgoing = await provider.usable_lane.translate_request(call, request)
+        outgoing = await once.run_hook(provider.usable_lane.invoke_translate_request, call, request)
     return {
         "target": {"provider": target.provider, "model": target.upstream_model},
         "lane": "translated" if verbatim is None else "verbatim",
-        "upstream": _describe_request(outgoing, target, with_address=auth.is_administrator(call.caller)),
+        "upstream": _describe_request(
+            outgoing, target, with_address=auth.is_administrator(call.caller), with_body=not once.is_large
+        ),
         "losses": call.losses,
     }
 
 
-def _describe_request(outgoing: UpstreamRequest, target: Target, *, with_address: bool) -> dict[str, Any] | None:
-    """The upstream request with its secrets masked; None for a provider that sends none."""
+def _describe_request(
+    outgoing: UpstreamRequest, target: Target, *, with_address: bool, with_body: bool
+) -> dict[str, Any] | None:
+    """The upstream request with its secrets masked; None for a provider that sends none. A large body is not shown."""
     if not outgoing.url:
         return None
     headers = {name: value if _SHOWN_HEADERS.fullmatch(name) else MASK for name, value in outgoing.headers.items()}
     body: Any = outgoing.json
-    if isinstance(outgoing.body, bytes):
+    if not with_body:
+        body = f"not shown, because the request's body is longer than {SMALL_BYTES} bytes"
+    elif isinstance(outgoing.body, bytes):
         try:
             body = orjson.loads(outgoing.body)
         except orjson.JSONDecodeError:

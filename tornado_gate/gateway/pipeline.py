@@ -15,11 +15,11 @@ from tornado_gate.errors import GateError, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.own_links import inline_own_links, may_have_own_links
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.gateway.tool_texts import check_tool_texts
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
@@ -60,7 +60,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
-    once = RequestCache(wire, snapshot.formats[call.format], gate.worker)
+    once = RequestCache(wire, snapshot.formats[call.format], gate)
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access)
@@ -69,13 +69,15 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 class RequestCache:
     """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
 
-    A route with several operations has one common request for each operation. Hooks that process a large body run in `worker`.
+    A route with several operations has one common request for each operation.
+    Hooks that process a large body run in the gate's worker.
     """
 
-    def __init__(self, wire: WireRequest, wire_format: FormatLane, worker: BodyWorker | None = None) -> None:
+    def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
         self.wire = wire
         self.wire_format = wire_format
-        self._worker = worker if len(wire.raw) > SMALL_BYTES else None
+        self.is_large = len(wire.raw) > SMALL_BYTES
+        self._gate = gate
         self._made: dict[str, tuple[Request, list[str]]] = {}
 
     async def request(self, call: Call) -> Request:
@@ -85,6 +87,9 @@ class RequestCache:
             alone = call.replace(target=NO_TARGET, losses=[])
             translate = self.wire_format.invoke_translate_request
             made = await self.run_hook(translate, alone, self.wire), alone.losses
+            if self.is_large:
+                limit = self._gate.snapshot.config.limits.body_values
+                await self._gate.worker.run(call.caller.account, check_tool_texts, made[0], limit)
             self._made[call.operation] = made
         request, losses = made
         call.losses.extend(losses)
@@ -95,10 +100,10 @@ class RequestCache:
     ) -> Result:
         """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
         given: Any
-        if self._worker is None:
-            given = invoke(call, value)
+        if self.is_large:
+            given = await self._gate.worker.run(call.caller.account, invoke, call, value)
         else:
-            given = await self._worker.run(call.caller.account, invoke, call, value)
+            given = invoke(call, value)
         result: Result = (await given) if inspect.iscoroutine(given) else given
         return result
 

@@ -43,6 +43,8 @@ DIRECT_CALLER: Final[Mapping[str, Any]] = {"type": "direct"}
 Source: anthropic-python 2.11, types/tool_use_block.py and types/tool_use_block_param.py.
 """
 
+_MAX_JSON_LENGTH: Final = 64 * 1024
+"""A longer signature is not parsed: callers choose it, and a short text can become many objects."""
 _JSON_MARK: Final = "json:"
 """Prefix of a signature whose original value is not a string, so that parsing restores the original type."""
 
@@ -142,7 +144,7 @@ def parse_signature(value: Any) -> Opaque | None:
     """The issuer's signature; None for "", which thinking blocks use because the member is required."""
     if not isinstance(value, str) or not value:
         return None
-    if value.startswith(_JSON_MARK):
+    if value.startswith(_JSON_MARK) and len(value) <= _MAX_JSON_LENGTH:
         try:
             return Opaque(issuer="", value=orjson.loads(value[len(_JSON_MARK) :]))
         except orjson.JSONDecodeError:

@@ -14,6 +14,9 @@ from tornado_gate.types import Opaque
 _OPAQUE_PREFIX: Final = b"opaque:1:"
 """Prefix of the JSON text of a signature that is not base64 in this format, so that parsing restores the original."""
 
+_MAX_OPAQUE_BYTES: Final = 64 * 1024
+"""A longer signature is not parsed: callers choose it, and a short text can become many objects."""
+
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 
 
@@ -71,7 +74,7 @@ def parse_signature(value: Any) -> Opaque | None:
     text = normalize_base64(value)
     if is_base64(text):
         raw = base64.b64decode(text)
-        if raw.startswith(_OPAQUE_PREFIX):
+        if raw.startswith(_OPAQUE_PREFIX) and len(raw) <= _MAX_OPAQUE_BYTES:
             try:
                 return Opaque(issuer="", value=orjson.loads(raw.removeprefix(_OPAQUE_PREFIX)))
             except orjson.JSONDecodeError:
