@@ -227,6 +227,16 @@ def test_a_required_wrapper_that_cannot_see_sessions_closes_them_unless_they_are
     assert "cannot see the messages of realtime sessions" in gateway.logs
 
 
+def test_a_required_wrapper_whose_deferred_module_is_missing_is_not_ready(
+    start_gateway: StartGateway, tmp_path: Path, upstream: Upstream
+) -> None:
+    module = GUARD + '\nfrom tornado_gate import lazy_import\nlazy_import("the_guard", "not_there")\n'
+    gateway = serve_guard(start_gateway, tmp_path, upstream, "{required: true, operations: [chat]}", module)
+    gateway.child.wait_for_line("plugin 'guard' failed: the_guard.not_there")
+    ready = httpx.get(gateway.url + "/readyz", trust_env=False)
+    assert (ready.status_code, ready.json()["plugins"]) == (503, ["guard"])
+
+
 def test_settings_of_a_plugin_are_checked_by_the_plugin(tmp_path: Path, upstream: Upstream) -> None:
     file = tmp_path / "gate.yaml"
     environment = {**os.environ, **install(tmp_path / "site", GUARD)}

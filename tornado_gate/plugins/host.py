@@ -79,6 +79,7 @@ class PluginHost:
         self.plugins: dict[str, Plugin] = {}
         self.watchdog = Watchdog(self.find_owner, watchdog_seconds)
         self.failures: dict[str, tuple[float, str]] = {}
+        self.deferred_faults: dict[str, str] = {}
         self.on_failure: list[Any] = []
         self.discover()
 
@@ -188,7 +189,7 @@ class PluginHost:
         """Import the modules that plugins have registered with `lazy_import`, so that no request waits for them.
 
         An import error is recorded as a failure of its plugin and returned as {plugin name: message} ("" for the core).
-        Only requests that need the module fail.
+        Only requests that need the module fail. `deferred_faults` has all errors so far.
         """
         faults: dict[str, str] = {}
         for module in take_waiting():
@@ -199,7 +200,7 @@ class PluginHost:
                 raise
             except BaseException as error:
                 name = self._find_module_owner(module)
-                faults[name] = f"{module}: {type(error).__name__}: {error}"
+                faults[name] = self.deferred_faults[name] = f"{module}: {type(error).__name__}: {error}"
                 self.record_failure(name, faults[name], error)
         return faults
 

@@ -40,9 +40,11 @@ class ReadyHandler(StatusHandler):
             self.set_status(503)
             self.write({"status": "draining"})
             return
-        if self.snapshot.closed:
+        options = self.snapshot.config.plugin_options
+        incomplete = {name for name in self.gate.host.deferred_faults if name in options and options[name].required}
+        if unavailable := self.snapshot.closed | incomplete:
             self.set_status(503)
-            self.write({"status": "plugin_unavailable", "plugins": sorted(self.snapshot.closed)})
+            self.write({"status": "plugin_unavailable", "plugins": sorted(unavailable)})
             return
         reasons = [reason for check in self.gate.ready_checks if (reason := check())]
         if reasons:
