@@ -19,7 +19,18 @@ import pytest
 from tests.support import videos
 from tests.support.gateway import Gateway
 from tests.support.upstream import RecordedRequest, Upstream, answer
-from tests.support.videos import ACCESS_KEY, GEMINI_KEY, MP4, SECRET_KEY, UPSTREAM_KEY, VIDEO, Client, Job, error_of
+from tests.support.videos import (
+    ACCESS_KEY,
+    GEMINI_KEY,
+    MP4,
+    OTHER_KEY,
+    SECRET_KEY,
+    UPSTREAM_KEY,
+    VIDEO,
+    Client,
+    Job,
+    error_of,
+)
 from tornado_gate.tasks.record import TaskRecord, decode_record, encode_record
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.types import replace
@@ -251,6 +262,16 @@ def unwrapped(shared: House, request: RecordedRequest) -> Any:
 def hook(upstream: Upstream, *statuses: int) -> str:
     upstream.script(*(answer(status=status, path="/hook", headers={}) for status in statuses))
     return f"{upstream.url}/hook?of=us"
+
+
+def test_a_webhook_that_would_not_be_sent_is_refused(shared: House, upstream: Upstream) -> None:
+    WebhookSecretStore(shared.folder / "var").turn_off("other")
+    body = {"model": "sora", "prompt": "a fox", "webhook_url": f"{upstream.url}/hook"}
+    other = Client(shared.gateway.url, OTHER_KEY)
+    error = error_of(other.ask("POST", "/v1/videos", json=body), 400)
+    assert (error["code"], error["param"]) == ("webhooks_off", "webhook_url")
+    assert upstream.requests == []
+    other.http.close()
 
 
 def test_a_webhook_is_told_of_a_video_in_the_vendors_words(shared: House, upstream: Upstream) -> None:
