@@ -279,7 +279,7 @@ async def test_addresses_do_not_show_which_files_belong_to_one_account(store: Me
     kept = [await store.put(DATA, "image/png", account="same") for _ in range(20)]
     for start in range(0, 32, 4):
         assert len({file.id[start : start + 4] for file in kept}) > 10
-    assert len({store._read_owner(file.id) for file in kept}) == 1
+    assert len({store._ids.read_owner(file.id) for file in kept}) == 1
 
 
 # Faults

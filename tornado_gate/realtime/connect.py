@@ -58,7 +58,7 @@ def _limit_handshake(target: Target) -> Timeouts:
 async def make_client_secret(
     secrets: ClientSecrets, snapshot: Snapshot, call: Call, request: ClientSecretRequest
 ) -> ClientSecret:
-    """Create a short-lived key for one model from the caller's key. Raises UnknownModel, NotAllowed, UnsupportedOperation."""
+    """Create a short-lived key for one model from the caller's key. Raises GateError."""
     auth.filter_operations(call.caller, (OPERATION,))
     snapshot.select_targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
     if not call.key_digest:

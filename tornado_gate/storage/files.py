@@ -3,8 +3,8 @@
 A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a file is
 either complete or missing. While a process writes or reads a file, it holds a lock on it (flock, released when the process ends):
 a locked file is never evicted, and an unfinished file without a lock was left by a process that ended. Expired files are
-evicted first, then the oldest of the account that holds most (see `shares`). File names contain no caller input: an id is 96
-random bits, 32 bits from which only the gateway can tell the account, and an extension.
+evicted first, then the oldest of the account that holds most (see `shares`). File names contain no caller input
+(see `file_ids`).
 
 A URL is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the folder
 block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
@@ -35,6 +35,7 @@ from msgspec.structs import asdict
 from tornado_gate.codec.media_types import get_extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
+from tornado_gate.storage.file_ids import FileIds, digest_account
 from tornado_gate.storage.private import make_folder, open_private
 from tornado_gate.storage.shares import evict, may_hold
 from tornado_gate.types.value import Value
@@ -49,8 +50,6 @@ BYTES_BETWEEN_SCANS = 16 * 1024 * 1024
 ABANDONED_SECONDS = 60.0
 """Age from which an unfinished, unlocked file counts as left behind: a younger one may not have been locked yet."""
 LONGEST_NAME = 200
-NONCE_BYTES, OWNER_BYTES = 12, 4
-"""The parts of an id: random bytes, and the digest of the account, encrypted with them."""
 MAX_METADATA_BYTES = 1024
 """Upper bound of the size of a file's metadata."""
 
@@ -158,6 +157,7 @@ class MediaStore:
         self.max_bytes = max_bytes
         self.seconds = seconds
         self._secret = secret
+        self._ids = FileIds(secret)
 
     # Signed URLs
 
@@ -180,22 +180,6 @@ class MediaStore:
         text = f"media\n{file_id}\n{expires}".encode("utf-8", "replace")
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
-    # The account of a file
-
-    def _make_file_id(self, media_type: str, owner: str) -> str:
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        return f"{nonce.hex()}{self._encrypt_owner(nonce, owner)}.{get_extension(media_type)}"
-
-    def _read_owner(self, file_id: str) -> str:
-        """The owner of a file, from its id: a scan of the folder reads no metadata."""
-        split, end = 2 * NONCE_BYTES, 2 * (NONCE_BYTES + OWNER_BYTES)
-        return self._encrypt_owner(bytes.fromhex(file_id[:split]), file_id[split:end])
-
-    def _encrypt_owner(self, nonce: bytes, owner: str) -> str:
-        """Encrypt or decrypt: addresses, which callers pass on, must not show which files belong to one account."""
-        mask = hmac.digest(self._secret, b"owner\n" + nonce, "sha256")[:OWNER_BYTES]
-        return (int.from_bytes(mask) ^ int(owner, 16)).to_bytes(OWNER_BYTES).hex()
-
     # Writing
 
     async def put(
@@ -206,8 +190,8 @@ class MediaStore:
         Raises MediaFull (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then deleted.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
-        owner = _digest_account(account)
-        file_id = self._make_file_id(media_type, owner)
+        owner = digest_account(account)
+        file_id = self._ids.make(owner, get_extension(media_type))
         part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
         await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES, owner))
@@ -367,7 +351,7 @@ class MediaStore:
                         found.setdefault(ours["id"], {})[ours["rest"]] = entry.stat(follow_symlinks=False)
         contents = _Contents([], [], Counter())
         for file_id, parts in found.items():
-            size, owner = sum(status.st_size for status in parts.values()), self._read_owner(file_id)
+            size, owner = sum(status.st_size for status in parts.values()), self._ids.read_owner(file_id)
             contents.held[owner] += size
             if "" in parts and ".about" in parts:
                 about = parts[".about"]
@@ -425,11 +409,6 @@ class SignedFileStore:
         """Store a file and return its signed URL. Raises MediaFull (507), MediaUnavailable (503)."""
         kept = await self._store.put(data, media_type, name, account=self._account)
         return self.public_url + self._store.sign(kept.id, kept.expires)
-
-
-def _digest_account(account: str) -> str:
-    """The owner of an account's files; two accounts may have the same, which is rare: they share a share."""
-    return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * OWNER_BYTES]
 
 
 def _media_full_error() -> MediaFull:
