@@ -172,3 +172,34 @@ async def test_no_thinking_is_stored_where_conf_forbids_storing(call: Call, tmp_
     assert b"sig-" not in written
     assert values(await seen(call, THOUGHT, SIGNED_CALL)) == ["sig-1", "sig-2"]  # the issuer is known
     assert values(await seen(at(call, "other"), THOUGHT, SIGNED_CALL)) == [None]
+
+
+FIRST = Thinking(text="one", signature=Opaque(issuer="", value="s-1"))
+SECOND = Thinking(text="two", signature=Opaque(issuer="", value="s-2"))
+OTHER = ToolCall(id="call_2", name="g", arguments="{}")
+
+
+def names(parts: tuple[Part, ...]) -> list[str]:
+    return [part.text if isinstance(part, Text | Thinking) else getattr(part, "name", "") for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "expected"),
+    [
+        ((FIRST, Text(text="a"), SECOND, CALL), (Text(text="a"), CALL), ["one", "a", "two", "f"]),
+        ((Text(text="a"), FIRST, CALL), (Text(text="a"), CALL), ["a", "one", "f"]),
+        ((FIRST, CALL, SECOND, OTHER), (CALL, OTHER), ["one", "f", "two", "g"]),
+        # a client that joins texts, or drops them
+        ((Text(text="a"), FIRST, Text(text="b"), SECOND, CALL), (Text(text="ab"), CALL), ["ab", "one", "two", "f"]),
+        ((Text(text="a"), FIRST, CALL), (CALL,), ["one", "f"]),
+        # a client that kept half of it
+        ((FIRST, Text(text="a"), SECOND, CALL), (FIRST, Text(text="a"), CALL), ["one", "a", "two", "f"]),
+        ((FIRST, Text(text="a"), SECOND, CALL), (FIRST, Text(text="a"), SECOND, CALL), ["one", "a", "two", "f"]),
+    ],
+)
+@pytest.mark.gen_test
+async def test_thinking_comes_back_to_its_place(
+    call: Call, said: tuple[Part, ...], kept: tuple[Part, ...], expected: list[str]
+) -> None:
+    await answered(call, said)
+    assert names(await seen(call, *kept)) == expected

@@ -140,7 +140,7 @@ async def prepare_verbatim_request(
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
-    if b"ignature" not in once.wire.raw:
+    if b"ignature" not in once.wire.raw and b"encrypted_content" not in once.wire.raw:
         return False
     return bool(await signatures.has_foreign_signatures(call, await once.request(call.replace(losses=[]))))
 

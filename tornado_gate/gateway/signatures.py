@@ -10,7 +10,7 @@ issuers, by hashes of the signatures.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -78,6 +78,7 @@ class _SignatureRecorder:
         self._keeps_thinking = keeps_thinking
         self._open: dict[int, tuple[PartStart, list[str]]] = {}
         self._thinking: dict[int, list[dict[str, Any]]] = {}
+        self._others: dict[int, dict[str, int]] = {}
         self.values: dict[str, Any] = {}
         """The values to store, by key."""
 
@@ -85,6 +86,8 @@ class _SignatureRecorder:
         match event:
             case PartStart(kind="thinking" | "tool_call"):
                 self._open[event.index] = (event, [])
+            case PartStart(kind="text"):
+                self._count(event.choice, "texts")
             case PartDelta() if event.index in self._open:
                 start, pieces = self._open[event.index]
                 if start.kind == "thinking" and isinstance(event.data, str):
@@ -101,10 +104,18 @@ class _SignatureRecorder:
         value = end.signature.value if end.signature else None
         before = self._thinking.setdefault(start.choice, [])
         if start.kind == "thinking":
-            before.append({"text": "".join(pieces), "signature": value, "redacted": start.redacted})
-        elif value is not None or any(thought["signature"] for thought in before):
+            thought = {"text": "".join(pieces), "signature": value, "redacted": start.redacted}
+            before.append(thought | self._others.get(start.choice, {}))
+            return
+        self._count(start.choice, "calls")
+        if value is not None or any(thought["signature"] for thought in before):
             remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
             self.values[_make_call_key(start.id)] = remembered
+
+    def _count(self, choice: int, kind: str) -> None:
+        """Count a text or a call, which give the place of later thinking."""
+        counts = self._others.setdefault(choice, {"texts": 0, "calls": 0})
+        counts[kind] += 1
 
     def take_values(self) -> dict[str, Any]:
         values, self.values = self.values, {}
@@ -174,11 +185,32 @@ def _restore_message(call: Call, path: Callable[[int], str], message: Message, k
     parts = list(_drop_foreign_signatures(call, path, message, known))
     memories = [known.get(_make_call_key(part.id)) for part in parts if isinstance(part, ToolCall)]
     own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
-    if own and not any(isinstance(part, Thinking) and part.signature is not None for part in parts):
+    if own and _count_signed(parts) < sum(thought["signature"] is not None for thought in own[-1]["thinking"]):
         # The issuer cannot use reasoning without its signature, so the complete stored thinking replaces it.
         kept = [part for part in parts if not isinstance(part, Thinking)]
-        parts = [*(_build_thinking(issuer, thought) for thought in own[-1]["thinking"]), *kept]
+        parts = list(_insert_thinking(issuer, own[-1]["thinking"], kept))
     return replace(message, parts=tuple(_add_signature(part, issuer, known) for part in parts))
+
+
+def _count_signed(parts: list[Part]) -> int:
+    return sum(isinstance(part, Thinking) and part.signature is not None for part in parts)
+
+
+def _insert_thinking(issuer: str, thinking: Iterable[dict[str, Any]], others: Iterable[Part]) -> Iterator[Part]:
+    """`others` with each thought at its place: after as many texts and calls as in the response.
+
+    A client may have joined texts, so a thought never comes later than the call that followed it.
+    """
+    waiting, texts, calls = list(thinking), 0, 0
+    for part in others:
+        called = isinstance(part, ToolCall)
+        while waiting and waiting[0].get("calls", 0) <= calls and (called or waiting[0].get("texts", 0) <= texts):
+            yield _build_thinking(issuer, waiting.pop(0))
+        yield part
+        texts += isinstance(part, Text)
+        calls += called
+    for thought in waiting:
+        yield _build_thinking(issuer, thought)
 
 
 def _drop_foreign_signatures(

@@ -82,6 +82,45 @@ def test_without_permission_no_beta_is_passed_on(call: MakeCall) -> None:
         plugin.translate_request(call(callers={"anthropic-beta": "x"}, strict=True), verbatim())
 
 
+OWN = {"type": "thinking", "thinking": "hm", "signature": "EqQBCkYI"}
+TEXT = {"type": "text", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("block", "kept"),
+    [
+        (OWN, True),
+        ({"type": "thinking", "thinking": "hm", "signature": ""}, False),
+        ({"type": "thinking", "thinking": "hm", "signature": "gAAAAABo-encrypted"}, False),
+        ({"type": "redacted_thinking", "data": "gAAAAABo-encrypted"}, False),
+        ({"type": "redacted_thinking", "data": "EqQBCkYI"}, True),
+        ({"type": "text", "text": '"signature": ""'}, True),
+    ],
+)
+def test_thinking_that_the_vendor_did_not_sign_never_reaches_it(call: MakeCall, block: Any, kept: bool) -> None:
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [block, OWN, TEXT]},
+        {"role": "user", "content": [TEXT]},
+    ]
+    raw = orjson.dumps({"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": messages})
+    used = call()
+    sent = orjson.loads(plugin.translate_request(used, verbatim(raw)).body or b"")
+    assert sent["messages"][1]["content"] == ([block, OWN, TEXT] if kept else [OWN, TEXT])
+    assert (sent["messages"][0], sent["messages"][2]) == (messages[0], messages[2])
+    assert used.losses == ([] if kept else ["messages.1.content.0"])
+
+
+def test_a_turn_of_foreign_thinking_alone_is_left_out(call: MakeCall) -> None:
+    foreign = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": ""}]}
+    user = {"role": "user", "content": "Hi"}
+    raw = orjson.dumps(
+        {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [user, foreign]}, option=orjson.OPT_INDENT_2
+    )
+    outgoing = plugin.translate_request(call(), verbatim(raw))
+    assert orjson.loads(outgoing.body or b"")["messages"] == [user]
+
+
 # Through the common vocabulary
 
 

@@ -36,6 +36,7 @@ from tornado_gate.wire.anthropic_messages import (
 from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
+from tornado_gate_anthropic.foreign_thinking import remove_foreign_thinking
 from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
 
 _PATH_OF_OPERATION: Final = {"chat": MESSAGES_PATH, "count_tokens": COUNT_PATH}
@@ -101,8 +102,10 @@ def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> 
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
-    """The verbatim body with the upstream's model name, and with ``max_tokens``, which the vendor requires."""
-    changed: dict[str, Any] = {}
+    """The verbatim body with the upstream's model name, with ``max_tokens``, which the vendor requires, and without thinking
+    that the vendor did not sign.
+    """
+    changed = remove_foreign_thinking(call, request)
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:

@@ -20,8 +20,11 @@ from tornado_gate.types import (
     FileReference,
     Link,
     Message,
+    Opaque,
     Reasoning,
     ResponseFormat,
+    Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolChoice,
@@ -48,6 +51,7 @@ def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> S
     if path == "responses":
         assert body.pop("store") is False
         assert body.pop("input") == CHAT_HI
+        body.pop("include", None)  # see below
     else:
         assert body.pop("messages") == CHAT_HI
     return path, body, used.losses
@@ -126,7 +130,7 @@ def test_conf_decides_before_the_table(call: MakeCall, chat: MakeChat, settings:
         (
             "gpt-5.4",
             {"temperature": 0.5, "reasoning": Reasoning(effort="none")},
-            {"temperature": 0.5, "reasoning": {"effort": "none"}, "include": ["reasoning.encrypted_content"]},
+            {"temperature": 0.5, "reasoning": {"effort": "none"}},
             [],
         ),
         ("gpt-6-astra", {"temperature": 0.5, "logprobs": True}, {}, ["temperature", "logprobs"]),
@@ -165,8 +169,6 @@ def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
     call: MakeCall, chat: MakeChat, model: str, given: dict[str, Any], expected: dict[str, Any], lost: list[str]
 ) -> None:
     _, body, losses = sent(call, model, chat(**given))
-    if body.get("reasoning"):
-        expected = {"include": ["reasoning.encrypted_content"], **expected}
     assert (body, losses) == (expected, lost)
 
 
@@ -334,3 +336,48 @@ def test_a_fault_in_model_rules_is_told_at_its_key(entry: Callable[..., Provider
     with pytest.raises(ConfigError) as caught:
         plugin.configure(entry(model_rules={"gpt-*": {"tools_api": "assistants"}}))
     assert caught.value.faults[0][0] == ("model_rules", "gpt-*", "tools_api")
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "given", "included"),
+    [
+        ("gpt-5.4", {}, {}, True),
+        ("gpt-4o", {"api": "responses"}, {}, False),
+        ("some-model", {"preset": "vllm", "api": "responses"}, {}, False),
+        ("some-model", {"preset": "vllm", "api": "responses"}, {"reasoning": Reasoning(effort="low")}, True),
+    ],
+)
+def test_reasoning_comes_in_a_form_that_can_go_back(
+    call: MakeCall, chat: MakeChat, model: str, settings: dict[str, Any], given: dict[str, Any], included: bool
+) -> None:
+    used = call(**{"upstream_model": model, "preset": "openai", "base_url": ""} | settings)
+    body = plugin.translate_request(used, chat(**given)).json
+    assert ("reasoning.encrypted_content" in body.get("include", [])) == included
+
+
+def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_the_other(call: MakeCall) -> None:
+    assert plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "openai"})).signatures
+    assert not plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "groq"})).signatures
+    turn = Message(
+        role="assistant",
+        parts=(
+            Thinking(text="a", signature=Opaque(issuer="ours", value="e1")),
+            Text(text="first"),
+            Thinking(text="b", signature=Opaque(issuer="ours", value="e2")),
+            ToolCall(id="c", name="f", arguments="{}"),
+        ),
+        plain=False,
+    )
+    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn))
+    used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
+    items = plugin.translate_request(used, request).json["input"]
+    assert [item.get("encrypted_content") or item.get("type") for item in items[1:]] == [
+        "e1",
+        "message",
+        "e2",
+        "function_call",
+    ]
+    chats = call(preset="openai", base_url="", upstream_model="gpt-5.1")
+    said = plugin.translate_request(chats, request).json["messages"][1]
+    assert (said["content"], len(said["tool_calls"])) == ([{"type": "text", "text": "first"}], 1)
+    assert used.losses + chats.losses == []

@@ -76,6 +76,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         base_url=base_url,
         settings=facts,
         model_table=facts.model_table,
+        signatures=facts.responses,
     )
 
 
@@ -176,12 +177,14 @@ def _build_upstream_request(
 
 
 def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: Api) -> dict[str, Any]:
-    request = fit_chat(call, request, facts.model_table.find(call.target.upstream_model), api)
+    features = facts.model_table.find(call.target.upstream_model)
+    request = fit_chat(call, request, features, api)
     if api == "responses":
         from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
         body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway stores the turns
-        if request.reasoning is not None:  # needed to continue a turn; models without reasoning reject it
+        reasons = request.reasoning is not None if features.efforts is None else bool(features.efforts)
+        if reasons:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
     else:
         body = cross_format.render_chat_body(call, request)

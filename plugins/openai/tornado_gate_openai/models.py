@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from tornado_gate.types import Call, ChatRequest, Reasoning
+from tornado_gate.types import Call, ChatRequest, Part, Reasoning, Thinking
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request
@@ -40,6 +40,8 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
     """`request` as the model accepts it at `api`. Reports each loss to `call.drop_field`."""
+    if api == "chat":
+        request = _drop_own_reasoning(call, request)
     if request.wire_format == FORMAT_OF_API[api]:
         return request
     request = fit_request(call, request, features)
@@ -50,6 +52,25 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
         call.drop_field(request.field_name("max_tokens"))
         request = replace(request, max_tokens=least)
     return rename_tools(request, map_tool_names(request, features))
+
+
+def _drop_own_reasoning(call: Call, request: ChatRequest) -> ChatRequest:
+    """`request` without encrypted reasoning that this upstream issued, which only the responses API accepts.
+
+    It is not a loss: the caller did not send it, or got it from the other API of the same model.
+    """
+    issuer = call.target.provider
+    messages = tuple(
+        replace(message, parts=tuple(part for part in message.parts if not _is_issued_by(part, issuer)))
+        if any(_is_issued_by(part, issuer) for part in message.parts)
+        else message
+        for message in request.messages
+    )
+    return request if messages == request.messages else replace(request, messages=messages)
+
+
+def _is_issued_by(part: Part, issuer: str) -> bool:
+    return isinstance(part, Thinking) and part.signature is not None and part.signature.issuer == issuer
 
 
 def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
