@@ -138,6 +138,9 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
+    if not answer.headers.get("content-type", "").isascii():  # it is relayed, and headers of ours are Latin-1
+        answer.close()
+        raise upstream_errors.invalid_header(provider, "Content-Type")
     if answer.status >= 300:
         call.closing.callback(answer.close)
         return await _handle_status(call, outgoing, answer)

@@ -118,8 +118,10 @@ def error_for_status(
     message = shown[:MOST_TEXT] or row.says.format(upstream=describe_provider(provider), status=status)
     if row.error is UpstreamRefused:
         return UpstreamRefused(message, status=status, param=text.param, code=text.code or None)
-    if headers and "retry-after" in headers and row.error in (UpstreamRateLimited, UpstreamOverloaded):
-        return row.error(message, headers={"Retry-After": headers["retry-after"]})
+    if headers and row.error in (UpstreamRateLimited, UpstreamOverloaded):
+        retry_after = headers.get("retry-after", "")
+        if retry_after and retry_after.isascii():  # other characters cannot be sent in a header
+            return row.error(message, headers={"Retry-After": retry_after})
     return row.error(message)
 
 
@@ -169,6 +171,13 @@ def bad_answer(provider: str) -> UpstreamError:
     """Return the error for a response that violates HTTP or the WebSocket handshake."""
     return UpstreamError(
         f"{describe_provider(provider)} sent a response that is not valid HTTP. Check the provider's base_url."
+    )
+
+
+def invalid_header(provider: str, name: str) -> UpstreamError:
+    """Return the error for a header of a response with characters that a header may not have (RFC 9110 5.5)."""
+    return UpstreamError(
+        f"{describe_provider(provider)} sent the header {name} with characters outside of ASCII. Check the provider's base_url."
     )
 
 
