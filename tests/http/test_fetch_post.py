@@ -65,8 +65,10 @@ def receiver(io_loop: IOLoop) -> Iterator[Receiver]:
     io_loop.run_sync(receiver.stop)
 
 
-async def post(fetcher: Fetcher, receiver: Receiver, path: str = "/hook?a=%2F", seconds: float = 10) -> int:
-    return await fetcher.post(f"http://site.test:{receiver.port}{path}", BODY, JSON, seconds=seconds)
+async def post(
+    fetcher: Fetcher, receiver: Receiver, path: str = "/hook?a=%2F", seconds: float = 10, account: str = ""
+) -> int:
+    return await fetcher.post(f"http://site.test:{receiver.port}{path}", BODY, JSON, seconds=seconds, account=account)
 
 
 async def failure(fetcher: Fetcher, url: str, seconds: float = 10) -> str:
@@ -242,5 +244,28 @@ async def test_no_more_are_posted_at_once_than_the_rules_say_and_clients_files_d
     for account in ("one", "another"):
         await fetcher._places.reserve(account, 1, 20, "")
     async with asyncio.timeout(20):
-        assert await asyncio.gather(*(post(fetcher, receiver) for _ in range(6))) == [200] * 6
+        posts = [post(fetcher, receiver, account=f"account {number}") for number in range(6)]
+        assert await asyncio.gather(*posts) == [200] * 6
     assert most == 2
+
+
+@pytest.mark.gen_test
+async def test_slow_receivers_of_one_account_do_not_delay_another(names: Names, receiver: Receiver) -> None:
+    both, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        if len(receiver.got) == 2:
+            both.set()
+        await go_on.wait()
+        writer.write(answer())
+
+    receiver.says = slow
+    fetcher = make_fetcher(names, parallel=8)
+    greedy = [asyncio.create_task(post(fetcher, receiver, account="greedy")) for _ in range(20)]
+    await both.wait()  # a quarter of the places
+    receiver.says = answer()
+    assert await post(fetcher, receiver, account="other") == 200
+    assert len(receiver.got) == 3
+    receiver.says = slow
+    go_on.set()
+    assert await asyncio.gather(*greedy) == [200] * 20

@@ -61,7 +61,7 @@ class Post:
         self.answers = list(answers)
         self.sent: list[tuple[str, bytes, dict[str, str]]] = []
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -> int:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, account: str) -> int:
         self.sent.append((url, body, dict(headers)))
         said = self.answers.pop(0)
         if isinstance(said, str):

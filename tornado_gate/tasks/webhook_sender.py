@@ -50,6 +50,7 @@ class WebhookSender:
         """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
         webhook, task = record.webhook or {}, build_video_task(record)
         body, event = build_payload(task), make_event_id(task)
+        url = str(webhook.get("url"))
         try:
             secrets = await asyncio.to_thread(self._secrets.get, record.account)
         except WebhookSecretError as error:
@@ -58,7 +59,7 @@ class WebhookSender:
             if not secrets:
                 log.info("webhook %s is not sent: the webhooks of the account '%s' are off", event, record.account)
                 return None
-            if await deliver(self._fetcher, secrets, str(webhook.get("url")), event, body, time.time):
+            if await deliver(self._fetcher, secrets, url, event, body, time.time, account=record.account):
                 return None
         return compute_pause(int(webhook.get("attempts", 0)) + 1)
 
@@ -139,7 +140,14 @@ def compute_pause(attempts: int, chance: Callable[[], float] = random.random) ->
 
 
 async def deliver(
-    fetcher: Fetcher, secrets: Sequence[str], url: str, message_id: str, body: bytes, clock: Callable[[], float]
+    fetcher: Fetcher,
+    secrets: Sequence[str],
+    url: str,
+    message_id: str,
+    body: bytes,
+    clock: Callable[[], float],
+    *,
+    account: str = "",
 ) -> bool:
     """Make one attempt. Returns True when no other is needed: the receiver answered 2xx, or 410, which declines them.
 
@@ -153,7 +161,7 @@ async def deliver(
         "webhook-signature": sign(secrets, message_id, timestamp, body),
     }
     try:
-        status = await fetcher.post(url, body, headers, seconds=ATTEMPT_SECONDS)
+        status = await fetcher.post(url, body, headers, seconds=ATTEMPT_SECONDS, account=account)
     except PostFailed as failed:
         log.info("webhook %s was not delivered: %s", message_id, failed)
         return False

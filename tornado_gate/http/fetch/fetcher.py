@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
 from tornado_gate.config.model import FetchRules
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import InvalidField, Unavailable
 from tornado_gate.http.fetch.addresses import (
     CHECK_LOGIN_ADVICE,
     SEND_FILE_ADVICE,
@@ -47,6 +47,9 @@ COPIES = 4
 buffer; each is a third larger than the file."""
 BUSY_PLACES = "Too many files are being fetched for this account or in all. Retry after 10 s."
 BUSY_MEMORY = "The memory limit for fetched files (fetch.total_bytes) is reached. Retry after 10 s."
+
+POST_WAIT_SECONDS = 300.0
+BUSY_POSTS = "Too many posts of this account or in all are waiting for their responses."
 
 RESOLVER_THREADS = 8
 """Threads for name resolution only: slow lookups must not delay reading of files."""
@@ -88,7 +91,7 @@ class Fetcher:
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolve")
         self._places = SharedResource(rules.parallel)
         self.memory = SharedResource(rules.total_bytes)
-        self._posting = asyncio.Semaphore(rules.parallel)
+        self._posting = SharedResource(rules.parallel)
 
     @property
     def rules(self) -> FetchRules:
@@ -97,7 +100,7 @@ class Fetcher:
     @rules.setter
     def rules(self, rules: FetchRules) -> None:
         self._rules = rules
-        self._places.total = rules.parallel
+        self._places.total = self._posting.total = rules.parallel
         self.memory.total = rules.total_bytes
 
     def for_request(self, account: str, closing: AsyncExitStack) -> RequestFetcher:
@@ -159,14 +162,26 @@ class Fetcher:
             stack.push_async_callback(opened.body.close)
             yield opened
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -> int:
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, account: str = ""
+    ) -> int:
         """Post `body` to `url` and return the HTTP status, whatever it is. The response's body is discarded.
 
-        The rules of `fetch` apply, but redirects are not followed. Raises PostFailed for a redirect, and if there is no response
-        within `seconds`.
+        The rules of `fetch` apply, but redirects are not followed. An account's posts have places of their own, as its fetches.
+        Raises PostFailed for a redirect, if there is no response within `seconds`, and without a place in POST_WAIT_SECONDS.
         """
+        try:
+            await self._posting.reserve(account, 1, POST_WAIT_SECONDS, BUSY_POSTS)
+        except Unavailable as busy:
+            raise PostFailed(busy.message) from None
+        try:
+            return await self._post(url, body, headers, seconds)
+        finally:
+            self._posting.release(account, 1)
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> int:
         rules = self.rules
-        async with self._posting, AsyncExitStack() as stack:
+        async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):
                     place = parse(url.strip(), rules)
