@@ -150,6 +150,7 @@ _RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16
 """A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
 _BINARY: Final = ("audio/", "image/", "video/")
 _ESCAPE_START: Final = b"\\u00"
+_ESCAPE_BYTES: Final = b"\\u0123456789abcdefABCDEF"
 _ESCAPE_START_TEXT: Final = "\\u00"
 _PERCENT: Final = re.compile(r"%[0-9A-F]{2}")
 _PARTIAL_ESCAPE: Final = re.compile(rb"\\(?:u(?:0(?:0[0-9A-Fa-f]?)?)?)?\Z")
@@ -234,7 +235,7 @@ class SecretMask:
         self._words = re.compile(_BEFORE + needle + _AFTER)
         self._escape, self._escapes = _compile_escape_patterns(self._texts)
         self._ends = tuple(needle + b"." for needle in needles)
-        self._last_bytes = frozenset(b"".join(self._ends))
+        self._last_bytes = frozenset(b"".join((*self._ends, _ESCAPE_BYTES)))
         self._named = _compile_short_pattern(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
 
     @property
@@ -256,7 +257,7 @@ class SecretMask:
 
         Upstreams write few characters so, mostly such that keys do not contain: then `raw` itself is returned.
         """
-        if raw.find(_ESCAPE_START) < 0 or self._escape.search(raw) is None:
+        if b"\\" not in raw or raw.find(_ESCAPE_START) < 0 or self._escape.search(raw) is None:
             return raw
         return self._escapes.sub(lambda found: found[1] + bytes((int(found[2], 16),)), raw)
 
@@ -304,13 +305,13 @@ class SecretMask:
 
     def count_undecided(self, raw: bytes) -> int:
         """Return how many bytes at the end of `raw` may be a secret or its beginning; the next chunk decides."""
-        if not raw:
+        if not raw or raw[-1] not in self._last_bytes:  # most chunks end with a line break
             return 0
         cut = 0
         if raw.find(b"\\", -5) >= 0 and (partial := _PARTIAL_ESCAPE.search(raw, len(raw) - 5)) is not None:
             cut = partial.end() - partial.start()
             raw = raw[:-cut]
-        if not raw or raw[-1] not in self._last_bytes:
+        if not raw:
             return cut
         return cut + max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
 
@@ -392,7 +393,9 @@ class _MaskChunks(stages.Step[bytes, bytes]):
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for item in items:
-            chunk = self._mask.undo_escapes(self._held + item if self._held else item)
+            chunk = self._held + item if self._held else item
+            if b"\\" in chunk:  # a single byte is found quickly
+                chunk = self._mask.undo_escapes(chunk)
             undecided = self._mask.count_undecided(chunk)
             if undecided or self._held or self._mask.holds(chunk):
                 if ready := self._pass(chunk, len(chunk) - undecided):

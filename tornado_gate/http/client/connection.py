@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -78,6 +79,7 @@ class ClientConnection(asyncio.Protocol):
         "_head",
         "_headers",
         "_home",
+        "_input",
         "_keep",
         "_left",
         "_length",
@@ -85,7 +87,6 @@ class ClientConnection(asyncio.Protocol):
         "_parser",
         "_sender",
         "_silent",
-        "_socket",
         "_transport",
         "_writable",
         "idle_seconds",
@@ -100,10 +101,13 @@ class ClientConnection(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         opened: socket.socket | None = None,
     ) -> None:
-        """`opened` is the non-blocking socket of the transport; without it `has_input` cannot look at it."""
+        """`opened` is the socket of the transport; without it `has_input` cannot look at it."""
         self.origin = origin
         self.idle_seconds = IDLE_SECONDS  # how long the upstream keeps the connection open while it is idle
-        self._socket = opened
+        self._input: select.poll | None = None  # looks at the socket without reading; takes a microsecond
+        if opened is not None:
+            self._input = select.poll()
+            self._input.register(opened, select.POLLIN)
         self._home = home
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -138,15 +142,7 @@ class ClientConnection(asyncio.Protocol):
 
         The event loop reports it only after its next poll, when a request may already have been written.
         """
-        if self._socket is None:
-            return False
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
-            pass
-        return True
+        return self._input is not None and bool(self._input.poll(0))
 
     async def send_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
         """Send a request and return the response when its head has arrived. `bodiless`: the response has no body, as for HEAD.
@@ -330,7 +326,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         answer = self._answer
         fault = None if answer is None else self._make_broken_fault(f"the connection broke: {exc or 'closed'}", answer)
-        self._transport = self._parser = self._socket = None
+        self._transport = self._parser = self._input = None
         self._stop_sending()
         self.resume_writing()
         if fault is not None:
