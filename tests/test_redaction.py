@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, UpstreamRateLimited, UpstreamRefused
-from tornado_gate.telemetry import redaction
 from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS, make_mask, redact_answer, redact_error
+from tornado_gate.telemetry.spellings import list_spellings
 from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
 KEY = "sk-proj-0123456789abcdef"
@@ -204,7 +204,7 @@ def test_both_halves_of_a_key_are_secrets() -> None:
 
 @pytest.mark.parametrize("key", ['quo"te/slash-0123', "umlaut-\u00e9\u00fc-0123456"])
 def test_a_secret_is_found_as_json_and_addresses_spell_it(key: str) -> None:
-    spelled = [*redaction._list_spellings(key)]
+    spelled = [*list_spellings(key)]
 
     assert len(set(spelled)) > 2
     for text in spelled:

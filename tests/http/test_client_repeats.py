@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.raw import Peer, always, answer, on_both_loops, serving
 from tornado_gate.http.client.aiohttp_pool import AiohttpClient, create_session
-from tornado_gate.http.client.connection import _parse_idle_seconds
 from tornado_gate.http.client.faults import ConnectionBroken
+from tornado_gate.http.client.head import parse_idle_seconds
 from tornado_gate.http.client.pool import HttpClient
 
 Client = HttpClient | AiohttpClient
@@ -153,4 +153,4 @@ async def test_a_connection_is_not_reused_after_the_time_that_the_upstream_annou
     [("timeout=5", 4), ("max=100, Timeout = 10", 9), ("timeout=600", 30), ("timeout=0", 0), ("max=5", 30), ("", 30)],
 )
 def test_the_time_that_an_upstream_keeps_idle_connections(value: str, seconds: float) -> None:
-    assert _parse_idle_seconds(value) == seconds
+    assert parse_idle_seconds(value) == seconds

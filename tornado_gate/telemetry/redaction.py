@@ -6,16 +6,16 @@ target's key, even if the upstream repeats it.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
+from tornado_gate.telemetry.spellings import compile_escape_patterns, decode_basic, list_spellings
 from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
 MESSAGE_CHARACTERS = 16_384
@@ -152,7 +152,6 @@ _BINARY: Final = ("audio/", "image/", "video/")
 _ESCAPE_START: Final = b"\\u00"
 _ESCAPE_BYTES: Final = b"\\u0123456789abcdefABCDEF"
 _ESCAPE_START_TEXT: Final = "\\u00"
-_PERCENT: Final = re.compile(r"%[0-9A-F]{2}")
 _PARTIAL_ESCAPE: Final = re.compile(rb"\\(?:u(?:0(?:0[0-9A-Fa-f]?)?)?)?\Z")
 """The beginning of an escape of JSON at the end of a chunk."""
 _ERROR: Final = re.compile(rb'"error"\s*:\s*[{"]|"type"\s*:\s*"error"|^event: error', re.MULTILINE)
@@ -202,20 +201,8 @@ def _mask_of(api_key: str, headers: tuple[tuple[str, str], ...]) -> SecretMask |
     for name, value in headers:
         if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value) or _RANDOM.search(value):
             secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}
-            secrets |= _decode_basic(value)
+            secrets |= {piece for piece in decode_basic(value) if len(piece) >= SHORTEST_NAMED}
     return SecretMask(frozenset(secrets)) if secrets else None
-
-
-def _decode_basic(value: str) -> set[str]:
-    """Return the user and password of a header value for Basic authentication (RFC 7617), together, and the password alone."""
-    scheme, _, text = value.partition(" ")
-    if scheme.lower() != "basic":
-        return set()
-    try:
-        pair = base64.b64decode(text, validate=True).decode()
-    except ValueError:
-        return set()
-    return {piece for piece in (pair, pair.partition(":")[2]) if len(piece) >= SHORTEST_NAMED}
 
 
 class SecretMask:
@@ -225,7 +212,7 @@ class SecretMask:
 
     def __init__(self, secrets: frozenset[str]) -> None:
         spellings = {
-            spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in _list_spellings(secret)
+            spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in list_spellings(secret)
         }
         self._texts = tuple(sorted(spellings, key=lambda text: (-len(text), text)))
         needles = [text.encode() for text in self._texts]
@@ -233,7 +220,7 @@ class SecretMask:
         needle = rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")"
         self._anywhere = re.compile(needle)
         self._words = re.compile(_BEFORE + needle + _AFTER)
-        self._escape, self._escapes = _compile_escape_patterns(self._texts)
+        self._escape, self._escapes = compile_escape_patterns(self._texts)
         self._ends = tuple(needle + b"." for needle in needles)
         self._last_bytes = frozenset(b"".join((*self._ends, _ESCAPE_BYTES)))
         self._named = _compile_short_pattern(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
@@ -326,32 +313,6 @@ class SecretMask:
         end = max(start, until)
         pieces.append(raw[start:end])
         return pieces, end
-
-
-def _list_spellings(secret: str) -> Iterator[str]:
-    """Yield the spellings of a secret in a response: plain, in JSON, in a URL, in base64."""
-    yield secret
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield secret.replace("/", "\\/")
-    for quoted in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
-        yield quoted
-        yield _PERCENT.sub(lambda found: found[0].lower(), quoted)
-    yield base64.b64encode(secret.encode()).decode().rstrip("=")
-    yield base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
-
-
-def _compile_escape_patterns(texts: Iterable[str]) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return two patterns for the JSON escapes of the characters of secrets.
-
-    The first one is fast and begins at the last backslash; the second one begins at the first of an odd number of backslashes.
-    """
-    codes = sorted({f"{ord(sign):02x}" for text in texts for sign in text if sign.isascii() and sign not in '"\\'})
-    anycase = "|".join(f"{code[0]}[{code[1]}{code[1].upper()}]" for code in codes) or "(?!)"
-    return (
-        re.compile(rf"\\u00(?:{anycase})".encode()),
-        re.compile(rf"(?<!\\)((?:\\\\)*)\\u00({anycase})".encode()),
-    )
 
 
 def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:

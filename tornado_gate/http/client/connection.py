@@ -7,7 +7,6 @@ otherwise the next response could belong to another request.
 from __future__ import annotations
 
 import asyncio
-import re
 import select
 import socket
 import ssl
@@ -18,6 +17,13 @@ import httptools
 
 from tornado_gate.http.client.content_coding import make_inflater
 from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
+from tornado_gate.http.client.head import (
+    HEADER_NAMES,
+    IDLE_SECONDS,
+    announces_body,
+    intern_header_name,
+    parse_idle_seconds,
+)
 from tornado_gate.http.client.request import Origin
 from tornado_gate.http.client.response import MAX_LENGTH_DIGITS, HttpResponse
 
@@ -32,9 +38,6 @@ JOIN_BYTES = 256 * 1024
 
 MIN_BYTES_PAST_PARSER = 128 * 1024
 """If at least this much of a sized body is missing, the rest bypasses the parser, which would copy every byte."""
-
-IDLE_SECONDS = 30.0
-"""An idle connection is not reused after this time."""
 
 
 class SizedBody(Protocol):
@@ -51,21 +54,6 @@ class ConnectionOwner(Protocol):
 
     def on_connection_idle(self, connection: ClientConnection) -> None: ...
     def on_connection_lost(self, connection: ClientConnection) -> None: ...
-
-
-_HEADER_NAMES: dict[bytes, str] = {}
-"""Header names as received -> in lower case."""
-
-_MAX_HEADER_NAMES = 512
-
-_KEEP_ALIVE_TIMEOUT = re.compile(r"(?i)\btimeout\s*=\s*\"?(\d{1,9})")
-
-
-def _intern_header_name(raw_name: bytes) -> str:
-    name = raw_name.decode("latin-1").lower()
-    if len(_HEADER_NAMES) < _MAX_HEADER_NAMES and len(raw_name) < 64:
-        _HEADER_NAMES[raw_name] = name
-    return name
 
 
 class ClientConnection(asyncio.Protocol):
@@ -365,7 +353,7 @@ class ClientConnection(asyncio.Protocol):
         headers = self._headers
         if headers is None:
             return  # a trailer
-        key = _HEADER_NAMES.get(name) or _intern_header_name(name)
+        key = HEADER_NAMES.get(name) or intern_header_name(name)
         text = value.decode("utf-8", "surrogateescape").strip()
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -386,10 +374,10 @@ class ClientConnection(asyncio.Protocol):
         if "content-encoding" in headers:
             answer.set_inflater(make_inflater(headers["content-encoding"]))
         self._keep = (
-            parser.should_keep_alive() and not self._bodiless and not (status == 204 and _announces_body(headers))
+            parser.should_keep_alive() and not self._bodiless and not (status == 204 and announces_body(headers))
         )
         if "keep-alive" in headers:
-            self.idle_seconds = _parse_idle_seconds(headers["keep-alive"])
+            self.idle_seconds = parse_idle_seconds(headers["keep-alive"])
         self._bounded = "content-length" in headers or "transfer-encoding" in headers
         answer.status = status
         self._headers = None
@@ -402,17 +390,3 @@ class ClientConnection(asyncio.Protocol):
         answer = self._answer
         if answer is not None and answer.status and not answer.ended:
             answer.end()
-
-
-def _parse_idle_seconds(value: str) -> float:
-    """Return how long a connection may be idle, given the header Keep-Alive (RFC 2068 19.7.1.1; Node and Apache send it).
-
-    A second less than the upstream announces: a request that is under way when the upstream closes is lost.
-    """
-    found = _KEEP_ALIVE_TIMEOUT.search(value)
-    return IDLE_SECONDS if found is None else min(IDLE_SECONDS, max(0.0, int(found[1]) - 1))
-
-
-def _announces_body(headers: dict[str, str]) -> bool:
-    """Whether a 204 announces a body, which is forbidden but may still follow (RFC 9110 15.3.5)."""
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

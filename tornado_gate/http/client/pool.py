@@ -13,8 +13,9 @@ from functools import cache, lru_cache, partial
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from tornado_gate.http.client.connection import IDLE_SECONDS, ClientConnection, SizedBody
+from tornado_gate.http.client.connection import ClientConnection, SizedBody
 from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout
+from tornado_gate.http.client.head import IDLE_SECONDS
 from tornado_gate.http.client.request import (
     HeaderPairs,
     Origin,

@@ -1,0 +1,36 @@
+"""Parts of a response's head: names of headers, how long a connection may be idle."""
+
+from __future__ import annotations
+
+import re
+
+IDLE_SECONDS = 30.0
+"""An idle connection is not reused after this time."""
+
+_KEEP_ALIVE_TIMEOUT = re.compile(r"(?i)\btimeout\s*=\s*\"?(\d{1,9})")
+
+HEADER_NAMES: dict[bytes, str] = {}
+"""Header names as received -> in lower case."""
+
+_MAX_HEADER_NAMES = 512
+
+
+def intern_header_name(raw_name: bytes) -> str:
+    name = raw_name.decode("latin-1").lower()
+    if len(HEADER_NAMES) < _MAX_HEADER_NAMES and len(raw_name) < 64:
+        HEADER_NAMES[raw_name] = name
+    return name
+
+
+def parse_idle_seconds(value: str) -> float:
+    """Return how long a connection may be idle, given the header Keep-Alive (RFC 2068 19.7.1.1; Node and Apache send it).
+
+    A second less than the upstream announces: a request that is under way when the upstream closes is lost.
+    """
+    found = _KEEP_ALIVE_TIMEOUT.search(value)
+    return IDLE_SECONDS if found is None else min(IDLE_SECONDS, max(0.0, int(found[1]) - 1))
+
+
+def announces_body(headers: dict[str, str]) -> bool:
+    """Whether a 204 announces a body, which is forbidden but may still follow (RFC 9110 15.3.5)."""
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
