@@ -27,7 +27,7 @@ def is_free(resource: SharedResource) -> bool:
     return not (resource._held_by_all or resource._held or resource._queues)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("respond", [answer, unsized])
 async def test_the_files_of_one_request_are_bounded_together(names: Names, site: Site, respond: object) -> None:
     site.answers["/"] = respond(PNG)  # type: ignore[operator]
@@ -46,7 +46,7 @@ async def test_the_files_of_one_request_are_bounded_together(names: Names, site:
     assert is_free(fetcher._places)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_second_attempt_has_the_whole_bound_again(names: Names, site: Site) -> None:
     site.answers["/"] = answer(PNG)
     fetcher = make_fetcher(names, request_bytes=SIZE)
@@ -58,7 +58,7 @@ async def test_a_second_attempt_has_the_whole_bound_again(names: Names, site: Si
         assert is_free(fetcher.memory)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_fetch_that_fails_or_is_cancelled_holds_nothing(names: Names, site: Site) -> None:
     waiting = asyncio.Event()
 
@@ -85,7 +85,7 @@ async def test_a_fetch_that_fails_or_is_cancelled_holds_nothing(names: Names, si
         assert is_free(fetcher._places)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_fetch_that_outlives_its_request_leaves_nothing_reserved(names: Names, site: Site) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -108,7 +108,7 @@ async def test_a_fetch_that_outlives_its_request_leaves_nothing_reserved(names: 
     assert is_free(fetcher.memory)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_slow_addresses_of_one_account_do_not_delay_another(names: Names, site: Site) -> None:
     both, go_on = asyncio.Event(), asyncio.Event()
 
@@ -131,7 +131,7 @@ async def test_slow_addresses_of_one_account_do_not_delay_another(names: Names, 
         assert [found.data for found in await asyncio.gather(*greedy)] == [PNG] * 20
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_without_a_place_in_time_the_request_is_a_503(names: Names, site: Site) -> None:
     site.answers["/"] = answer(PNG)
     fetcher = make_fetcher(names, seconds=0.05)
@@ -155,7 +155,7 @@ async def reserve(resource: SharedResource, account: str, size: int) -> None:
     await resource.reserve(account, size, 30, "busy")
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_one_account_holds_a_quarter_and_the_accounts_take_turns() -> None:
     resource, order = SharedResource(8), list[str]()
 
@@ -175,7 +175,7 @@ async def test_one_account_holds_a_quarter_and_the_accounts_take_turns() -> None
     await asyncio.gather(*tasks)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_large_reservation_is_not_overtaken_by_small_ones_of_others() -> None:
     resource = SharedResource(100)
     for account in "abcd":
@@ -194,7 +194,7 @@ async def test_a_large_reservation_is_not_overtaken_by_small_ones_of_others() ->
     await small
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_more_than_the_bound_is_granted_when_nothing_else_is_held() -> None:
     resource = SharedResource(10)
     await reserve(resource, "a", 50)
@@ -207,7 +207,7 @@ async def test_more_than_the_bound_is_granted_when_nothing_else_is_held() -> Non
     assert is_free(resource)
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_reservation_that_is_cancelled_while_it_is_granted_is_released() -> None:
     resource = SharedResource(4)
     await reserve(resource, "a", 1)

@@ -38,7 +38,7 @@ def head(*lines: bytes, status: bytes = b"200 OK") -> bytes:
     return b"\r\n".join([b"HTTP/1.1 " + status, b"Content-Length: 2", *lines, b"", b"{}"])
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("status", [b"200 OK", b"400 Bad Request"])
 @pytest.mark.parametrize("value", [OTHER, b"application/json; x=" + OTHER, b"text/event-stream; x=\xe9"])
 async def test_a_content_type_outside_of_ascii_is_a_502(pool: upstream.Pool, value: bytes, status: bytes) -> None:
@@ -48,14 +48,14 @@ async def test_a_content_type_outside_of_ascii_is_a_502(pool: upstream.Pool, val
     assert (caught.value.status, caught.value.code) == (502, "upstream_error")
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("name", [b"X-Any", b"Location", b"Retry-After", b"Content-Encoding", b"Set-Cookie"])
 async def test_other_headers_outside_of_ascii_are_harmless(pool: upstream.Pool, name: bytes) -> None:
     async with answered(pool, head(name + b": " + OTHER, b"Content-Type: application/json")) as incoming:
         assert await incoming.read_json() == {}
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 async def test_a_retry_after_that_cannot_be_sent_is_dropped(pool: upstream.Pool) -> None:
     with pytest.raises(UpstreamRateLimited) as caught:
         async with answered(pool, head(b"Retry-After: " + OTHER, status=b"429 Slow")):
@@ -78,7 +78,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("said", MALFORMED.values(), ids=MALFORMED)
 async def test_a_malformed_head_is_a_502(pool: upstream.Pool, said: bytes) -> None:
     with pytest.raises(UpstreamError) as caught:
@@ -87,7 +87,7 @@ async def test_a_malformed_head_is_a_502(pool: upstream.Pool, said: bytes) -> No
     assert caught.value.status == 502
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
 async def test_endless_interim_responses_are_given_up(io_loop: IOLoop, piece: bytes) -> None:
     """aiohttp does not bound them; there ``timeouts.first_event`` ends the attempt."""
@@ -114,7 +114,7 @@ async def test_endless_interim_responses_are_given_up(io_loop: IOLoop, piece: by
     await pool.close()
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("tail", [b"X-Trailer: " + b"y" * 1_000_000, b"X: y\r\n" * 200_000])
 async def test_trailers_without_an_end_are_given_up(tail: bytes) -> None:
     said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + tail
