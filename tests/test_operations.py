@@ -21,6 +21,7 @@ from tests.support.gates import KEY, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
 from tornado_gate.codec import multipart
 from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
+from tornado_gate.gateway.body_budget import BodyClaim
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.server.services import Services
@@ -420,22 +421,24 @@ def open_files() -> int:
 
 
 @pytest.mark.gen_test
-async def test_large_bodies_wait_for_each_other(send: Any, services: Services, provider: ManyProvider) -> None:
+async def test_large_bodies_wait_for_each_other(
+    send: Any, services: Services, provider: ManyProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     snapshot = services.gate.snapshot
     services.bodies.total = 1
-    sizes: list[int] = []
-    take = services.bodies.reserve
+    complete_before: list[int] = []
+    complete = BodyClaim.complete
 
-    async def watched(size: int) -> None:
-        await take(size)
-        sizes.append(services.bodies.held)
+    def watched(claim: BodyClaim) -> None:
+        complete_before.append(services.bodies._complete_bytes)
+        complete(claim)
 
-    services.bodies.reserve = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(BodyClaim, "complete", watched)
     raised = replace(snapshot.config.limits, body_bytes=4_000_000)
     services.replace(replace(snapshot, config=replace(snapshot.config, limits=raised)))
     services.bodies.total = 1
     body = {"model": "m", "inputs": ["1"], "pad": "x" * 2_000_000}
     answers = await asyncio.gather(*(send("/vectors", body) for _ in range(5)))
     assert [answer.code for answer in answers] == [200] * 5
-    assert sizes == [len(orjson.dumps(body))] * 5
+    assert complete_before == [0] * 5  # one at a time
     assert services.bodies.held == 0
