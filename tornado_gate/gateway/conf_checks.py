@@ -8,12 +8,13 @@ from tornado_gate.config.faults import Fault, KeyPath, KnownNames
 from tornado_gate.config.model import Config, ModelEntry
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.types import Operation, Route
+from tornado_gate.types.wire import OPERATIONS
 
 
 def list_operations(routes: Iterable[Route], capabilities: Iterable[Capabilities]) -> set[Operation]:
-    """The operations that a format serves or a provider supports."""
-    operations = {operation for route in routes for operation in route.operations}
-    return operations.union(*(each.operations for each in capabilities))
+    """The operations of the vocabulary, and those that a format serves or a provider supports."""
+    operations = OPERATIONS | {operation for route in routes for operation in route.operations}
+    return set(operations).union(*(each.operations for each in capabilities))
 
 
 class NameChecks:
@@ -39,6 +40,7 @@ class NameChecks:
         self._operations = KnownNames(operations)
         variants = {name for route in routes for name in route.other_defaults}
         self._defaults = KnownNames(operations | variants)
+        self._are_defaults_known = all(route.other_defaults for route in routes if route.default is not None)
 
     def find_faults(self) -> Iterator[Fault]:
         yield from self._find_unknown_plugins()
@@ -53,7 +55,7 @@ class NameChecks:
 
     def _find_unknown_operations(self) -> Iterator[Fault]:
         for name in self._config.defaults:
-            if name not in self._defaults:
+            if self._are_defaults_known and name not in self._defaults:
                 yield ("defaults", name), self._defaults.describe_unknown(f"operation '{name}'", name)
         for path, operation in self._list_operations():
             if operation not in self._operations:

@@ -12,6 +12,22 @@ from tornado_gate.types.media_type import media_type
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
+OPERATIONS = frozenset(
+    {
+        "chat",
+        "count_tokens",
+        "embeddings",
+        "image_edits",
+        "images",
+        "models",
+        "moderation",
+        "realtime",
+        "speech",
+        "transcription",
+        "videos",
+    }
+)
+"""The operations of the vocabulary. A plugin may define others."""
 Operation = str  # "chat", "models", …: keys are permitted, and models and plugins support, a set of operations
 
 
@@ -27,7 +43,7 @@ class Route(Value, frozen=True):
     `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
     to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
     `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
-    `other_defaults` are the keys besides the operation that it may return.
+    `other_defaults` are the keys besides the operation that it may return; without them, names in ``defaults`` are not checked.
     `socket` routes are upgraded to WebSockets. `references` lists the ids of objects at an upstream that a request contains; its
     body is not checked yet. `empty_body`: a request without a body counts as one with an empty object.
     """
