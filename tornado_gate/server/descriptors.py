@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import resource
 
+from tornado_gate.http.server.front import BACKLOG
+
 log = logging.getLogger(__name__)
 
 MOST_DESCRIPTORS = 1_048_576
 """The limit is not raised beyond this: some systems have a hard limit of a billion."""
-ACCEPTED_AT_ONCE = 128
-"""Connections that the event loop may accept before it closes those beyond the limit: the length of the listening queue."""
 
 
 def raise_limit() -> int:
@@ -29,14 +29,15 @@ def raise_limit() -> int:
 
 
 def limit_connections(wanted: int, descriptors: int) -> int:
-    """The number of callers' connections for this limit of descriptors: at most half of them, without those of a full queue.
+    """The number of callers' connections for this limit of descriptors: at most half of them, without those of a full
+    listening queue, which may be accepted before those beyond the limit are closed.
 
-    The other half is for connections to upstreams, of which each request needs one, and for stores and files. Logs a warning
-    when this is less than `wanted`.
+    The other half is for connections to upstreams, of which each request needs one, and for stores and files. Logs when this is
+    less than `wanted`.
     """
-    possible = max(1, (descriptors - ACCEPTED_AT_ONCE) // 2)
+    possible = max(1, descriptors // 8, (descriptors - BACKLOG) // 2)
     if possible < wanted:
-        log.warning(
+        log.info(
             "at most %d connections of callers are accepted instead of %d (server.max_connections), because the process may open"
             " only %d files. Raise the hard limit of open files (ulimit -Hn, or LimitNOFILE of systemd).",
             possible,

@@ -33,6 +33,8 @@ from tornado_gate.http.server.refusals import Limit, PlainRefusals, Refusals
 HEADER_BYTES = 64 * 1024
 BODY_BYTES = 100 * 1024 * 1024
 BACKLOG = 128
+ACCEPTED_AT_ONCE = 16
+"""Connections that asyncio accepts before those beyond the limit are closed; it uses its `backlog` for this too."""
 WAITING_SHARE = 16
 """When the limit of connections is reached, up to one in this many is closed."""
 
@@ -72,7 +74,10 @@ class HttpServer:
         self.done = loop.create_future()
         self.done.set_result(None)
         for bound in sockets:
-            serving = await loop.create_server(lambda: ServerConnection(self, loop), sock=bound, backlog=BACKLOG)
+            serving = await loop.create_server(
+                lambda: ServerConnection(self, loop), sock=bound, backlog=ACCEPTED_AT_ONCE
+            )
+            bound.listen(BACKLOG)
             self._listening.append(serving)
 
     def stop(self) -> None:
