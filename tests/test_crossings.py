@@ -421,3 +421,22 @@ def test_a_signature_of_claude_never_reaches_the_responses_api(gateway: Gateway,
     assert response.status_code == 200, response.text
     assert "signature-of-a" not in json.dumps(sent(upstream))
     assert "input.1" in response.headers["x-gate-loss"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_legacy_functions_work_with_every_provider(gateway: Gateway, upstream: Upstream, stream: bool) -> None:
+    script(upstream, A_ANSWER)
+    body = {"model": "a-model", "messages": [QUESTION], "functions": [TOOL["function"]], "stream": stream}
+    response = post(gateway, "/v1/chat/completions", body)
+    assert [tool["name"] for tool in sent(upstream)["tools"]] == ["look"]
+    assert "x-gate-loss" not in response.headers
+    if stream:
+        frames = [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: {")]
+        calls = [frame["choices"][0]["delta"].get("function_call", {}) for frame in frames if frame["choices"]]
+        assert "".join(call.get("name", "") for call in calls) == "look"
+        assert json.loads("".join(call.get("arguments", "") for call in calls)) == {"at": "sky"}
+        assert frames[-1]["choices"][0]["finish_reason"] == "function_call"
+    else:
+        (choice,) = response.json()["choices"]
+        assert choice["finish_reason"] == "function_call"
+        assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"at":"sky"}'}

@@ -6,6 +6,7 @@ read usage and finish reason of responses that are forwarded verbatim.
 """
 
 from tornado_gate.wire.openai_chat.errors import find_error, parse_error
+from tornado_gate.wire.openai_chat.legacy_functions import is_legacy, mark_legacy_call
 from tornado_gate.wire.openai_chat.meter import AudioStreamMeter, ChatStreamMeter, note_audio, note_body, parse_frame
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
@@ -25,6 +26,8 @@ __all__ = [
     "ChatStreamMeter",
     "ChatStreamRenderer",
     "find_error",
+    "is_legacy",
+    "mark_legacy_call",
     "note_audio",
     "note_body",
     "parse_error",

@@ -1,7 +1,7 @@
 """Chat requests: body to `ChatRequest` (server half), and back (client half). No I/O.
 
-Members that `ChatRequest` has no field for are in `extra` under their wire names, including the legacy ``functions`` and
-``function_call``. ``extra["stream_options"]`` has the members of ``stream_options`` except ``include_usage``.
+Members that `ChatRequest` has no field for are in `extra` under their wire names. The legacy ``functions`` and ``function_call``
+become tools. ``extra["stream_options"]`` has the members of ``stream_options`` except ``include_usage``.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py.
 """
@@ -12,6 +12,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning, ResponseFormat, Tool, ToolChoice, VendorTool
+from tornado_gate.types.value import replace
+from tornado_gate.wire.openai_chat.legacy_functions import (
+    FIELD_NAMES,
+    LEGACY_CALL,
+    downgrade,
+    is_legacy,
+    is_legacy_body,
+    upgrade,
+)
 from tornado_gate.wire.openai_chat.messages import map_part_names, parse_message, render_messages
 from tornado_gate.wire.openai_chat.parts import (
     WIRE_FORMAT,
@@ -64,6 +73,10 @@ _SCHEMA_MEMBERS: Final = ("name", "description", "schema", "strict")
 
 def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """Return the common request for a validated body. Wrong types in it raise arbitrary Python errors."""
+    if is_legacy_body(body):
+        request = parse_request(upgrade(body))
+        names = {at: path.replace(".tool_calls.0", f".{LEGACY_CALL}") for at, path in request.names.items()}
+        return replace(request, names={**names, **FIELD_NAMES})
     stop = body.get("stop")
     options = body.get("stream_options") or {}
     extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
@@ -196,7 +209,7 @@ def render_request(
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     _render_extra(call, request, own, body)
-    return body
+    return downgrade(body) if own and is_legacy(request) else body
 
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
 from tornado_gate.wire.openai_chat.messages import render_tool_call
 from tornado_gate.wire.openai_chat.parts import (
     add_extra,
@@ -41,9 +42,6 @@ from tornado_gate.wire.openai_chat.parts import (
     select_unknown_members,
 )
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage, render_finish_reason, render_usage
-
-LEGACY_CALL: Final = "function_call"
-"""Key in the `extra` of a tool call that came as the legacy ``function_call``, and the vendor's finish reason for it."""
 
 ID_PREFIX: Final = "chatcmpl-"
 TOP_EXTRA: Final = ("service_tier", "system_fingerprint", "moderation")

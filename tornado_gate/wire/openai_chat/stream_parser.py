@@ -30,8 +30,9 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.errors import find_error
+from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
 from tornado_gate.wire.openai_chat.parts import select_unknown
-from tornado_gate.wire.openai_chat.response import LEGACY_CALL, decode_sound, parse_images, read_content, read_string
+from tornado_gate.wire.openai_chat.response import decode_sound, parse_images, read_content, read_string
 from tornado_gate.wire.openai_chat.tool_deltas import ToolCallDeltas
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
 

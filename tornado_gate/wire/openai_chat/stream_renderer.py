@@ -31,9 +31,9 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
 from tornado_gate.wire.openai_chat.parts import drop_none, render_part
 from tornado_gate.wire.openai_chat.response import (
-    LEGACY_CALL,
     TOP_EXTRA,
     make_response_id,
     render_call,
