@@ -381,3 +381,37 @@ def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_th
     said = plugin.translate_request(chats, request).json["messages"][1]
     assert (said["content"], len(said["tool_calls"])) == ([{"type": "text", "text": "first"}], 1)
     assert used.losses + chats.losses == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "content", "lost"),
+    [
+        ({"preset": "deepseek", "base_url": ""}, "one\n\ntwo", []),
+        ({"model_rules": {"kimi-*": {"reasoning_content": True}}}, "one\n\ntwo", []),
+        ({"preset": "vllm"}, None, ["messages.1.content.0", "messages.1.content.1"]),
+    ],
+)
+def test_thinking_goes_back_with_its_calls_where_it_must(
+    call: MakeCall, settings: dict[str, Any], content: str | None, lost: list[str]
+) -> None:
+    turn = Message(
+        role="assistant",
+        parts=(Thinking(text="one"), Thinking(text="two"), ToolCall(id="c", name="f", arguments="{}")),
+    )
+    request = ChatRequest(
+        model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn), wire_format="anthropic-messages"
+    )
+    used = call(upstream_model="kimi-k2", **settings)
+    said = plugin.translate_request(used, request).json["messages"][1]
+    assert (said.get("reasoning_content"), used.losses) == (content, lost)
+
+
+def test_thinking_without_calls_does_not_go_back(call: MakeCall) -> None:
+    """Older models of that vendor reject it: api-docs.deepseek.com/guides/reasoning_model."""
+    turn = Message(role="assistant", parts=(Thinking(text="one"), Text(text="Hello")))
+    request = ChatRequest(
+        model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn), wire_format="anthropic-messages"
+    )
+    used = call(preset="deepseek", base_url="", upstream_model="deepseek-reasoner")
+    assert plugin.translate_request(used, request).json["messages"][1] == {"role": "assistant", "content": "Hello"}
+    assert used.losses == ["messages.1.content.0"]

@@ -187,7 +187,7 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
         if reasons:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
     else:
-        body = cross_format.render_chat_body(call, request)
+        body = cross_format.render_chat_body(call, request, reasoning_content=features.reasoning_content)
         if _must_refuse_storing(call, facts):
             body.setdefault("store", False)
     drop_tool_members(call, request, body)

@@ -28,10 +28,10 @@ _SHARED_MEMBERS: Final = (
 )
 
 
-def render_chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+def render_chat_body(call: Call, request: ChatRequest, *, reasoning_content: bool = False) -> dict[str, Any]:
     """The body of a chat request. Reports unsupported fields to `call.drop_field`."""
     if request.wire_format != _RESPONSES_FORMAT:
-        return openai_chat.render_request(call, request)
+        return openai_chat.render_request(call, request, reasoning_content=reasoning_content)
     shared, extra = _split_extra(request.extra)
     text = dict(extra.pop("text", None) or {})
     if (verbosity := text.pop("verbosity", None)) is not None:
@@ -41,7 +41,7 @@ def render_chat_body(call: Call, request: ChatRequest) -> dict[str, Any]:
     request = replace(
         request, extra=extra, tools=_convert_tools(request, _RESPONSES_FORMAT, _CHAT_FORMAT, _convert_to_chat_tool)
     )
-    return openai_chat.render_request(call, request) | shared
+    return openai_chat.render_request(call, request, reasoning_content=reasoning_content) | shared
 
 
 def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
 
     `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
     "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
-    ``max_output_tokens`` of the responses API.
+    ``max_output_tokens`` of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back
+    as this member.
     """
 
     api: Api = "chat"
@@ -36,6 +37,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     sampling: Literal["always", "without_reasoning", "never"] = "always"
     default_effort: str | None = None
     least_output: int | None = None
+    reasoning_content: bool = False
 
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:

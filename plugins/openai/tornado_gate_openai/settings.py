@@ -192,6 +192,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
     )
     own_models = known.get("openai_models", urlsplit(base_url).hostname == OPENAI_HOST)
     api = known.get("api", "auto")
+    rules = {**preset.get(RULES_KEY, {}), **own.get(RULES_KEY, {})}
     account = {"openai-organization": own.get("organization"), "openai-project": own.get("project")}
     facts = OpenAISettings(
         rename={field: other for field, other in known["rename"].items() if field != other},
@@ -199,7 +200,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         roles={role: other for role, other in known["roles"].items() if role != other},
         usage_in_stream=known.get("usage_in_stream", True),
         api=api,
-        model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, known.get(RULES_KEY, {})),
+        model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, rules),
         responses=known.get("responses", api == "responses" or own_models),
         completions=known.get("completions", False),
         serves=frozenset(known.get("serves", OPERATIONS)),

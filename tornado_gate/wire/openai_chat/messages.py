@@ -21,6 +21,7 @@ from tornado_gate.types import (
     Part,
     Refusal,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     VendorPart,
@@ -122,15 +123,21 @@ def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return names
 
 
-def render_messages(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
+def render_messages(
+    call: Call, request: ChatRequest, own: bool, reasoning_content: bool = False
+) -> list[dict[str, Any]]:
     """Return the array ``messages``. `own` is True if the request came in this format.
+
+    With `reasoning_content` the thinking before tool calls is sent as this member, which some upstreams require.
 
     Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
     file in a tool result of another format moves to a user message after the results of that turn and is reported too.
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
-    renderer = _MessageRenderer(call, request, own, request.wire_format.startswith("openai"), moved)
+    renderer = _MessageRenderer(
+        call, request, own, request.wire_format.startswith("openai"), moved, reasoning_content=reasoning_content
+    )
     for number, message in enumerate(request.messages):
         for value in renderer.render(number, message):
             if moved and value["role"] != "tool":
@@ -157,6 +164,7 @@ class _MessageRenderer(State):
     stored_here: bool
     moved: list[dict[str, Any]]
     number: int = 0
+    reasoning_content: bool = False
 
     def get_path(self, part: int | None = None) -> str:
         return self.request.path(self.number, part)
@@ -228,6 +236,8 @@ class _MessageRenderer(State):
         said: list[tuple[int, Part]] = []
         fields: dict[str, Any] = drop_none(name=message.name)
         calls: list[dict[str, Any]] = []
+        thought: list[str] = []
+        sends_thinking = self.reasoning_content and not self.own and any(isinstance(one, ToolCall) for _, one in parts)
         for index, part in parts:
             match part:
                 case Text():
@@ -236,6 +246,8 @@ class _MessageRenderer(State):
                     calls.append(self._add_extra(render_tool_call(part), part.extra, index, inside=kind))
                 case Audio(reference=str(reference)):
                     fields["audio"] = self._add_extra({"id": reference}, part.extra, index)
+                case Thinking(text=text, redacted=False) if text and sends_thinking:
+                    thought.append(text)
                 case Refusal(text=text) if message.plain and "refusal" not in fields:
                     fields["refusal"] = text
                 case Image() | File() | Audio() if not self.own:  # the vendor accepts these only from users
@@ -244,6 +256,8 @@ class _MessageRenderer(State):
                     said.append((index, part))
         if calls:
             fields["tool_calls"] = calls
+        if thought:
+            fields["reasoning_content"] = "\n\n".join(thought)
         content = self._render_content(message.plain, said, self.get_path) if said else None
         if not content:  # null is valid only if the turn has other fields
             content = "" if isinstance(content, str) or not (self.own or fields) else None

@@ -177,19 +177,24 @@ def _parse_response_format(value: Any) -> ResponseFormat | None:
 
 
 def render_request(
-    call: Call, request: ChatRequest, *, max_tokens_name: str = "max_completion_tokens"
+    call: Call,
+    request: ChatRequest,
+    *,
+    max_tokens_name: str = "max_completion_tokens",
+    reasoning_content: bool = False,
 ) -> dict[str, Any]:
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
     `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
-    A stream always requests usage, because the meter needs it.
+    `reasoning_content`: the upstream wants the thinking before tool calls. A stream always requests
+    usage, because the meter needs it.
     """
     own = request.wire_format == WIRE_FORMAT
     if own:
         max_tokens_name = request.field_name("max_tokens")
     body: dict[str, Any] = {
         "model": call.target.upstream_model,
-        "messages": render_messages(call, request, own),
+        "messages": render_messages(call, request, own, reasoning_content),
     }
     for name in _SHARED_FIELDS:
         if (value := getattr(request, name)) is not None:
