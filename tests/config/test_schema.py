@@ -289,7 +289,7 @@ SUGGESTIONS = [
     ("circuits: {zzz: 1}", "circuits.zzz: unknown key; allowed: failures, open_seconds"),
     ("server: {_schema: 1}", "server._schema: unknown key; allowed: "),
     ("server: {api_key: x}", "server.api_key: unknown key; 'api_key' belongs to providers.NAME"),
-    ("server: {models: x}", "server.models: unknown key; 'models' belongs to the top level, plugins.NAME, keys.N"),
+    ("server: {models: x}", "server.models: unknown key; 'models' belongs to the top level, keys.N, plugins.NAME"),
     ("limits: {origins: x}", "limits.origins: unknown key; 'origins' belongs to realtime"),
     ("media: {fallbck: x}", "media.fallbck: unknown key; did you mean 'fallback', which belongs to models.NAME?"),
     ("fetch: {dialct: x}", "fetch.dialct: unknown key; did you mean 'dialect', which belongs to the top level?"),
