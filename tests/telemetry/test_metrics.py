@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tornado_gate import __version__
 from tornado_gate.telemetry import metrics as metrics_module
-from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics, prepare_directory
+from tornado_gate.telemetry.loop_lag import LoopLagMonitor
+from tornado_gate.telemetry.metrics import Metrics, prepare_directory
 from tornado_gate.types import Usage
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -72,7 +72,8 @@ DEFERRED = """
 import asyncio
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
-from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics
+from tornado_gate.telemetry.loop_lag import LoopLagMonitor
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Usage
 
 def read():

@@ -18,7 +18,8 @@ from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.storage.keys import KeyRecord, KeyRing, KeyStore, digest_key
-from tornado_gate.telemetry.metrics import LoopLagMonitor, Metrics
+from tornado_gate.telemetry.loop_lag import LoopLagMonitor
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Caller
 
 MAX_CALLERS = 10_000

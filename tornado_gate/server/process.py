@@ -20,7 +20,6 @@ from tornado.web import Application
 
 from tornado_gate import config as conf
 from tornado_gate.config.model import Config
-from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.http.server.front import HttpServer
@@ -32,20 +31,17 @@ from tornado_gate.server import descriptors, heap
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.command_name import format_command
 from tornado_gate.server.front_refusals import GateRefusals
+from tornado_gate.server.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
 from tornado_gate.storage.keys import KeyStore
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory
-from tornado_gate.types.value import Value, replace
+from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS = 1.0
-RELOAD_SECONDS = 120.0
-SETTLE_SECONDS = 0.2
-SETTLE_CHECKS = 50
 IDLE_SECONDS = 120.0
 FIRST_HEAD_SECONDS = 30.0
 """Seconds for the head of the first request of a connection: until then nobody knows who the client is."""
@@ -54,26 +50,6 @@ METRICS_CONNECTIONS = 64
 BODY_SECONDS = 600.0
 LOAD_DELAY_SECONDS = 0.5
 """Seconds after the start of serving until deferred modules are imported, so that these imports do not delay the start."""
-
-
-FIXED_SETTINGS = (
-    "host",
-    "port",
-    "processes",
-    "data_dir",
-    "metrics_host",
-    "metrics_port",
-    "log_format",
-    "loop",
-    "http",
-    "upstream_http",
-    "stalled_reader_seconds",
-    "max_connections",
-    "max_connections_per_address",
-)
-"""Keys of the section ``server`` that a reload does not change."""
-
-FileState = tuple[int, int, int] | None
 
 
 class ServeError(Exception):
@@ -180,13 +156,6 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         host.watchdog.stop()
 
 
-def log_warnings(snapshot: Snapshot) -> None:
-    """Log what is valid but unsafe in the configuration."""
-    config = snapshot.config
-    for line in conf.describe(snapshot.warnings, config.path, config.lines):
-        log.warning("%s", line)
-
-
 def _bind(host: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, host)
@@ -223,15 +192,6 @@ def _print_greeting(
         )
     say(f"tornado-gate: serving {address}")
     sys.stdout.flush()
-
-
-def get_file_state(path: Path | None) -> FileState:
-    """A value that changes when the file changes; None when the file does not exist."""
-    try:
-        status = path.stat() if path else None
-    except OSError:
-        return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
 class Listener(Protocol):
@@ -346,99 +306,3 @@ class ServingProcess(Value, frozen=True, kw_only=True):
             log.warning("%d requests were still open after %.0f s", gate.open_requests, seconds)
         for server in servers:
             await server.close_all_connections()
-
-
-class Reloader:
-    """Applies a changed configuration. If it is faulty, the faults are logged and the old one stays."""
-
-    def __init__(
-        self,
-        services: Services,
-        load: Callable[[], Config],
-        scrubber: logs.Scrubber,
-        path: Path | None,
-        seen: FileState,
-    ) -> None:
-        self._services = services
-        self._gate = services.gate
-        self._seen = seen
-        self._load = load
-        self._scrubber = scrubber
-        self._path = path
-        self._asked = asyncio.Event()
-
-    def request_reload(self) -> None:
-        """Reload soon, as SIGHUP does."""
-        self._asked.set()
-
-    async def watch(self) -> None:
-        """Reload after `request_reload`, and when the file has changed."""
-        while True:
-            try:
-                async with asyncio.timeout(WATCH_SECONDS):
-                    await self._asked.wait()
-            except TimeoutError:
-                pass
-            now = await asyncio.to_thread(get_file_state, self._path)
-            if self._asked.is_set() or now != self._seen:
-                self._asked.clear()
-                self._seen = await self._wait_until_written(now)
-                await self.reload()
-
-    async def _wait_until_written(self, state: FileState) -> FileState:
-        """Wait until the file has not changed for a moment: a writer may need several writes. Returns its state."""
-        for _ in range(SETTLE_CHECKS):
-            await asyncio.sleep(SETTLE_SECONDS)
-            now = await asyncio.to_thread(get_file_state, self._path)
-            if now == state:
-                break
-            state = now
-        return state
-
-    async def reload(self) -> bool:
-        """Build a new snapshot and apply it. Returns whether it was applied."""
-        try:
-            async with asyncio.timeout(RELOAD_SECONDS):
-                snapshot = await asyncio.to_thread(self._build)
-        except ConfigError as error:
-            for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
-                log.error("configuration not reloaded: %s", line)
-        except TimeoutError:
-            log.error("configuration not reloaded: no result in %.0f s. Check whether a plugin hangs.", RELOAD_SECONDS)
-        except Exception:
-            log.exception("configuration not reloaded")
-        else:
-            self._put_in_force(snapshot)
-            return True
-        self._gate.metrics.count_reload(False)
-        return False
-
-    def _build(self) -> Snapshot:
-        config = self._load()
-        conf.check_lost_sections(self._gate.snapshot.config, config)
-        config = self._keep_fixed_settings(config)
-        host = self._gate.host
-        host.discover()
-        snapshot = build(config, host, self._gate.snapshot.number + 1)
-        host.load_deferred_modules()
-        return snapshot
-
-    def _keep_fixed_settings(self, config: Config) -> Config:
-        """`config` with the running values of settings that a reload cannot change; logs which of them differ."""
-        running = self._gate.snapshot.config.server
-        kept = {name: getattr(running, name) for name in FIXED_SETTINGS}
-        changed = [name for name, value in kept.items() if getattr(config.server, name) != value]
-        if changed:
-            log.warning(
-                "restart the gateway to apply changed settings: %s", ", ".join(f"server.{name}" for name in changed)
-            )
-        return replace(config, server=replace(config.server, **kept))
-
-    def _put_in_force(self, snapshot: Snapshot) -> None:
-        old, new = self._gate.snapshot.config, snapshot.config
-        self._scrubber.replace(collect_secrets(old) | collect_secrets(new))
-        logging.getLogger().setLevel(new.server.log_level.upper())
-        self._services.replace(snapshot)
-        self._gate.metrics.count_reload(True)
-        log_warnings(snapshot)
-        log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))

@@ -10,14 +10,13 @@ of a second while it runs, otherwise they are copied at once.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tornado_gate._version import __version__
 from tornado_gate.errors import GateError, PluginError, UpstreamError
@@ -434,53 +433,3 @@ def remove_process(process_id: int) -> None:
         from prometheus_client.multiprocess import mark_process_dead
 
         mark_process_dead(process_id)  # type: ignore[no-untyped-call]
-
-
-class LoopLagMonitor:
-    """Schedules a callback in the event loop every `interval_seconds` and measures its delay.
-
-    Reports the largest delay of each `period_seconds` to `metrics`, and flushes `metrics` at every callback and at the end. Call
-    `start` inside the loop; both calls may be repeated.
-    """
-
-    def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        interval_seconds: float = 0.25,
-        period_seconds: float = 5.0,
-        loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        self._metrics = metrics
-        self._interval = interval_seconds
-        self._period = period_seconds
-        self._loop: Any = loop
-        self._handle: asyncio.TimerHandle | None = None
-        self._due = self._period_ends = self._largest = 0.0
-
-    def start(self) -> None:
-        if self._handle is None:
-            self._loop = self._loop or asyncio.get_running_loop()
-            self._period_ends = self._loop.time() + self._period
-            self._metrics.defer(True)
-            self._schedule_tick()
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-            self._metrics.defer(False)
-
-    def _schedule_tick(self) -> None:
-        self._due = self._loop.time() + self._interval
-        self._handle = self._loop.call_later(self._interval, self._tick)
-
-    def _tick(self) -> None:
-        now = self._loop.time()
-        self._largest = max(self._largest, now - self._due)
-        if now >= self._period_ends:
-            self._metrics.observe_loop_lag(self._largest)
-            self._largest = 0.0
-            self._period_ends = now + self._period
-        self._schedule_tick()
-        self._metrics.flush()
