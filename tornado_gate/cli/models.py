@@ -75,7 +75,7 @@ def _format_target(target: dict[str, Any]) -> str:
 def _format_value(value: Any) -> str:
     match value:
         case None:
-            return "no limit"
+            return "-"
         case []:
             return "none"
         case list():

@@ -69,11 +69,9 @@ class ModelTable(Generic[F]):
 
     def explain(self, model: str) -> dict[str, Any]:
         """The facts of a model name and the rows that they come from, as JSON values."""
-        rows = [
-            {"match": list(row.match), "facts": msgspec.to_builtins(row.facts), "source": row.source}
-            for row in self.list_rows(model)
-        ]
-        return {"facts": msgspec.to_builtins(self.find(model)), "rows": rows}
+        rows = [{"match": row.match, "facts": row.facts, "source": row.source} for row in self.list_rows(model)]
+        explained: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"facts": self.find(model), "rows": rows}))
+        return explained
 
     def _merge_rows(self, model: str) -> F:
         merged: dict[str, Any] = {}
