@@ -9,7 +9,13 @@ from google.genai import types as vendor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.wire.json_schema import MAX_NODES, has_keyword, inline_references, simplify_schema
+from tornado_gate.wire.json_schema import (
+    MAX_NODES,
+    flatten_parameters,
+    has_keyword,
+    inline_references,
+    simplify_schema,
+)
 
 
 def levelled(schema: Any) -> tuple[dict[str, Any], list[str]]:
@@ -232,3 +238,40 @@ def test_a_recursive_reference_ends_and_is_told() -> None:
     inlined = inline_references(node, told.append)
     assert not has_keyword(inlined, ("$ref",))
     assert told == ["properties.next.properties.next.properties.next.$ref"]
+
+
+A, B = {"type": "string"}, {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "lost"),
+    [
+        (
+            {"type": "object", "properties": {"a": A, "b": B}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            {"type": "object", "properties": {"a": A, "b": B}},
+            ["anyOf"],
+        ),
+        (
+            {
+                "oneOf": [{"properties": {"a": A}}, {"$ref": "#/$defs/b"}, True],
+                "$defs": {"b": {"properties": {"b": B}}},
+            },
+            {"type": "object", "properties": {"b": B, "a": A}, "$defs": {"b": {"properties": {"b": B}}}},
+            ["oneOf"],
+        ),
+        (
+            {"allOf": [{"properties": {"a": A}, "required": ["a"]}, {"properties": {"b": B}}]},
+            {"type": "object", "properties": {"a": A, "b": B}, "required": ["a"]},
+            [],
+        ),
+        (
+            {"properties": {"a": {"anyOf": [A, B]}}},
+            {"type": "object", "properties": {"a": {"anyOf": [A, B]}}},
+            [],
+        ),
+    ],
+)
+def test_the_top_level_of_parameters_has_no_composition(schema: Any, expected: Any, lost: list[str]) -> None:
+    told: list[str] = []
+    assert flatten_parameters(schema, told.append) == expected
+    assert told == lost

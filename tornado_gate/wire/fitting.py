@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, VendorTool
 from tornado_gate.types.value import replace
+from tornado_gate.wire.json_schema import flatten_parameters
 from tornado_gate.wire.model_features import ChatFeatures
 
 _EMPTY: Final[dict[str, Any]] = {"stop": (), "tools": (), "modalities": ()}
@@ -44,7 +45,24 @@ def fit_request(call: Call, request: ChatRequest, features: ChatFeatures) -> Cha
         changed["max_tokens"] = features.max_output
     if features.longest_user is not None and len(request.user or "") > features.longest_user:
         changed.setdefault("user", make_opaque_user(request.user or ""))
+    if features.flat_parameters and request.tools:
+        changed["tools"] = _flatten_tools(call, request, changed.get("tools", request.tools))
     return replace(request, **changed) if changed else request
+
+
+def _flatten_tools(
+    call: Call, request: ChatRequest, tools: tuple[Tool | VendorTool, ...]
+) -> tuple[Tool | VendorTool, ...]:
+    """`tools` without compositions at the top level of their parameters."""
+    flat = list(tools)
+    for number, tool in enumerate(tools):
+        if isinstance(tool, Tool) and tool.parameters:
+            lost: list[str] = []
+            flattened = flatten_parameters(tool.parameters, lost.append)
+            for name in lost:
+                call.drop_field(f"{request.field_name('tools')}.{number}.parameters.{name}")
+            flat[number] = tool if flattened is tool.parameters else replace(tool, parameters=flattened)
+    return tuple(flat)
 
 
 def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> dict[str, Any]:

@@ -76,6 +76,28 @@ def inline_references(schema: Any, report: ReportDrop) -> Any:
     return _ReferenceInliner(schema, report).inline(schema, SchemaLocation())
 
 
+def flatten_parameters(schema: Mapping[str, Any], report: ReportDrop) -> Mapping[str, Any]:
+    """The parameters of a tool as an object without ``anyOf``, ``oneOf``, ``allOf``, ``enum`` and ``not`` at the top level.
+
+    ``allOf`` is merged. Of the branches of ``anyOf`` and ``oneOf`` only the properties are kept, and none of them is required, so
+    the schema accepts more: `report` is called with the keyword.
+    """
+    if schema.get("type") == "object" and not schema.keys() & {"anyOf", "oneOf", "allOf", "enum", "not"}:
+        return schema
+    walker = SchemaWalker(schema, report)
+    flat = {**walker.merge_all_of(schema, SchemaLocation()), "type": "object"}
+    for name in ("anyOf", "oneOf", "enum", "not"):
+        if name not in flat:
+            continue
+        report(name)
+        branches = flat.pop(name)
+        for branch in branches if isinstance(branches, list) else ():
+            resolved = walker.resolve_reference(branch, SchemaLocation())[0] if isinstance(branch, Mapping) else {}
+            if isinstance(inner := resolved.get("properties"), Mapping):
+                flat["properties"] = {**inner, **(flat.get("properties") or {})}
+    return flat
+
+
 def simplify_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
     """Return `schema` in the subset. `report` is called with the path below the schema (``properties.a.not``) of each loss."""
     return _SchemaSimplifier(schema, report).simplify(schema, SchemaLocation())

@@ -331,3 +331,12 @@ def test_a_request_in_the_vendors_own_format_is_not_changed(call: MakeCall, chat
     body, losses = sent(call, "claude-opus-5-5", chat(wire_format="anthropic-messages", **given))
     assert (body["thinking"], body["tool_choice"], losses) == (CALM, {"type": "any"}, [])
     assert (body["max_tokens"], body["metadata"]) == (9000, {"user_id": "ann@example.com"})
+
+
+def test_parameters_have_no_composition_at_the_top(call: MakeCall, chat: MakeChat) -> None:
+    either = {"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}]}
+    body, losses = sent(call, "claude-sonnet-4-5", chat(tools=(Tool(name="f"), Tool(name="g", parameters=either))))
+    assert body["tools"][1]["input_schema"] == {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert losses == ["tools.1.parameters.anyOf"]
+    body, losses = sent(call, "kimi-k2", chat(tools=(Tool(name="g", parameters=either),)))
+    assert (body["tools"][0]["input_schema"], losses) == (either, [])

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 
 import tornado_gate_openai as plugin
 from tornado_gate import ProviderEntry
 from tornado_gate.errors import ConfigError, InvalidField
-from tornado_gate.streams.events import collect
 from tornado_gate.types import (
     Call,
     ChatRequest,
-    Data,
-    File,
-    FileReference,
-    Link,
-    Message,
-    Opaque,
     Reasoning,
-    ResponseFormat,
-    Text,
-    Thinking,
     Tool,
-    ToolCall,
     ToolChoice,
-    UpstreamResponse,
 )
 
 MakeCall = Callable[..., Call]
@@ -206,212 +193,7 @@ def test_an_upstream_with_other_models_gets_everything(call: MakeCall, chat: Mak
     assert losses == []
 
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-CLOSED = {**SCHEMA, "additionalProperties": False}
-OPTIONAL = {**SCHEMA, "required": []}
-LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}
-
-
-@pytest.mark.parametrize(
-    ("wire_format", "schema", "given", "expected"),
-    [
-        ("anthropic-messages", CLOSED, None, {"schema": CLOSED, "strict": True}),
-        ("gemini-generate", SCHEMA, None, {"schema": CLOSED, "strict": True}),
-        ("gemini-generate", OPTIONAL, None, {"schema": OPTIONAL, "strict": False}),
-        ("gemini-generate", LENGTH, None, {"schema": LENGTH, "strict": False}),
-        ("gemini-generate", {"type": "array", "items": SCHEMA}, None, {"strict": False}),
-        ("openai-completions", SCHEMA, None, {"schema": SCHEMA}),
-        ("gemini-generate", SCHEMA, True, {"schema": SCHEMA, "strict": True}),
-    ],
-)
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4"])
-def test_a_schema_is_enforced_where_it_can_be(
-    call: MakeCall, chat: MakeChat, model: str, wire_format: str, schema: Any, given: Any, expected: dict[str, Any]
-) -> None:
-    wanted = ResponseFormat(kind="json_schema", schema=schema, strict=given)
-    path, body, losses = sent(call, model, chat(wire_format=wire_format, response_format=wanted))
-    inner = body["response_format"]["json_schema"] if path != "responses" else body["text"]["format"]
-    assert {name: inner.get(name) for name in expected} == expected
-    assert ("strict" in inner) == ("strict" in expected)
-    assert losses == []
-
-
-@pytest.mark.parametrize(
-    ("file", "in_chat", "in_responses", "lost"),
-    [
-        (
-            File(source=Data(media_type="application/pdf", base64="AA==")),
-            {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
-            {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
-            [],
-        ),
-        (
-            File(source=Data(media_type="text/plain", base64="AA=="), name="a.txt"),
-            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
-            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
-            [],
-        ),
-        (
-            File(source=Link(url="https://h/a.pdf"), name="a.pdf"),
-            None,
-            {"file_url": "https://h/a.pdf"},
-            ["messages.0.content.0.filename"],
-        ),
-        (File(source=FileReference(id="file-1")), {"file_id": "file-1"}, {"file_id": "file-1"}, []),
-    ],
-)
-def test_file_data_has_a_name_and_nothing_else_has(
-    call: MakeCall, file: File, in_chat: Any, in_responses: Any, lost: list[str]
-) -> None:
-    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(file,), plain=False),))
-    if not isinstance(file.source, Link):
-        own = ChatRequest(model="gpt", messages=request.messages, wire_format="openai-completions")
-        chats = plugin.translate_request(call(preset="openai", base_url="", upstream_model="gpt-4o"), own).json
-        assert chats["messages"][0]["content"] == [{"type": "file", "file": in_chat}]
-    used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
-    from_chat = ChatRequest(model="gpt", messages=request.messages, wire_format="openai-chat")
-    body = plugin.translate_request(used, from_chat).json
-    assert body["input"][0]["content"] == [{"type": "input_file", **in_responses}]
-    assert used.losses == lost
-
-
-NAME = "mcp.server:" + "n" * 70
-CALLS = {
-    "chat": {
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "tool_calls",
-                "message": {
-                    "role": "assistant",
-                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "NAME", "arguments": "{}"}}],
-                },
-            }
-        ]
-    },
-    "responses": {
-        "id": "r",
-        "status": "completed",
-        "output": [{"type": "function_call", "call_id": "c", "name": "NAME", "arguments": "{}"}],
-    },
-}
-
-
-def answer(body: bytes, content_type: str) -> UpstreamResponse:
-    async def chunks() -> AsyncIterator[bytes]:
-        yield body
-
-    return UpstreamResponse(chunks=chunks(), headers={"content-type": content_type})
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4"])
-@pytest.mark.gen_test
-async def test_a_long_tool_name_comes_back_as_the_caller_wrote_it(call: MakeCall, chat: MakeChat, model: str) -> None:
-    used = call(preset="openai", base_url="", upstream_model=model)
-    request = chat(tools=(Tool(name=NAME),))
-    tool = plugin.translate_request(used, request).json["tools"][0]
-    name = tool.get("function", tool)["name"]
-    assert (len(name), name.isascii(), used.losses) == (64, True, [])
-    raw = orjson.dumps(CALLS["chat" if model == "gpt-4o" else "responses"]).replace(b"NAME", name.encode())
-    result = await collect(plugin.translate_response(used, request, answer(raw, "application/json")))
-    assert result.choices[0].parts == (ToolCall(id="c", name=NAME, arguments="{}"),)
-
-
-@pytest.mark.gen_test
-async def test_a_long_tool_name_comes_back_in_a_stream(call: MakeCall, chat: MakeChat) -> None:
-    used = call(preset="openai", base_url="", upstream_model="gpt-4o")
-    request = chat(tools=(Tool(name=NAME),), stream=True)
-    name = plugin.translate_request(used, request).json["tools"][0]["function"]["name"]
-    calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}]
-    chunks = [
-        {"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls}}]},
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
-    ]
-    raw = b"".join(b"data: %b\n\n" % orjson.dumps(chunk) for chunk in chunks) + b"data: [DONE]\n\n"
-    result = await collect(plugin.translate_response(used, request, answer(raw, "text/event-stream")))
-    assert result.choices[0].parts == (ToolCall(id="c", name=NAME, arguments="{}"),)
-
-
 def test_a_fault_in_model_rules_is_told_at_its_key(entry: Callable[..., ProviderEntry]) -> None:
     with pytest.raises(ConfigError) as caught:
         plugin.configure(entry(model_rules={"gpt-*": {"tools_api": "assistants"}}))
     assert caught.value.faults[0][0] == ("model_rules", "gpt-*", "tools_api")
-
-
-@pytest.mark.parametrize(
-    ("model", "settings", "given", "included"),
-    [
-        ("gpt-5.4", {}, {}, True),
-        ("gpt-4o", {"api": "responses"}, {}, False),
-        ("some-model", {"preset": "vllm", "api": "responses"}, {}, False),
-        ("some-model", {"preset": "vllm", "api": "responses"}, {"reasoning": Reasoning(effort="low")}, True),
-    ],
-)
-def test_reasoning_comes_in_a_form_that_can_go_back(
-    call: MakeCall, chat: MakeChat, model: str, settings: dict[str, Any], given: dict[str, Any], included: bool
-) -> None:
-    used = call(**{"upstream_model": model, "preset": "openai", "base_url": ""} | settings)
-    body = plugin.translate_request(used, chat(**given)).json
-    assert ("reasoning.encrypted_content" in body.get("include", [])) == included
-
-
-def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_the_other(call: MakeCall) -> None:
-    assert plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "openai"})).signatures
-    assert not plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "groq"})).signatures
-    turn = Message(
-        role="assistant",
-        parts=(
-            Thinking(text="a", signature=Opaque(issuer="ours", value="e1")),
-            Text(text="first"),
-            Thinking(text="b", signature=Opaque(issuer="ours", value="e2")),
-            ToolCall(id="c", name="f", arguments="{}"),
-        ),
-        plain=False,
-    )
-    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn))
-    used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
-    items = plugin.translate_request(used, request).json["input"]
-    assert [item.get("encrypted_content") or item.get("type") for item in items[1:]] == [
-        "e1",
-        "message",
-        "e2",
-        "function_call",
-    ]
-    chats = call(preset="openai", base_url="", upstream_model="gpt-5.1")
-    said = plugin.translate_request(chats, request).json["messages"][1]
-    assert (said["content"], len(said["tool_calls"])) == ([{"type": "text", "text": "first"}], 1)
-    assert used.losses + chats.losses == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "content", "lost"),
-    [
-        ({"preset": "deepseek", "base_url": ""}, "one\n\ntwo", []),
-        ({"model_rules": {"kimi-*": {"reasoning_content": True}}}, "one\n\ntwo", []),
-        ({"preset": "vllm"}, None, ["messages.1.content.0", "messages.1.content.1"]),
-    ],
-)
-def test_thinking_goes_back_with_its_calls_where_it_must(
-    call: MakeCall, settings: dict[str, Any], content: str | None, lost: list[str]
-) -> None:
-    turn = Message(
-        role="assistant",
-        parts=(Thinking(text="one"), Thinking(text="two"), ToolCall(id="c", name="f", arguments="{}")),
-    )
-    request = ChatRequest(
-        model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn), wire_format="anthropic-messages"
-    )
-    used = call(upstream_model="kimi-k2", **settings)
-    said = plugin.translate_request(used, request).json["messages"][1]
-    assert (said.get("reasoning_content"), used.losses) == (content, lost)
-
-
-def test_thinking_without_calls_does_not_go_back(call: MakeCall) -> None:
-    """Older models of that vendor reject it: api-docs.deepseek.com/guides/reasoning_model."""
-    turn = Message(role="assistant", parts=(Thinking(text="one"), Text(text="Hello")))
-    request = ChatRequest(
-        model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn), wire_format="anthropic-messages"
-    )
-    used = call(preset="deepseek", base_url="", upstream_model="deepseek-reasoner")
-    assert plugin.translate_request(used, request).json["messages"][1] == {"role": "assistant", "content": "Hello"}
-    assert used.losses == ["messages.1.content.0"]
