@@ -340,3 +340,11 @@ def test_parameters_have_no_composition_at_the_top(call: MakeCall, chat: MakeCha
     assert losses == ["tools.1.parameters.anyOf"]
     body, losses = sent(call, "kimi-k2", chat(tools=(Tool(name="g", parameters=either),)))
     assert (body["tools"][0]["input_schema"], losses) == (either, [])
+
+
+def test_a_model_without_structured_outputs_gets_none(call: MakeCall, chat: MakeChat) -> None:
+    tools = (Tool(name="f", parameters=CLOSED, strict=True),)
+    wanted = ResponseFormat(kind="json_schema", schema=CLOSED)
+    body, losses = sent(call, "claude-3-7-sonnet-latest", chat(tools=tools, response_format=wanted))
+    assert (body["tools"][0].keys(), "output_config" in body) == ({"name", "input_schema"}, False)
+    assert losses == ["response_format", "tools.0.strict"]

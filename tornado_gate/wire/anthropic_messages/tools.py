@@ -88,12 +88,15 @@ def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures) -> 
 
 
 def _render_tool(call: Call, tool: Tool, own: bool, path: str, abilities: ModelFeatures) -> dict[str, Any]:
-    schema = dict(tool.parameters or {})
+    schema, strict = dict(tool.parameters or {}), tool.strict
+    if strict and not own and "response_format" in abilities.drops:  # both came with structured outputs
+        call.drop_field(f"{path}.strict")
+        strict = None
     if not own:
         schema.setdefault("type", "object")  # required by the vendor, optional in other formats
-        if tool.strict and abilities.schema == "closed":
+        if strict and abilities.schema == "closed":
             schema = restrict_schema(schema, lambda place: call.drop_field(f"{path}.parameters.{place}".rstrip(".")))
-    value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
+    value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=strict)
     if own:
         return add_extra(value, tool.extra)
     for name, member in tool.extra.items():
