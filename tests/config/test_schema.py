@@ -203,7 +203,7 @@ MODELS = [
     ),
     ("targets: [{model: x}]", "targets.0.provider", "is missing; name an entry of providers"),
     ("targets: [{provider: p, weight: -1}]", "targets.0.weight", "must be from 0 to 1000000, not -1"),
-    ("targets: [{provider: p, weight: 0}]", "targets", "all have weight 0, which means that they get no requests"),
+    ("targets: [{provider: p, weight: 0}]", "targets", "all weights are 0, so no target gets requests"),
     ("targets: [{provider: p, weight: 1.5}]", "targets.0.weight", "must be an integer, not a number"),
     ("targets: [{provider: pp}]", "targets.0.provider", "unknown provider 'pp'; did you mean 'p'?"),
     ("targets: [{provider: p, wait: 1}]", "targets.0.wait", "unknown key; did you mean 'weight'?"),

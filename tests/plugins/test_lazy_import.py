@@ -32,12 +32,12 @@ from tornado_gate.plugins import host as plugins
 from tornado_gate.server import process as serve
 
 def ready(text):
-    print("at the start:", *sorted(sys.modules))
+    print("at the start: " + " ".join(sorted(sys.modules)))  # one write: log lines come between several
     print(text, flush=True)
 
 def load_deferred_modules(host):
     faults = import_rest(host)
-    print("after a moment:", *sorted(sys.modules), flush=True)
+    print("after a moment: " + " ".join(sorted(sys.modules)), flush=True)
     return faults
 
 import_rest, plugins.PluginHost.load_deferred_modules = plugins.PluginHost.load_deferred_modules, load_deferred_modules

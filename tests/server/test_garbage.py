@@ -26,7 +26,7 @@ def of_the_house() -> Counter[str]:
         gc.garbage.clear()
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)  # the collector takes seconds in a process that has run many tests
 @pytest.mark.parametrize("http_server", ["httptools"], indirect=True)  # Tornado's own front makes cycles of its own
 @pytest.mark.parametrize(
     "body", [b'{"model":"m","ask":"hi"}', b'{"model":"m","ask":"hi","stream":true}', b'{"model":"?"}', b"{"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -45,6 +47,7 @@ class Child:
             text=True,
             encoding="utf-8",
             errors="replace",
+            start_new_session=True,
         )
         self._lines: list[str] = []
         self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -89,8 +92,9 @@ class Child:
         return self.output
 
     def kill(self) -> None:
-        """Kill the process (SIGKILL)."""
-        self.process.kill()
+        """Kill the process and its children (SIGKILL)."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._close()
 

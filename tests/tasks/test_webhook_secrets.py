@@ -86,7 +86,8 @@ class Posts:
     def __init__(self) -> None:
         self.signatures: list[str] = []
 
-    async def post(self, url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> int:
+    async def post(self, url: str, body: bytes, headers: dict[str, str], *, seconds: float, account: str) -> int:
+        assert account == "acme"
         self.signatures.append(headers["webhook-signature"])
         return 204
 

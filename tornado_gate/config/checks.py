@@ -108,7 +108,6 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     known_models, known_providers = KnownNames(models), KnownNames(get_section(data, "providers"))
     for name, entry in models.items():
         yield from _find_target_faults(name, entry, known_providers)
-        yield from _find_weight_faults(name, entry)
         yield from _find_fallback_faults(name, entry, models, known_models)
     yield from _find_fallback_loops(models)
     yield from _find_key_faults(data.get("keys") or [])
@@ -134,15 +133,6 @@ def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterat
             yield (*path, *below, "provider"), providers.describe_unknown(f"provider '{provider}'", provider)
         if "*" in str(target.get("model") or "") and "*" not in name:
             yield (*path, *below, "model"), "contains *, but the model's name does not; write the full upstream name"
-
-
-def _find_weight_faults(name: str, entry: Data) -> Iterator[Fault]:
-    weights = [target.get("weight", 1) for _, target in list_targets(entry)]
-    if weights and not any(weight != 0 for weight in weights):
-        message = (
-            "all have weight 0, which means that they get no requests; give one a weight above 0, or remove the model"
-        )
-        yield ("models", name, "targets"), message
 
 
 def _find_fallback_faults(name: str, entry: Data, models: Data, known: KnownNames) -> Iterator[Fault]:

@@ -10,6 +10,8 @@ import orjson
 
 import tornado_gate_format_gemini as plugin
 from tornado_gate.codec import json_body
+from tornado_gate.codec.json_bounds import measure_json
+from tornado_gate.config.model import LimitsConfig
 from tornado_gate.gateway.routing import RouteTable, ServedRoute
 from tornado_gate.testing import call_to
 from tornado_gate.types import Call, Reply, WireRequest
@@ -41,7 +43,7 @@ def wire_to(path: str, body: Any = None, *, headers: Mapping[str, str] | None = 
         query=query,
         headers=headers or {},
         raw=raw,
-        json=json_body.load_object(raw) if raw else {},
+        json=json_body.load_measured_object(raw, measure_json(raw, LimitsConfig().body_values)) if raw else {},
     )
 
 

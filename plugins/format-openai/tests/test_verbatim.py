@@ -180,7 +180,7 @@ def test_a_last_frame_without_its_border_gets_one() -> None:
 
 def test_a_frame_without_end_is_an_error() -> None:
     raw = streamed(WORD, b"data: " + b"x" * (sse.MAX_FRAME_BYTES + 1))
-    assert error_in(raw)["code"] == "upstream_error"
+    assert error_in(raw)["code"] == "upstream_event_too_large"
 
 
 def test_a_stream_that_nobody_asked_for_passes() -> None:

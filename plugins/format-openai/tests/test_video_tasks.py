@@ -103,12 +103,12 @@ def test_image_to_video_needs_its_picture_under_every_prefix(path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PUT", "/v1/videos/video_1", "DELETE, GET"),
+        ("PUT", "/v1/videos/video_1", "DELETE, GET, HEAD"),
         ("POST", "/v1/videos/video_1/content", "DELETE, GET, HEAD"),
-        ("DELETE", "/v1/videos", "GET, POST"),
+        ("DELETE", "/v1/videos", "GET, HEAD, POST"),
         ("GET", "/v1/video/generations", "POST"),
         ("GET", "/vendor/v1/videos/text2video", "POST"),
-        ("POST", "/vendor/v1/videos/text2video/video_1", "GET"),
+        ("POST", "/vendor/v1/videos/text2video/video_1", "GET, HEAD"),
     ],
 )
 def test_another_method_is_told_which_there_are(method: str, path: str, allow: str) -> None:
