@@ -19,15 +19,13 @@ from tornado_gate.errors import InvalidField, RequestError
 MAX_DEPTH = 128
 """The maximum nesting of objects and arrays. No known API needs 30; orjson encodes at most 254."""
 
-SMALL_BYTES = 4096
-"""Up to this body length, counting brackets is faster than measuring the depth."""
-
 MAX_UNMEASURED_BYTES = 64 * 1024
 MAX_COST = 100_000
 """The limit of `load_object` for a longer text, see `json_bounds`: it processes the text at once."""
 
 _FLAT_BYTES = 2 * MAX_DEPTH
-"""A body up to this length cannot be too deep: each container needs two brackets."""
+"""A body up to this length cannot be too deep: each container needs two brackets. Nor can a longer one with few brackets, which
+are counted much faster than the depth is measured."""
 
 _CONTAINERS = frozenset({dict, list})
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
@@ -42,7 +40,7 @@ def load_object(raw: bytes) -> dict[str, Any]:
     if length > MAX_UNMEASURED_BYTES:
         return load_measured_object(raw, measure_json(raw, MAX_COST))
     value = _parse_object(raw)
-    if length > SMALL_BYTES or (length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH):
+    if length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
         _check_depth(value)
     written = orjson.dumps(value)
     if written != raw and _may_have_duplicates(raw, written):

@@ -13,7 +13,7 @@ _MARK = b"signature="
 
 def may_have_own_links(call: Call, wire: WireRequest) -> bool:
     """Whether the body of a chat may have an address that the gateway has signed; searches its bytes."""
-    return call.operation == "chat" and _MARK in wire.raw
+    return call.operation == "chat" and b"=" in wire.raw and _MARK in wire.raw  # a single byte is found much faster
 
 
 async def inline_own_links(call: Call, wire: WireRequest, request: Request) -> Request:

@@ -99,11 +99,20 @@ class RequestCache:
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
         """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
-        given: Any
-        if self.is_large:
-            given = await self._gate.worker.run(call.caller.account, invoke, call, value)
-        else:
-            given = invoke(call, value)
+        given: Any = self.invoke_hook(invoke, call, value)
+        result: Result = (await given) if inspect.iscoroutine(given) else given
+        return result
+
+    def invoke_hook(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result | Awaitable[Result]:
+        """As `run_hook`, without a coroutine for a hook that returns its result at once."""
+        return self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
+
+    async def _run_in_thread(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result:
+        given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
         result: Result = (await given) if inspect.iscoroutine(given) else given
         return result
 
@@ -115,7 +124,8 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
-        outgoing = await once.run_hook(lane.invoke_translate_request, call, verbatim)
+        given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
+        outgoing = given if isinstance(given, UpstreamRequest) else await given
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await inline_own_links(call, once.wire, await once.request(call))
     request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
@@ -135,7 +145,8 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    return await once.run_hook(wire_format.invoke_forward_request, call, wire)
+    given = once.invoke_hook(wire_format.invoke_forward_request, call, wire)
+    return given if given is None or isinstance(given, VerbatimRequest) else await given
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:

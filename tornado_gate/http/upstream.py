@@ -165,10 +165,13 @@ def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[s
         return UNBOUNDED
     limits: LimitsConfig = call.pool.limits
     if headers.get("content-type", "").startswith("text/event-stream"):
-        return SizeBound(limits.stream_bytes, "limits.stream_bytes")
+        return _make_size_bound(limits.stream_bytes, "limits.stream_bytes")
     if call.operation in LARGE_ANSWER_OPERATIONS:
-        return SizeBound(limits.media_answer_bytes, "limits.media_answer_bytes")
-    return SizeBound(limits.answer_bytes, "limits.answer_bytes")
+        return _make_size_bound(limits.media_answer_bytes, "limits.media_answer_bytes")
+    return _make_size_bound(limits.answer_bytes, "limits.answer_bytes")
+
+
+_make_size_bound = lru_cache(16)(SizeBound)
 
 
 async def _handle_status(

@@ -60,8 +60,8 @@ def list_chat_references(call: Call, wire: WireRequest) -> References:
     found: References = []
     messages = wire.json.get("messages")
     for number, message in enumerate(messages if type(messages) is list else ()):
-        if type(message) is not dict:
-            continue
+        if type(message) is not dict or (len(message) == 2 and type(message.get("content")) is str):
+            continue  # the common message: a role and a text
         content = message.get("content")
         if type(content) is list:
             _walk(content, f"messages.{number}.content", found)

@@ -115,6 +115,8 @@ class AuthenticatedHandler(Exchange):
         server = self.snapshot.config.server
         if server.public_url:
             return server.public_url.rstrip("/")
+        if not server.trusted_proxies:
+            return f"{self.request.protocol}://{self.request.host}"
         origin = common.find_request_origin(self.request, server)
         return f"{origin.protocol}://{origin.host}"
 
