@@ -23,8 +23,8 @@ UPSTREAM_KEY = "upstream-key-0123456789"
 CONF = """
 plugins: {{openai: true}}
 providers:
-  first: {{plugin: openai, base_url: "{url}/first", api_key: "{key}", responses: true}}
-  second: {{plugin: openai, base_url: "{url}/second", api_key: "{key}", responses: true}}
+  first: {{plugin: openai, base_url: "{url}/first", api_key: "{key}", responses: true, shared_objects: []}}
+  second: {{plugin: openai, base_url: "{url}/second", api_key: "{key}", responses: true, shared_objects: []}}
   shared: {{plugin: openai, base_url: "{url}/shared", api_key: "{key}", responses: true, shared_objects: [all]}}
 models:
   one: {{provider: first}}

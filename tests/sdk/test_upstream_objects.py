@@ -18,9 +18,12 @@ KEYS = {"a": "test-key-of-account-a", "b": "test-key-of-account-b"}
 CONF = """
 plugins: {{openai: true, anthropic: true, gemini: true}}
 providers:
-  gpt: {{plugin: openai, base_url: "{url}", api_key: upstream-key-0123456789}}
-  claude: {{plugin: anthropic, base_url: "{url}", api_key: upstream-key-0123456789}}
-  gemini: {{plugin: gemini, base_url: "{url}", api_key: upstream-key-0123456789}}
+  gpt: {{plugin: openai, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: []}}
+  claude: {{plugin: anthropic, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: []}}
+  gemini: {{plugin: gemini, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: []}}
+  usual-gpt: {{plugin: openai, base_url: "{url}", api_key: upstream-key-0123456789}}
+  usual-claude: {{plugin: anthropic, base_url: "{url}", api_key: upstream-key-0123456789}}
+  usual-gemini: {{plugin: gemini, base_url: "{url}", api_key: upstream-key-0123456789}}
   shared-gpt: {{plugin: openai, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: [file, audio]}}
   shared-claude: {{plugin: anthropic, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: [all]}}
   shared-gemini: {{plugin: gemini, base_url: "{url}", api_key: upstream-key-0123456789, shared_objects: [all]}}
@@ -28,6 +31,9 @@ models:
   gpt: {{provider: gpt}}
   claude: {{provider: claude}}
   gemini: {{provider: gemini}}
+  usual-gpt: {{provider: usual-gpt}}
+  usual-claude: {{provider: usual-claude}}
+  usual-gemini: {{provider: usual-gemini}}
   shared-gpt: {{provider: shared-gpt}}
   shared-claude: {{provider: shared-claude}}
   shared-gemini: {{provider: shared-gemini}}
@@ -129,6 +135,18 @@ def test_a_shared_id_is_forwarded(gateway: Gateway, upstream: Upstream, case: st
     upstream.script(answer(ANSWERS[model]))
     assert send(gateway, *render(f"shared-{model}")).status_code == 200
     assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_by_default_the_objects_that_only_the_operator_can_make_are_shared(
+    gateway: Gateway, upstream: Upstream, case: str
+) -> None:
+    model, render = CASES[case]
+    upstream.script(answer(ANSWERS[model]))
+    found = send(gateway, *render(f"usual-{model}"))
+    is_issued_by_the_upstream = case in ("claude container", "chat audio")
+    assert found.status_code == (404 if is_issued_by_the_upstream else 200)
+    assert len(upstream.requests) == (0 if is_issued_by_the_upstream else 1)
 
 
 HARMLESS: dict[str, tuple[str, Callable[[str], tuple[str, dict[str, Any]]]]] = {

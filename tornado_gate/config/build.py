@@ -27,6 +27,7 @@ from tornado_gate.config.model import (
 )
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import ResponseRules, Timeouts
+from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects"})
@@ -117,7 +118,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         api_key=entry.get("api_key", Secret("")),
         headers=entry.get("headers", {}),
         timeouts=Timeouts(**entry.get("timeouts", {})),
-        shared_objects=frozenset(entry.get("shared_objects", ())),
+        shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

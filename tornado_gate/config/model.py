@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tornado_gate.types import ResponseRules, Timeouts
+from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
 
 MEDIA_BYTES = 2 * 1024 * 1024 * 1024
@@ -89,7 +90,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     api_key: Secret = Secret("")
     headers: Mapping[str, Secret] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
-    shared_objects: frozenset[str] = frozenset()
+    shared_objects: frozenset[str] = OPERATORS_KINDS
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

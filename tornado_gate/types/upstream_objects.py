@@ -19,6 +19,9 @@ OBJECT_KINDS: Final = (
 )  # fmt: skip
 """The kinds of objects. `item` is an input or output item of a response, `audio` the audio of an earlier chat completion, `cache`
 a cached content."""
+OPERATORS_KINDS: Final = frozenset(("file", "vector_store", "prompt", "skill", "cache"))
+"""Kinds that callers cannot create through the gateway. Such objects are the operator's, who can only have made them for callers
+or keep their ids secret; so they are shared unless conf says otherwise."""
 ALL_KINDS: Final = "all"
 """In ``shared_objects`` of a provider entry: every kind."""
 
