@@ -20,10 +20,11 @@ REMOVE: Final = object()
 WINDOW_BYTES = 1024 * 1024
 """The maximum length of text that one call of a pattern searches, because other threads wait during the call."""
 
-_STRING_CONTENT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+# Groups are not repeated possessively: CPython 3.11 before 3.11.5 loses its place when such a group fails (its issue 101955).
+_STRING_CONTENT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _COLON = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
-_WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+')
+_WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"{}\[\]]*+)*')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")

@@ -38,7 +38,7 @@ BYTES_PER_SLICE: Final = 64 * 1024
 
 _KNOWN_MEMBERS: Final = ("model", "input", "encoding_format", "dimensions", "user")
 _ENTRY_PATTERN: Final = re.compile(rb'\{[^{}]{0,200}?"embedding"\s*+:\s*+(?:\[[^{}\]]*+\]|"[^"{}]*+")[^{}]*+\}')
-_USAGE_PATTERN: Final = re.compile(rb'"usage"\s*+:\s*+(\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})')
+_USAGE_PATTERN: Final = re.compile(rb'"usage"\s*+:\s*+(\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*\})')
 
 EmbeddingInput = str | tuple[int, ...]
 
