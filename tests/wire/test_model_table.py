@@ -72,7 +72,7 @@ def test_conf_refines_what_a_plugin_knows() -> None:
     ("facts", "path", "said"),
     [
         ({"eforts": ["low"]}, ("model_rules", "m", "eforts"), "is unknown; did you mean 'efforts'?"),
-        ({"zzz": 1}, ("model_rules", "m", "zzz"), "is unknown; allowed are drops, "),
+        ({"zzz": 1}, ("model_rules", "m", "zzz"), "is unknown; allowed are custom_tools, drops, "),
         ({"most_tools": "3"}, ("model_rules", "m", "most_tools"), "is invalid: Expected `int | null`, got `str`"),
         ({"most_tools": True}, ("model_rules", "m", "most_tools"), "is invalid: "),
         ({"drops": ["colour"]}, ("model_rules", "m", "drops"), "is invalid: Invalid enum value 'colour'"),

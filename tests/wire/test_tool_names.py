@@ -21,7 +21,7 @@ from tornado_gate.types import (
     ToolResult,
 )
 from tornado_gate.wire.model_features import ChatFeatures
-from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
+from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tools
 
 RULE = ChatFeatures(longest_tool_name=64)
 LETTER_FIRST = ChatFeatures(longest_tool_name=64, tool_name_signs="_-.:", tool_name_letter_first=True)
@@ -86,11 +86,12 @@ def test_a_name_is_mapped_wherever_it_stands() -> None:
 
 @pytest.mark.gen_test
 async def test_the_caller_gets_its_own_name_back() -> None:
-    names = map_tool_names(asking("a.b"), RULE)
+    request = asking("a.b")
+    names = map_tool_names(request, RULE)
 
     async def events() -> AsyncIterator[StreamEvent]:
         yield PartStart(index=0, kind="text")
         yield PartStart(index=1, kind="tool_call", id="c", name=names["a.b"])
 
-    seen = [event async for event in restore_tool_names(events(), names)]
+    seen = [event async for event in restore_tools(events(), request, RULE)]
     assert seen == [PartStart(index=0, kind="text"), PartStart(index=1, kind="tool_call", id="c", name="a.b")]

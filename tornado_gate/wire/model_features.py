@@ -42,8 +42,9 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     `drops`: fields that the model rejects. `efforts`: the reasoning efforts that it accepts, () when it has none.
     `most_stops`, `most_tools`, `most_candidates`: counts. `longest_user`: characters of the user's id. Tool names have at most
     `longest_tool_name` characters: ASCII letters, digits and `tool_name_signs`, and with `tool_name_letter_first` not a digit or
-    sign at the start, except ``_``. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool
-    are an object without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `max_output`: the largest ``max_tokens``.
+    sign at the start, except ``_``. `custom_tools`: whether the model has tools whose input is free text; they are sent as
+    functions otherwise. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool are an object
+    without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `max_output`: the largest ``max_tokens``.
     """
 
     drops: tuple[DroppableField, ...] = ()
@@ -55,6 +56,7 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     longest_tool_name: int | None = None
     tool_name_signs: str = "_-"
     tool_name_letter_first: bool = False
+    custom_tools: bool = False
     schema: SchemaDialect = "json"
     flat_parameters: bool = False
     max_output: int | None = None

@@ -1,8 +1,8 @@
-"""Maps tool names that a model rejects to names that it accepts, and back in its response. Pure.
+"""Maps tools that a model rejects to tools that it accepts, and back in its response: their names, and custom tools. Pure.
 
 The mapping depends only on the name and the model's rule: it is computed for the request and again for the response, and is the
 same in every turn of a conversation. A mapped name keeps what is allowed of the original and ends with a digest of it, so
-that two names stay distinct.
+that two names stay distinct. Custom tools are sent as functions to a model without them, see `custom_tools`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from typing import Final
 
 from tornado_gate.streams.stages import Step, add_step
 from tornado_gate.types import (
+    Call,
     ChatRequest,
     Message,
     Part,
+    PartDelta,
+    PartEnd,
     PartStart,
     StreamEvent,
     Tool,
@@ -26,9 +29,29 @@ from tornado_gate.types import (
     ToolResult,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.wire.custom_tools import InputReader, list_custom_tools, replace_custom_tools
 from tornado_gate.wire.model_features import ChatFeatures
 
 _DIGEST_LENGTH: Final = 10
+
+
+def fit_tools(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
+    """`request` with tools of kinds and names that the model accepts. Reports each loss to `call.drop_field`."""
+    names = map_tool_names(request, features)
+    if not features.custom_tools:
+        request = replace_custom_tools(call, request)
+    return rename_tools(request, names)
+
+
+def restore_tools(
+    events: AsyncIterator[StreamEvent], request: ChatRequest, features: ChatFeatures
+) -> AsyncIterator[StreamEvent]:
+    """`events` with the caller's names of tools and its custom tools. `request` is the one before `fit_tools`."""
+    own = {sent: name for name, sent in map_tool_names(request, features).items()}
+    custom = frozenset() if features.custom_tools else frozenset(list_custom_tools(request))
+    if custom:
+        return add_step(events, _RestoredCustomTools(own, custom))
+    return add_step(events, _RestoredNames(own)) if own else events
 
 
 def map_tool_names(request: ChatRequest, features: ChatFeatures) -> dict[str, str]:
@@ -37,7 +60,9 @@ def map_tool_names(request: ChatRequest, features: ChatFeatures) -> dict[str, st
         return {}
     accepts = _compile_rule(features.longest_tool_name, features.tool_name_signs, features.tool_name_letter_first)
     return {
-        name: _make_accepted_name(name, features) for name in _iterate_names(request) if not accepts.fullmatch(name)
+        name: _make_accepted_name(name, features)
+        for name in _iterate_names(request, features)
+        if not accepts.fullmatch(name)
     }
 
 
@@ -52,11 +77,6 @@ def rename_tools(request: ChatRequest, names: Mapping[str, str]) -> ChatRequest:
     messages = tuple(_rename_in_message(message, names) for message in request.messages)
     choice = request.tool_choice and _rename_choice(request.tool_choice, names)
     return replace(request, tools=tools, messages=messages, tool_choice=choice)
-
-
-def restore_tool_names(events: AsyncIterator[StreamEvent], names: Mapping[str, str]) -> AsyncIterator[StreamEvent]:
-    """`events` with the caller's names of tools. `names` is the result of `map_tool_names`."""
-    return add_step(events, _RestoredNames({sent: own for own, sent in names.items()})) if names else events
 
 
 class _RestoredNames(Step[StreamEvent, StreamEvent]):
@@ -74,6 +94,42 @@ class _RestoredNames(Step[StreamEvent, StreamEvent]):
         ]
 
 
+class _RestoredCustomTools(Step[StreamEvent, StreamEvent]):
+    """Restores names, and makes a call of a function that stands for a custom tool a call of that tool."""
+
+    __slots__ = ("_custom", "_own", "_readers")
+
+    def __init__(self, own: Mapping[str, str], custom: frozenset[str]) -> None:
+        self._own = own
+        self._custom = custom
+        self._readers: dict[int, InputReader] = {}
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        for event in items:
+            match event:
+                case PartStart(kind="tool_call"):
+                    out.append(self._restore_start(event))
+                case PartDelta(index=index) if index in self._readers:
+                    self._append_text(index, self._readers[index].feed(str(event.data)), out)
+                case PartEnd(index=index) if index in self._readers:
+                    self._append_text(index, self._readers.pop(index).finish(), out)
+                    out.append(event)
+                case _:
+                    out.append(event)
+
+    @staticmethod
+    def _append_text(index: int, text: str, out: list[StreamEvent]) -> None:
+        if text:
+            out.append(PartDelta(index=index, data=text))
+
+    def _restore_start(self, start: PartStart) -> PartStart:
+        name = self._own.get(start.name, start.name)
+        if name not in self._custom or start.tool_kind != "function":
+            return start if name == start.name else replace(start, name=name)
+        self._readers[start.index] = InputReader()
+        return replace(start, name=name, tool_kind="custom")
+
+
 @lru_cache(maxsize=64)
 def _compile_rule(longest: int, signs: str, letter_first: bool) -> re.Pattern[str]:
     first = r"(?![^A-Za-z_])" if letter_first else ""
@@ -89,10 +145,12 @@ def _make_accepted_name(name: str, features: ChatFeatures) -> str:
     return f"{kept[: longest - _DIGEST_LENGTH - 1]}_{digest}"
 
 
-def _iterate_names(request: ChatRequest) -> Iterator[str]:
+def _iterate_names(request: ChatRequest, features: ChatFeatures) -> Iterator[str]:
     for tool in request.tools:
         if isinstance(tool, Tool):
             yield tool.name
+    if not features.custom_tools:
+        yield from list_custom_tools(request)
     for message in request.messages:
         if message.role in ("assistant", "tool"):
             for part in message.parts:

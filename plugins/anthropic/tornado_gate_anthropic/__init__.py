@@ -34,7 +34,7 @@ from tornado_gate.wire.anthropic_messages import (
     threads_unsupported_error,
 )
 from tornado_gate.wire.fitting import fit_request
-from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
+from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
 from tornado_gate_anthropic.foreign_thinking import remove_foreign_thinking
 from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
@@ -96,8 +96,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:
     abilities = settings.model_table.find(call.target.upstream_model)
     if chat.wire_format != WIRE_FORMAT:
-        chat = fit_request(call, chat, abilities)
-        chat = rename_tools(chat, map_tool_names(chat, abilities))
+        chat = fit_request(call, fit_tools(call, chat, abilities), abilities)
     return render_request(call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens)
 
 
@@ -150,10 +149,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         events = parse_stream(sse.read_json_frames(incoming.chunks))
     else:
         events = _parse_whole(call, request, incoming)
+    if request.wire_format == WIRE_FORMAT:
+        return events
     settings: AnthropicSettings = call.target.settings
-    abilities = settings.model_table.find(call.target.upstream_model)
-    names = {} if request.wire_format == WIRE_FORMAT else map_tool_names(request, abilities)
-    return restore_tool_names(events, names)
+    return restore_tools(events, request, settings.model_table.find(call.target.upstream_model))
 
 
 async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:

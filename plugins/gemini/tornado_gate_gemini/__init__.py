@@ -52,7 +52,7 @@ from tornado_gate.wire.gemini_generate import (
 )
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
-from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tool_names
+from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_gemini import videos
 from tornado_gate_gemini.address import build_url, make_resource_name
 from tornado_gate_gemini.inline import inline_links
@@ -95,8 +95,8 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             whole = await inline_links(call, _fit_chat(call, request, dialect), _lacks_media_type)
             return _build_upstream_request(call, method, json=render_request(call, whole, dialect=dialect))
         case CountTokensRequest(chat=chat):
-            renamed = rename_tools(chat, _map_names(chat, dialect))
-            whole = await inline_links(call, renamed, _lacks_media_type)
+            fitted = chat if chat.wire_format == WIRE_FORMAT else fit_tools(call, chat, dialect)
+            whole = await inline_links(call, fitted, _lacks_media_type)
             return _build_upstream_request(
                 call, _COUNT_METHOD, json=render_count(call, whole, model=make_resource_name(model), dialect=dialect)
             )
@@ -113,12 +113,7 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
 def _fit_chat(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> ChatRequest:
     if request.wire_format == WIRE_FORMAT:
         return request
-    request = fit_request(call, request, dialect)
-    return rename_tools(request, _map_names(request, dialect))
-
-
-def _map_names(request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, str]:
-    return {} if request.wire_format == WIRE_FORMAT else map_tool_names(request, dialect)
+    return fit_request(call, fit_tools(call, request, dialect), dialect)
 
 
 def _lacks_media_type(link: Link) -> bool:
@@ -192,11 +187,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         case CountTokensRequest() | EmbeddingRequest() | ImageRequest() | VideoRequest() | VideoPoll():
             return _parse_single(call, request, incoming)
     events = _parse_events(call, request, incoming)
-    if not isinstance(request, ChatRequest):
+    if not isinstance(request, ChatRequest) or request.wire_format == WIRE_FORMAT:
         return events
     facts: GeminiSettings = call.target.settings
-    names = _map_names(request, facts.model_table.find(call.target.upstream_model))
-    return restore_tool_names(events, names)
+    return restore_tools(events, request, facts.model_table.find(call.target.upstream_model))
 
 
 async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:

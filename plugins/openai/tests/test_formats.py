@@ -118,11 +118,12 @@ NESTED = {
     "type": "custom",
     "custom": {"name": "run", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "d"}}},
 }
+HAS_CUSTOM_TOOLS = {"*": {"custom_tools": True}}
 SHARED = {"prompt_cache_key": "k", "service_tier": "flex", "safety_identifier": "s"}
 
 
 def test_what_chat_and_responses_share_is_no_loss(call: MakeCall, chat: MakeChat) -> None:
-    used = call()
+    used = call(model_rules=HAS_CUSTOM_TOOLS)
     tools = (VendorTool(wire_format=RESPONSES, value=FLAT),)
     extra = {**SHARED, "text": {"verbosity": "low"}, "truncation": "auto"}
     _, body = asked(used, chat(wire_format=RESPONSES, extra=extra, tools=tools))
@@ -132,7 +133,7 @@ def test_what_chat_and_responses_share_is_no_loss(call: MakeCall, chat: MakeChat
 
 
 def test_what_responses_and_chat_share_is_no_loss(call: MakeCall, chat: MakeChat) -> None:
-    used = call(api="responses")
+    used = call(api="responses", model_rules=HAS_CUSTOM_TOOLS)
     tools = (VendorTool(wire_format=CHAT, value=NESTED),)
     extra = {**SHARED, "verbosity": "low", "prediction": {}}
     _, body = asked(used, chat(wire_format=CHAT, extra=extra, tools=tools))

@@ -38,7 +38,7 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.wire import formats, openai_chat
-from tornado_gate.wire.tool_names import map_tool_names, restore_tool_names
+from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
@@ -242,7 +242,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         events = _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
     else:
         events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
-    return restore_tool_names(events, map_tool_names(request, facts.model_table.find(model)))
+    return restore_tools(events, request, facts.model_table.find(model))
 
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:

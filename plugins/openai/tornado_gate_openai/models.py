@@ -1,7 +1,8 @@
 """What the chat models of an upstream accept, and a translated request that fits its model. Pure.
 
 The facts about OpenAI's models are in `models.yaml`. Models of other upstreams are unknown: they get the struct's defaults, which
-accept everything. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are not changed.
+accept everything except custom tools. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are
+not changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.reasoning import find_effort, fit_effort
-from tornado_gate.wire.tool_names import map_tool_names, rename_tools
+from tornado_gate.wire.tool_names import fit_tools
 
 Api = Literal["chat", "responses"]
 
@@ -46,6 +47,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
         request = _drop_own_reasoning(call, request)
     if request.wire_format == FORMAT_OF_API[api]:
         return request
+    request = fit_tools(call, request, features)
     request = fit_request(call, request, features)
     request = _fit_reasoning(call, request, features)
     request = _fit_sampling(call, request, features)
@@ -53,7 +55,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
     if api == "responses" and least is not None and request.max_tokens is not None and request.max_tokens < least:
         call.drop_field(request.field_name("max_tokens"))
         request = replace(request, max_tokens=least)
-    return rename_tools(request, map_tool_names(request, features))
+    return request
 
 
 def _drop_own_reasoning(call: Call, request: ChatRequest) -> ChatRequest:
