@@ -18,6 +18,7 @@ from tornado_gate.types import (
     ChatResult,
     Reasoning,
     Text,
+    ToolChoice,
     UpstreamResponse,
     Usage,
     VendorTool,
@@ -140,6 +141,17 @@ def test_what_responses_and_chat_share_is_no_loss(call: MakeCall, chat: MakeChat
     assert {name: body[name] for name in SHARED} == SHARED
     assert (body["text"], body["tools"]) == ({"verbosity": "low"}, [FLAT])
     assert used.losses == ["prediction"]
+
+
+@pytest.mark.parametrize(("api", "ours"), [("chat", RESPONSES), ("responses", CHAT)])
+def test_the_choice_of_a_custom_tool_keeps_its_meaning(call: MakeCall, chat: MakeChat, api: str, ours: str) -> None:
+    used = call(api=api, model_rules=HAS_CUSTOM_TOOLS)
+    flat, nested = {"type": "custom", "name": "run"}, {"type": "custom", "custom": {"name": "run"}}
+    theirs, expected = (flat, nested) if ours == RESPONSES else (nested, flat)
+    tools = (VendorTool(wire_format=ours, value=theirs),)
+    _, body = asked(used, chat(wire_format=ours, tools=tools, tool_choice=ToolChoice(mode="vendor", vendor=theirs)))
+    assert (body["tools"], body["tool_choice"]) == ([expected], expected)
+    assert used.losses == []
 
 
 RESPONSE = {

@@ -38,9 +38,14 @@ def render_chat_body(call: Call, request: ChatRequest, *, reasoning_content: boo
         shared["verbosity"] = verbosity
     if text:
         extra["text"] = text
+    choice = _convert_choice(request, _convert_to_chat_tool)
     request = replace(
-        request, extra=extra, tools=_convert_tools(request, _RESPONSES_FORMAT, _CHAT_FORMAT, _convert_to_chat_tool)
+        request,
+        extra=extra,
+        tools=_convert_tools(request, _RESPONSES_FORMAT, _CHAT_FORMAT, _convert_to_chat_tool),
+        tool_choice=None if choice else request.tool_choice,
     )
+    shared |= choice
     return openai_chat.render_request(call, request, reasoning_content=reasoning_content) | shared
 
 
@@ -52,10 +57,14 @@ def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
         return openai_responses.render_request(call, request)
     shared, extra = _split_extra(request.extra)
     verbosity = extra.pop("verbosity", None)
+    choice = _convert_choice(request, _convert_to_response_tool)
     request = replace(
-        request, extra=extra, tools=_convert_tools(request, _CHAT_FORMAT, _RESPONSES_FORMAT, _convert_to_response_tool)
+        request,
+        extra=extra,
+        tools=_convert_tools(request, _CHAT_FORMAT, _RESPONSES_FORMAT, _convert_to_response_tool),
+        tool_choice=None if choice else request.tool_choice,
     )
-    body = openai_responses.render_request(call, request) | shared
+    body = openai_responses.render_request(call, request) | shared | choice
     if verbosity is not None:
         body["text"] = {**body.get("text", {}), "verbosity": verbosity}
     return body
@@ -76,6 +85,14 @@ def _convert_tools(
         else tool
         for tool in request.tools
     )
+
+
+def _convert_choice(
+    request: ChatRequest, reshaped: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """``tool_choice`` for the choice of a custom tool, which has the shape of the tool; {} for other choices."""
+    vendor = (request.tool_choice and request.tool_choice.vendor) or {}
+    return {"tool_choice": reshaped(vendor)} if vendor.get("type") == "custom" else {}
 
 
 def _convert_to_chat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
