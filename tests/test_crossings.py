@@ -356,3 +356,32 @@ def test_an_address_inside_the_network_is_refused_by_its_path(gateway: Gateway, 
     assert response.json()["error"]["param"] == "messages.0.content.1"
     assert response.json()["error"]["code"] == "private_address"
     assert not upstream.requests
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"model": "o-model", "messages": [QUESTION], "tools": [TOOL], "tool_choice": "any"}),
+        (
+            "/v1/messages",
+            {"model": "a-model", "messages": [{"role": "critic", "content": [THINKING]}], "max_tokens": 9},
+        ),
+        ("/v1beta/models/g-model:generateContent", {"contents": [{"role": "critic", "parts": [G_CALL]}]}),
+    ],
+)
+def test_values_that_only_the_upstream_knows_reach_it(
+    gateway: Gateway, upstream: Upstream, path: str, body: dict[str, Any]
+) -> None:
+    script(upstream, {"error": {"message": "seen"}})
+    post(gateway, path, body, anthropic_version="2023-06-01")
+    changed = {"model"} & sent(upstream).keys()
+    assert {name: sent(upstream)[name] for name in body if name not in changed} == {
+        name: value for name, value in body.items() if name not in changed
+    }
+
+
+def test_values_that_cannot_be_translated_are_refused(gateway: Gateway, upstream: Upstream) -> None:
+    body = {"model": "a-model", "messages": [QUESTION], "tools": [TOOL], "tool_choice": "any"}
+    response = post(gateway, "/v1/chat/completions", body)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "tool_choice")
+    assert upstream.requests == []

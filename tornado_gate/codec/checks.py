@@ -11,12 +11,22 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from tornado_gate.codec.fields import describe_type, format_choices
+from tornado_gate.codec.value_limits import are_left_to_upstream
 from tornado_gate.errors import InvalidField
 
 
 def raise_invalid(path: str, said: str) -> NoReturn:
     """Raise InvalidField for the value at `path`; `said` is the predicate of the message, such as "must be a string"."""
     raise InvalidField(path, f"'{path}' {said}.")
+
+
+def refuse_value(path: str, said: str) -> None:
+    """Raise InvalidField as `raise_invalid` does, for an unknown word or an exceeded limit, unless the upstream decides.
+
+    `tornado_gate.codec.value_limits` defines when it does; then this returns.
+    """
+    if not are_left_to_upstream():
+        raise_invalid(path, said)
 
 
 def raise_missing(path: str) -> NoReturn:
@@ -74,10 +84,10 @@ def optional_string(value: Mapping[str, Any], name: str, path: str) -> None:
 
 
 def choice_member(value: Mapping[str, Any], name: str, path: str, choices: tuple[str, ...]) -> str:
-    """Return the member `name`, which must be one of `choices`."""
+    """Return the member `name`, which must be one of `choices`, or any string when the upstream decides."""
     member = string_member(value, name, path)
     if member not in choices:
-        raise_invalid(f"{path}.{name}", f"must be one of {format_choices(choices)}, not '{member[:50]}'")
+        refuse_value(f"{path}.{name}", f"must be one of {format_choices(choices)}, not '{member[:50]}'")
     return member
 
 

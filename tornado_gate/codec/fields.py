@@ -12,6 +12,7 @@ from typing import Any
 
 from marshmallow import INCLUDE, Schema, ValidationError, fields
 
+from tornado_gate.codec.value_limits import are_left_to_upstream
 from tornado_gate.errors import InvalidField
 
 MAX_INTEGER = 2**63 - 1
@@ -120,11 +121,11 @@ class String(fields.Field[str]):
         if not isinstance(value, str):
             raise ValidationError(f"must be a string, not {describe_type(value)}")
         if self.choices and value not in self.choices:
-            raise ValidationError(f"must be one of {format_choices(self.choices)}, not '{value[:50]}'")
+            _refuse_value(f"must be one of {format_choices(self.choices)}, not '{value[:50]}'")
         if self.filled and not value:
             raise ValidationError("must not be empty")
         if self.longest is not None and len(value) > self.longest:
-            raise ValidationError(f"has {len(value)} characters; at most {self.longest} are allowed")
+            _refuse_value(f"has {len(value)} characters; at most {self.longest} are allowed")
         return value
 
 
@@ -147,7 +148,7 @@ class _Number(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         self._check_type(value)
         if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
-            raise ValidationError(f"must be {self._format_range()}, not {value}")
+            _refuse_value(f"must be {self._format_range()}, not {value}")
         return value
 
     def _check_type(self, value: Any) -> None:
@@ -216,7 +217,7 @@ class Array(fields.Field[list[Any]]):
         if len(value) < self.least:
             raise ValidationError("must not be empty" if self.least == 1 else f"must have {self.least} items or more")
         if self.most is not None and len(value) > self.most:
-            raise ValidationError(f"has {len(value)} items; at most {self.most} are allowed")
+            _refuse_value(f"has {len(value)} items; at most {self.most} are allowed")
         for index, item in enumerate(value):
             try:
                 self.item.deserialize(item)
@@ -275,6 +276,12 @@ def format_choices(choices: Iterable[str]) -> str:
     """Return the choices as "'a', 'b' or 'c'"."""
     words = [f"'{choice}'" for choice in choices]
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _refuse_value(message: str) -> None:
+    """Raise ValidationError for an unknown word or an exceeded limit, unless the upstream decides (`value_limits`)."""
+    if not are_left_to_upstream():
+        raise ValidationError(message)
 
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from tornado_gate.errors import GateError, UpstreamRefused
+from tornado_gate.errors import GateError, InvalidField, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
@@ -153,7 +153,11 @@ async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
     if b"ignature" not in once.wire.raw and b"encrypted_content" not in once.wire.raw:
         return False
-    return bool(await signatures.has_foreign_signatures(call, await once.request(call.replace(losses=[]))))
+    try:
+        request = await once.request(call.replace(losses=[]))
+    except InvalidField:  # `forward_request` decides: values that cannot be translated may be known to the upstream
+        return False
+    return bool(await signatures.has_foreign_signatures(call, request))
 
 
 async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import passthrough
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.types import (
     Call,
@@ -39,7 +40,8 @@ _CONTAINER_MEMBERS: Final = (b'"container"', b"code_execution")
 def translate_request(call: Call, wire: WireRequest) -> Request:
     if wire.route.operation == "models":
         return parse_models_request(wire)
-    body = _check_body(call, wire)
+    body = _read_body(call, wire)
+    check_messages_body(body)
     if body.get("thread") is not None:
         raise threads_unsupported_error()
     if "anthropic-beta" in call.headers:
@@ -71,7 +73,7 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 
 def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
-    _check_body(call, wire)
+    check_for_upstream(check_messages_body, _read_body(call, wire))
     return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,
@@ -87,11 +89,10 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
     return passthrough.forward_answer(call, ADAPTER, request, incoming)
 
 
-def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField."""
+def _read_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    """Return the body; a missing `model` is filled with the default model in conf. Raises InvalidField for the version header."""
     check_version(wire.headers)
     body = wire.json
     if body.get("model") is None and call.model:
         body = {**body, "model": call.model}
-    check_messages_body(body)
     return body

@@ -19,6 +19,7 @@ from tornado_gate.codec.checks import (
     optional_string,
     raise_invalid,
     raise_missing,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type
@@ -46,11 +47,12 @@ def check_messages(messages: Any) -> None:
     if not messages:
         raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        raise_invalid("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
+        refuse_value("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
         path = f"messages.{index}"
         need_object(message, path)
-        choice_member(message, "role", path, _MESSAGE_ROLES)
+        if choice_member(message, "role", path, _MESSAGE_ROLES) not in _MESSAGE_ROLES:
+            continue  # left to the upstream
         if "content" not in message:
             raise_missing(f"{path}.content")
         _check_content(message["content"], f"{path}.content")

@@ -14,6 +14,7 @@ from tornado_gate.codec.checks import (
     object_member,
     optional_string,
     raise_invalid,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type
@@ -26,7 +27,7 @@ def check_tools(tools: Any) -> None:
     """Raise InvalidField for the first invalid tool."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        raise_invalid("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
+        refuse_value("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -38,7 +39,7 @@ def check_tools(tools: Any) -> None:
 def _check_custom(tool: Mapping[str, Any], path: str) -> None:
     name = string_member(tool, "name", path)
     if not 1 <= len(name) <= _MAX_NAME_LENGTH:
-        raise_invalid(f"{path}.name", f"must have 1 to {_MAX_NAME_LENGTH} characters")
+        refuse_value(f"{path}.name", f"must have 1 to {_MAX_NAME_LENGTH} characters")
     object_member(tool, "input_schema", path)
     optional_string(tool, "description", path)
     _check_optional_boolean(tool, "strict", path)

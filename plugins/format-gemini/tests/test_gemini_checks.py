@@ -129,20 +129,11 @@ def test_null_says_nothing(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("generationConfig.candidateCount", 0),
-        ("generationConfig.candidateCount", 9),
-        ("generationConfig.maxOutputTokens", 0),
-        ("generationConfig.temperature", 2.1),
-        ("generationConfig.topP", -0.1),
-        ("generationConfig.topK", -1),
-        ("generationConfig.thinkingConfig.thinkingBudget", -2),
         ("generationConfig.logprobs", 5),
         ("generationConfig.seed", 2**63),
-        ("generationConfig.stopSequences", ["a"] * 17),
-        ("toolConfig.functionCallingConfig.mode", "SOMETIMES"),
     ],
 )
-def test_a_value_out_of_bounds_is_refused(path: str, value: Any) -> None:
+def test_a_value_that_the_gateway_cannot_keep_or_that_needs_another_is_refused(path: str, value: Any) -> None:
     assert refused(at(path, value)).param == path
 
 
@@ -156,7 +147,6 @@ def test_a_value_out_of_bounds_is_refused(path: str, value: Any) -> None:
         ([{"role": "user"}], "contents.0.parts"),
         ([{"parts": []}], "contents.0.parts"),
         ([{"parts": {"text": "Hi"}}], "contents.0.parts"),
-        ([{"role": "assistant", "parts": [{"text": "Hi"}]}], "contents.0.role"),
         ([{"role": 5, "parts": [{"text": "Hi"}]}], "contents.0.role"),
     ],
 )
@@ -227,13 +217,11 @@ def test_the_system_instruction_is_checked(system: Any, param: str) -> None:
         ([{"googleSearch": "yes"}], "tools.0.googleSearch"),
         ([{"functionDeclarations": {}}], "tools.0.functionDeclarations"),
         ([{"functionDeclarations": [{}]}], "tools.0.functionDeclarations.0.name"),
-        ([{"functionDeclarations": [{"name": "a b"}]}], "tools.0.functionDeclarations.0.name"),
         ([{"functionDeclarations": [{"name": "f", "parameters": []}]}], "tools.0.functionDeclarations.0.parameters"),
         (
             [{"functionDeclarations": [{"name": "f", "parameters": {}, "parametersJsonSchema": {}}]}],
             "tools.0.functionDeclarations.0.parametersJsonSchema",
         ),
-        ([{"functionDeclarations": [{"name": "f"}] * 513}], "tools"),
     ],
 )
 def test_tools_are_checked(tools: Any, param: str) -> None:

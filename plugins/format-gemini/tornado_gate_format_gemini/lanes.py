@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, UnsupportedOperation
 from tornado_gate.types import (
     Call,
@@ -104,9 +105,9 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     if wire.route.operation == "embeddings":
         return forward_embedding(wire)
     if wire.route.operation == "count_tokens":
-        check_count(wire.json)
+        check_for_upstream(check_count, wire.json)
     else:
-        check_generate(wire.json)
+        check_for_upstream(check_generate, wire.json)
     return forward_body(wire, streams=_is_stream(wire), sse_wanted=_wants_sse(wire))
 
 

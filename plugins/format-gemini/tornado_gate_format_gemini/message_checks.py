@@ -18,6 +18,7 @@ from tornado_gate.codec.checks import (
     optional_string,
     raise_invalid,
     raise_missing,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type, format_choices
@@ -34,7 +35,7 @@ def check_contents(contents: Any, path: str = "contents") -> None:
     if not contents:
         raise_invalid(path, "must not be empty")
     if len(contents) > MAX_CONTENTS:
-        raise_invalid(path, f"has {len(contents)} items; at most {MAX_CONTENTS} are allowed")
+        refuse_value(path, f"has {len(contents)} items; at most {MAX_CONTENTS} are allowed")
     for index, content in enumerate(contents):
         _check_content(content, f"{path}.{index}")
 
@@ -44,7 +45,7 @@ def _check_content(content: Any, path: str) -> None:
     role = content.get("role")
     optional_string(content, "role", path)
     if role and role not in _CONTENT_ROLES:
-        raise_invalid(f"{path}.role", f"must be one of {format_choices(_CONTENT_ROLES)}, not '{role[:50]}'")
+        refuse_value(f"{path}.role", f"must be one of {format_choices(_CONTENT_ROLES)}, not '{role[:50]}'")
     if content.get("parts") is None:
         raise_missing(f"{path}.parts")
     check_parts(content["parts"], f"{path}.parts")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_object, raise_invalid
+from tornado_gate.codec.checks import need_object, raise_invalid, refuse_value
 from tornado_gate.codec.fields import (
     MAX_TOKENS,
     Array,
@@ -186,7 +186,7 @@ def _check_generate(body: Mapping[str, Any]) -> None:
 def _check_image(config: Mapping[str, Any]) -> None:
     ratio, size = config.get("aspectRatio"), config.get("imageSize")
     if ratio is not None and _ASPECT_RATIO.fullmatch(ratio) is None:
-        raise_invalid(
+        refuse_value(
             "generationConfig.imageConfig.aspectRatio", f"must be WIDTH:HEIGHT, such as '16:9', not '{ratio[:50]}'"
         )
     if size == "":

@@ -14,6 +14,7 @@ from tornado_gate.codec.checks import (
     optional_object,
     optional_string,
     raise_invalid,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import Array, BodySchema, Boolean, Object, String, describe_type
@@ -39,13 +40,13 @@ def check_tools(tools: Any) -> None:
             elif value is not None and not isinstance(value, (dict, list)):
                 raise_invalid(f"{path}.{name}", f"must be an object, not {describe_type(value)}")
     if functions > MAX_FUNCTIONS:
-        raise_invalid("tools", f"has {functions} functions; at most {MAX_FUNCTIONS} are allowed")
+        refuse_value("tools", f"has {functions} functions; at most {MAX_FUNCTIONS} are allowed")
 
 
 def _check_function(value: Any, path: str) -> None:
     function = need_object(value, path)
     if _NAME_PATTERN.fullmatch(string_member(function, "name", path)) is None:
-        raise_invalid(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-', '.' or ':'")
+        refuse_value(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-', '.' or ':'")
     optional_string(function, "description", path)
     optional_object(function, "parameters", path)
     optional_object(function, "parametersJsonSchema", path)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 from marshmallow import validate
 
-from tornado_gate.codec.checks import need_array, raise_invalid
+from tornado_gate.codec.checks import need_array, raise_invalid, refuse_value
 from tornado_gate.codec.fields import (
     MAX_TOKENS,
     Array,
@@ -57,7 +57,7 @@ def _check_prompt(prompt: Any) -> None:
     if kind not in (str, int, list):
         raise_invalid("prompt.0", f"must be a string, an integer or an array, not {describe_type(prompt[0])}")
     if kind is not int and len(prompt) > MAX_PROMPTS:
-        raise_invalid("prompt", f"has {len(prompt)} items; at most {MAX_PROMPTS} are allowed")
+        refuse_value("prompt", f"has {len(prompt)} items; at most {MAX_PROMPTS} are allowed")
     for index, piece in enumerate(prompt):
         if type(piece) is not kind:
             raise_invalid(

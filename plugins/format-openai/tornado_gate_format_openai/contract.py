@@ -12,6 +12,9 @@ from tornado_gate_format_openai.dialect import has_only
 CONTRACT_FIELDS: Final = frozenset(("model", "input", "instructions", "reasoning"))
 """The fields of a request body in the contract. `input` is a string there."""
 
+EFFORTS: Final = ("low", "medium", "high")
+"""The values of ``reasoning.effort`` in the contract."""
+
 _REASONING_MEMBERS: Final = frozenset(("effort", "summary"))
 _KEPT_MEMBERS: Final = ("id", "object", "created_at", "status", "model")
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate import passthrough
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.types import (
     Call,
@@ -29,7 +30,12 @@ from tornado_gate_format_openai.completions import (
 from tornado_gate_format_openai.references import list_chat_references, list_response_references
 from tornado_gate_format_openai.replies import make_chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
-from tornado_gate_format_openai.responses import ResponseState, make_response_reply, parse_response_request
+from tornado_gate_format_openai.responses import (
+    ResponseState,
+    check_contract_values,
+    make_response_reply,
+    parse_response_request,
+)
 from tornado_gate_format_openai.schemas import check_chat
 from tornado_gate_format_openai.storing import apply_chat_rules
 from tornado_gate_format_openai.stream_adapters import ADAPTERS, AUDIO_ADAPTER, forward_response_request
@@ -79,7 +85,7 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
     """Check the body and return the request of the verbatim lane. Raises InvalidField."""
-    body = _check_body(call, wire)
+    body = _check_body(call, wire, for_upstream=True)
     if wire.route.wire_format == openai_responses.WIRE_FORMAT:
         return forward_response_request(call, wire)
     changes = apply_chat_rules(call, body) if body.get("store") else _NO_CHANGES
@@ -94,10 +100,19 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
     return passthrough.forward_answer(call, adapter, request, incoming)
 
 
-def _check_body(call: Call, wire: WireRequest) -> Mapping[str, Any]:
-    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField."""
+def _check_body(call: Call, wire: WireRequest, *, for_upstream: bool = False) -> Mapping[str, Any]:
+    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField.
+
+    `for_upstream`: unknown words and exceeded limits are left to the upstream, which has the caller's wire format.
+    """
     body = wire.json
     if call.model and body.get("model") is None:
         body = {**body, "model": call.model}
-    _CHECK_OF_FORMAT[wire.route.wire_format](body)
+    check = _CHECK_OF_FORMAT[wire.route.wire_format]
+    if for_upstream:
+        check_for_upstream(check, body)
+    else:
+        check(body)
+    if wire.route.wire_format == openai_responses.WIRE_FORMAT:
+        check_contract_values(call, body)
     return body

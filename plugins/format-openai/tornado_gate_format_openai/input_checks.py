@@ -18,6 +18,7 @@ from tornado_gate.codec.checks import (
     optional_string,
     raise_invalid,
     raise_missing,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type
@@ -36,7 +37,7 @@ def check_input(value: Any) -> None:
     if not value:
         raise_invalid("input", "must not be empty")
     if len(value) > MAX_ITEMS:
-        raise_invalid("input", f"has {len(value)} items; at most {MAX_ITEMS} are allowed")
+        refuse_value("input", f"has {len(value)} items; at most {MAX_ITEMS} are allowed")
     for index, item in enumerate(value):
         path = f"input.{index}"
         need_object(item, path)
@@ -57,8 +58,8 @@ def _get_item_type(item: Mapping[str, Any], path: str) -> str:
 
 
 def _check_message(item: Mapping[str, Any], path: str) -> None:
-    choice_member(item, "role", path, _MESSAGE_ROLES)
-    _check_content(item, "content", path)
+    if choice_member(item, "role", path, _MESSAGE_ROLES) in _MESSAGE_ROLES:  # others are left to the upstream
+        _check_content(item, "content", path)
 
 
 def _check_content(item: Mapping[str, Any], name: str, path: str) -> None:

@@ -18,6 +18,7 @@ from tornado_gate.codec.checks import (
     optional_string,
     raise_invalid,
     raise_missing,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type
@@ -37,7 +38,7 @@ def check_messages(messages: Any) -> None:
     if not messages:
         raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
-        raise_invalid("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
+        refuse_value("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
     for index, message in enumerate(messages):
         if (  # fast path for the common message: a role, a text and nothing else
             type(message) is dict
@@ -57,6 +58,8 @@ def _check_message(message: Any, path: str) -> None:
     optional_string(message, "name", path)
     if role == "assistant":
         _check_assistant(message, path)
+    elif role not in _MESSAGE_ROLES:
+        return  # left to the upstream
     elif role == "function":
         string_member(message, "name", path)
         _check_function_content(message, path)

@@ -10,6 +10,8 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import sse
+from tornado_gate.codec.checks import raise_invalid
+from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, collect
@@ -48,6 +50,17 @@ class ResponseState(Value, frozen=True, kw_only=True):
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
     """Return the dialect of the reply to a checked body."""
     return dialect.choose_dialect(call.headers, within_contract=contract.is_within(body), override=call.dialect)
+
+
+def check_contract_values(call: Call, body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for an effort that the contract lacks, in a checked body of a caller of the contract.
+
+    In the vendor's dialect efforts are not checked, because the vendor adds new ones.
+    """
+    effort = (body.get("reasoning") or {}).get("effort")
+    if effort is None or effort in contract.EFFORTS or choose_response_dialect(call, body) == "vendor":
+        return
+    raise_invalid("reasoning.effort", f"must be one of {format_choices(contract.EFFORTS)}, not '{effort[:50]}'")
 
 
 async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatRequest:

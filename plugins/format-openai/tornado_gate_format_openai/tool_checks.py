@@ -16,6 +16,7 @@ from tornado_gate.codec.checks import (
     object_member,
     optional_string,
     raise_invalid,
+    refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type, format_choices
@@ -60,7 +61,7 @@ def check_tools(tools: Any) -> None:
     """Raise InvalidField for the first invalid tool."""
     need_array(tools, "tools")
     if len(tools) > MAX_TOOLS:
-        raise_invalid("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
+        refuse_value("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
     for index, tool in enumerate(tools):
         path = f"tools.{index}"
         need_object(tool, path)
@@ -91,7 +92,7 @@ def _check_function(function: Mapping[str, Any], path: str) -> None:
 
 def _check_name(value: Mapping[str, Any], path: str) -> None:
     if _NAME_PATTERN.fullmatch(string_member(value, "name", path)) is None:
-        raise_invalid(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
+        refuse_value(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
 
 
 def check_tool_choice(choice: Any) -> None:
@@ -122,4 +123,4 @@ def check_function_call(choice: Any) -> None:
 
 def _check_word(path: str, word: str, choices: tuple[str, ...]) -> None:
     if word not in choices:
-        raise_invalid(path, f"must be one of {format_choices(choices)}, not '{word[:50]}'")
+        refuse_value(path, f"must be one of {format_choices(choices)}, not '{word[:50]}'")
