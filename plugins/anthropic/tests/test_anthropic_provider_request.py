@@ -69,17 +69,41 @@ def test_betas_that_conf_allows_are_passed_on_and_others_are_reported(call: Make
     used = call(callers=asked, betas=["context-*", "x"])
     assert plugin.translate_request(used, verbatim()).headers["anthropic-beta"] == "context-management-2025-06-27,x"
     assert used.losses == ["anthropic-beta"]
-    every = call(callers=asked, betas=["*"])
-    assert plugin.translate_request(every, verbatim()).headers["anthropic-beta"].count(",") == 2
-    assert every.losses == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"betas": ["*"]}])
+def test_betas_are_passed_on_unchanged_unless_conf_narrows_them(call: MakeCall, settings: Any) -> None:
+    asked = "context-management-2025-06-27, files-api-2025-04-14 ,,x"
+    used = call(callers={"anthropic-beta": asked}, **settings)
+    assert plugin.translate_request(used, verbatim()).headers["anthropic-beta"] == asked
+    assert used.losses == []
+
+
+def test_a_beta_that_no_header_can_have_is_dropped(call: MakeCall) -> None:
+    used = call(callers={"anthropic-beta": "a,\udce4"})
+    assert plugin.translate_request(used, verbatim()).headers["anthropic-beta"] == "a"
+    assert used.losses == ["anthropic-beta"]
+
+
+def test_betas_of_a_translated_chat_are_passed_on_as_headers(call: MakeCall, chat: Any) -> None:
+    own = chat(wire_format="anthropic-messages", extra={"anthropic-beta": "a,b", "x_new": 1})
+    for request in (own, CountTokensRequest(model="sonnet", chat=own)):
+        used = call()
+        outgoing = plugin.translate_request(used, request)
+        assert outgoing.headers["anthropic-beta"] == "a,b"
+        assert "anthropic-beta" not in outgoing.json
+        assert used.losses == []
+    narrowed = call(betas=["b"])
+    assert plugin.translate_request(narrowed, own).headers["anthropic-beta"] == "b"
+    assert narrowed.losses == ["anthropic-beta"]
 
 
 def test_without_permission_no_beta_is_passed_on(call: MakeCall) -> None:
-    used = call(callers={"anthropic-beta": "files-api-2025-04-14"})
+    used = call(callers={"anthropic-beta": "files-api-2025-04-14"}, betas=[])
     assert "anthropic-beta" not in plugin.translate_request(used, verbatim()).headers
     assert used.losses == ["anthropic-beta"]
     with pytest.raises(InvalidField):
-        plugin.translate_request(call(callers={"anthropic-beta": "x"}, strict=True), verbatim())
+        plugin.translate_request(call(callers={"anthropic-beta": "x"}, strict=True, betas=[]), verbatim())
 
 
 OWN = {"type": "thinking", "thinking": "hm", "signature": "EqQBCkYI"}

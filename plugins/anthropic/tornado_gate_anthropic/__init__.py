@@ -24,7 +24,9 @@ from tornado_gate.types import (
     UpstreamResponse,
     VerbatimRequest,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire.anthropic_messages import (
+    BETA_HEADER,
     WIRE_FORMAT,
     choose_max_tokens,
     find_error,
@@ -53,7 +55,6 @@ _COUNT_MEMBERS: Final = (
 """The fields that a token count request may have."""
 
 _VERSION_HEADER: Final = "anthropic-version"
-_BETA_HEADER: Final = "anthropic-beta"
 _THREADS_BETA: Final = "message-threads"  # prefix of the beta that ``thread`` belongs to
 
 
@@ -79,17 +80,19 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             request.wire_format == WIRE_FORMAT and operation in _PATH_OF_OPERATION
         ):
             headers = _build_headers(call, settings, _select_caller_headers(call, settings))
-            if request.body.get("thread") is not None and _THREADS_BETA not in headers.get(_BETA_HEADER, ""):
+            if request.body.get("thread") is not None and _THREADS_BETA not in headers.get(BETA_HEADER, ""):
                 raise threads_unsupported_error()
             body = _patch_body(call, settings, request)
             return UpstreamRequest(url=base + _PATH_OF_OPERATION[operation], headers=headers, body=body)
         case ChatRequest():
+            headers, request = _take_betas(call, settings, request)
             json = _render_body(call, settings, request)
-            return UpstreamRequest(url=base + MESSAGES_PATH, headers=_build_headers(call, settings), json=json)
+            return UpstreamRequest(url=base + MESSAGES_PATH, headers=headers, json=json)
         case CountTokensRequest(chat=chat):
+            headers, chat = _take_betas(call, settings, chat)
             json = _render_body(call, settings, chat)
             json = {name: json[name] for name in _COUNT_MEMBERS if name in json}
-            return UpstreamRequest(url=base + COUNT_PATH, headers=_build_headers(call, settings), json=json)
+            return UpstreamRequest(url=base + COUNT_PATH, headers=headers, json=json)
     raise UnsupportedOperation(f"The model '{call.model}' supports only chat and token counts.")
 
 
@@ -134,11 +137,29 @@ def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[s
     headers: dict[str, str] = {}
     if version := call.headers.get(_VERSION_HEADER, "").strip():
         headers[_VERSION_HEADER] = version
-    betas = [beta.strip() for beta in call.headers.get(_BETA_HEADER, "").split(",") if beta.strip()]
-    allowed = [beta for beta in betas if settings.allows(beta)]
+    return headers | _select_betas(call, settings, call.headers.get(BETA_HEADER, ""))
+
+
+def _take_betas(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> tuple[Mapping[str, str], ChatRequest]:
+    """The request headers of a chat, with the betas of a caller of this format, and the chat without them."""
+    if BETA_HEADER not in chat.extra or chat.wire_format != WIRE_FORMAT:
+        return _build_headers(call, settings), chat
+    rest = {name: value for name, value in chat.extra.items() if name != BETA_HEADER}
+    betas = _select_betas(call, settings, str(chat.extra[BETA_HEADER]))
+    return _build_headers(call, settings, betas), replace(chat, extra=rest)
+
+
+def _select_betas(call: Call, settings: AnthropicSettings, value: str) -> dict[str, str]:
+    """The header with the allowed betas of `value`, which stays unchanged if all are allowed. Others are reported as dropped.
+
+    A beta that cannot be sent as an HTTP header is not allowed.
+    """
+    betas = [beta.strip() for beta in value.split(",") if beta.strip()]
+    allowed = [beta for beta in betas if beta.isascii() and beta.isprintable() and settings.allows(beta)]
     if len(allowed) < len(betas):
-        call.drop_field(_BETA_HEADER)
-    return headers | ({_BETA_HEADER: ",".join(allowed)} if allowed else {})
+        call.drop_field(BETA_HEADER)
+        value = ",".join(allowed)
+    return {BETA_HEADER: value} if allowed else {}
 
 
 @provider_impl

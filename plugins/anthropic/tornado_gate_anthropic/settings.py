@@ -41,7 +41,7 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
     """The settings of one upstream. `default_max_tokens` is None when the model decides; `model_table` has its facts."""
 
     version: str = DEFAULT_VERSION
-    betas: tuple[str, ...] = ()
+    betas: tuple[str, ...] = ("*",)
     default_max_tokens: int | None = None
     auth: Literal["x-api-key", "bearer"] = "x-api-key"
     model_table: ModelTable[ModelFeatures] = field(default_factory=lambda: build_table(ModelFeatures, __package__, {}))
@@ -54,7 +54,8 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
 def read_settings(entry: ProviderEntry) -> tuple[str, AnthropicSettings]:
     """The base URL and the settings of a configuration entry. Raises ConfigError."""
     loaded = load_settings(AnthropicSettingsSchema, entry.settings)
-    loaded["betas"] = tuple(loaded.get("betas", ()))
+    if "betas" in loaded:
+        loaded["betas"] = tuple(loaded["betas"])
     every = {name: loaded.pop(name) for name in _FACTS_OF_ENTRY if name in loaded}
     loaded["model_table"] = build_table(ModelFeatures, __package__, loaded.pop(RULES_KEY, {}), every)
     base_url = normalize_base_url(

@@ -26,7 +26,8 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire.anthropic_messages import parse_request, render_error, threads_unsupported_error
+from tornado_gate.types.value import replace
+from tornado_gate.wire.anthropic_messages import BETA_HEADER, parse_request, render_error, threads_unsupported_error
 from tornado_gate_format_anthropic.models import parse_models_request
 from tornado_gate_format_anthropic.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_format_anthropic.schemas import check_messages_body
@@ -44,13 +45,13 @@ def translate_request(call: Call, wire: WireRequest) -> Request:
     check_messages_body(body)
     if body.get("thread") is not None:
         raise threads_unsupported_error()
-    if "anthropic-beta" in call.headers:
-        call.drop_field("anthropic-beta")
     if body.get("max_tokens") == 0 and wire.route.operation == "chat":
         raise InvalidField(
             "max_tokens", "'max_tokens' must be 1 or more for this model: it has no prompt cache to fill."
         )
     chat = parse_request(body)
+    if betas := call.headers.get(BETA_HEADER):
+        chat = replace(chat, extra={**chat.extra, BETA_HEADER: betas})
     if wire.route.operation == "count_tokens":
         return CountTokensRequest(model=chat.model, chat=chat)
     return chat

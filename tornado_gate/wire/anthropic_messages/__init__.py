@@ -13,7 +13,7 @@ from tornado_gate.wire.anthropic_messages.errors import (
     threads_unsupported_error,
 )
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
-from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT
+from tornado_gate.wire.anthropic_messages.json_values import BETA_HEADER, WIRE_FORMAT
 from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, note_container, parse_frame
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.request import (
@@ -32,6 +32,7 @@ from tornado_gate.wire.anthropic_messages.usage import (
 )
 
 __all__ = [
+    "BETA_HEADER",
     "NO_THREADS",
     "WIRE_FORMAT",
     "MessagesStreamMeter",

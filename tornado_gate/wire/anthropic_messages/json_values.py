@@ -9,6 +9,8 @@ from typing import Any, Final
 import orjson
 
 WIRE_FORMAT: Final = "anthropic-messages"
+BETA_HEADER: Final = "anthropic-beta"
+"""The header with the beta features of a request. It has this name in `ChatRequest.extra` too: other upstreams report it."""
 
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
