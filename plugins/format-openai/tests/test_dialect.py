@@ -21,6 +21,10 @@ from tornado_gate_format_openai import contract, dialect
         {"user-agent": "Agents/Python 0.20.0"},
         {"user-agent": "Agents/JavaScript 0.1"},
         {"user-agent": "my-app/1 (OpenAI/Go 3.0)"},
+        {"user-agent": "litellm/1.80.0"},
+        {"user-agent": "ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/v20.20.2"},
+        {"user-agent": "ai-sdk-openai/4.0.1"},
+        {"user-agent": "ai/5.0.0 ai-sdk/openai/2.0.0 runtime/node.js/22"},
     ],
 )
 def test_a_client_that_names_an_sdk_gets_the_vendors(headers: dict[str, str]) -> None:
@@ -34,6 +38,8 @@ def test_a_client_that_names_an_sdk_gets_the_vendors(headers: dict[str, str]) ->
         {"user-agent": "curl/8.5.0"},
         {"user-agent": "python-requests/2.32 my-openai-app"},
         {"user-agent": "UserAgents/1.0"},
+        {"user-agent": "mylitellm/1.0"},
+        {"user-agent": "my-ai-sdk/1.0"},
         {"x-client": "OpenAI/Python"},
     ],
 )

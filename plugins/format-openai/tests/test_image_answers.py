@@ -41,6 +41,7 @@ from tornado_gate.types import GeneratedImage, ImageResult, PartialImage, Stream
 from tornado_gate.wire.openai_images import render_usage
 
 SDK = {"x-stainless-lang": "python"}
+AI_SDK = {"user-agent": "ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/v20.20.2"}
 PLAIN: Mapping[str, str] = {"user-agent": "curl/8"}
 NOTHING = render_usage(Usage())
 USAGE = Usage(input_tokens=10, output_tokens=5, image_tokens=4)
@@ -85,6 +86,12 @@ def generation(**fields: Any) -> WireRequest:
         ("three", {}, {"headers": SDK}, True),
         ("three", {}, {"headers": {"user-agent": "OpenAI/Python 3.52"}}, True),
         ("three", {}, {"headers": SDK, "dialect": "contract"}, False),
+        ("three", {}, {"headers": AI_SDK}, True),
+        ("none", {}, {"headers": AI_SDK}, True),
+        ("one", {}, {"headers": AI_SDK}, True),
+        ("one", {"response_format": "url"}, {"headers": AI_SDK}, False),
+        ("one", {}, {"headers": AI_SDK, "dialect": "contract"}, False),
+        ("three", {}, {"headers": {"user-agent": "litellm/1.80.0"}}, True),
         ("three", {}, {"dialect": "vendor"}, True),
     ],
 )

@@ -13,7 +13,10 @@ from typing import Any, Final, Literal
 Dialect = Literal["contract", "vendor"]
 
 _STAINLESS_PREFIX: Final = "x-stainless-"
-_SDK_USER_AGENT: Final = re.compile(r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents)/", re.IGNORECASE)
+_SDK_USER_AGENT: Final = re.compile(
+    r"(?:^|[\s(])(?:(?:async)?(?:azure)?openai|agents|litellm|ai-sdk(?:-[a-z-]+)?)/", re.IGNORECASE
+)
+_BASE64_ONLY_USER_AGENT: Final = re.compile(r"(?:^|[\s(])ai-sdk(?:-[a-z-]+)?/", re.IGNORECASE)
 
 
 def choose_dialect(
@@ -26,10 +29,22 @@ def choose_dialect(
 
 
 def is_sdk(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers identify the vendor's SDK, or a library that uses it and replaces its User-Agent."""
+    """Return whether the headers identify the vendor's SDK, or another library that parses only the vendor's replies.
+
+    Source of the names: openai-python 3.52; LiteLLM's own HTTP client (``litellm/1.80.0``); Vercel's AI SDK
+    (``ai/7.0.173 ai-sdk-provider-utils/5.0.81 …``; older ones ``ai-sdk/openai/2.0.0``).
+    """
     return any(name.startswith(_STAINLESS_PREFIX) for name in headers) or bool(
         _SDK_USER_AGENT.search(headers.get("user-agent", ""))
     )
+
+
+def reads_only_base64(headers: Mapping[str, str]) -> bool:
+    """Return whether the headers identify a library that reads ``b64_json`` of images and no ``url``, whatever the model.
+
+    Vercel's AI SDK (@ai-sdk/openai, ``OpenAIImageModel``) does, although it sends no ``response_format`` with edits.
+    """
+    return bool(_BASE64_ONLY_USER_AGENT.search(headers.get("user-agent", "")))
 
 
 def has_only(body: Mapping[str, Any], names: Collection[str]) -> bool:

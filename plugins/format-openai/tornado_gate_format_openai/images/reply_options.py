@@ -8,7 +8,7 @@ from typing import Any, Literal
 from tornado_gate.types import Call, ImageRequest
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_images import ModelFamily, is_true
-from tornado_gate_format_openai.dialect import is_sdk
+from tornado_gate_format_openai.dialect import is_sdk, reads_only_base64
 
 InputStyle = Literal["prompt", "input"]
 """Shape of a body: the vendor's with ``prompt``, or ``input`` and ``parameters``."""
@@ -41,7 +41,8 @@ def add_reply_options(
 def wants_bytes(call: Call, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle) -> bool:
     """Return whether the reply contains base64: as the body requests, else the default of the vendor or the contract.
 
-    The vendor's models of family three return base64 only, and its SDKs rely on that.
+    The vendor's models of family three return base64 only, and its SDKs rely on that. Some libraries read only base64, of every
+    model.
     """
     if is_true(body.get("stream")):
         return True
@@ -52,4 +53,4 @@ def wants_bytes(call: Call, body: Mapping[str, Any], family: ModelFamily, shape:
     if body.get("output_format") is not None:
         return True
     vendor = call.dialect == "vendor" or (call.dialect == "auto" and is_sdk(call.headers))
-    return vendor and family.name == "three"
+    return vendor and (family.name == "three" or reads_only_base64(call.headers))
