@@ -9,7 +9,7 @@ print({
   unknownModel: await ask({ model: "no-such-model" }),
   wrongKey: await caught(() => connect("wrong-key").messages.create(asking("hi"))),
   wrongField: await ask({ max_tokens: "many" }),
-  wrongRole: await ask({ messages: [{ role: "nobody", content: "hi" }] }),
+  wrongRole: await ask({ messages: [{ role: 5, content: "hi" }] }),
   unknownRetrieved: await caught(() => client.models.retrieve("no-such-model")),
   retrieved: await client.models.retrieve(model),
   models,

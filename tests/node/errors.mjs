@@ -11,7 +11,7 @@ print({
   unknownModel: await ask({ model: "no-such-model" }),
   wrongKey: await caught(() => stranger.chat.completions.create({ model, messages: says("hi") })),
   wrongField: await ask({ temperature: "hot" }),
-  wrongRole: await ask({ messages: [{ role: "nobody", content: "hi" }] }),
+  wrongRole: await ask({ messages: [{ role: 5, content: "hi" }] }),
   unknownRetrieved: await caught(() => client.models.retrieve("no-such-model")),
   retrieved: (await client.models.retrieve(model)).id,
   models: listed.map(({ id }) => id),

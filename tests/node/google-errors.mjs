@@ -10,7 +10,7 @@ print({
   unknownStreamed: await caught(() => client.models.generateContentStream({ ...asking("hi"), model: "no-such-model" })),
   wrongKey: await caught(() => connect("wrong-key").models.generateContent(asking("hi"))),
   wrongField: await ask({ temperature: "hot" }),
-  wrongRole: await ask({}, { contents: [{ role: "nobody", parts: [{ text: "hi" }] }] }),
+  wrongRole: await ask({}, { contents: [{ role: 5, parts: [{ text: "hi" }] }] }),
   unknownRetrieved: await caught(() => client.models.get({ model: "no-such-model" })),
   retrieved: await client.models.get({ model }),
   models,

@@ -299,7 +299,7 @@ def test_a_wrong_key_is_refused(gateway: Gateway, model: str) -> None:
         ("temperature", "hot", "temperature"),
         ("max_tokens", True, "max_tokens"),
         ("messages", [], "messages"),
-        ("messages", [{"role": "nobody", "content": "hi"}], "messages.0.role"),
+        ("messages", [{"role": 5, "content": "hi"}], "messages.0.role"),
         (
             "messages",
             [{"role": "user", "content": [{"type": "image", "source": {}}]}],

@@ -270,8 +270,8 @@ async def test_asynchronous_client_streams(gateway: Gateway, model: str) -> None
     [
         ("temperature", "hot", "temperature"),
         ("max_output_tokens", True, "max_output_tokens"),
-        ("input", [{"role": "nobody", "content": "hi"}], "input.0.role"),
-        ("tools", [{"type": "function", "name": "a b"}], "tools.0.name"),
+        ("input", [{"role": 5, "content": "hi"}], "input.0.role"),
+        ("tools", [{"type": "function", "name": 5}], "tools.0.name"),
     ],
 )
 def test_wrong_field_is_named(client: openai.OpenAI, model: str, field: str, value: object, param: str) -> None:
