@@ -15,6 +15,7 @@
     a response above a bound of conf's limits      UpstreamError                  502   upstream_answer_too_large
     a body that grows too much by decompression    UpstreamError                  502   upstream_compression_too_high
     a file of the upstream cannot be fetched       UpstreamError                  502   upstream_file_…
+    the model ended its response with an error     UpstreamError                  502   upstream_response_failed
 
 The upstream's message is shown for a 4xx, and for any status of an error inside a successful response; never for the first
 row. All classes but UpstreamRefused are retryable: another target is tried. `provider` is the name of the entry; without it the
@@ -44,6 +45,9 @@ from tornado_gate.types.wire import describe_provider
 
 MOST_TEXT: Final = 2000
 """Maximum number of characters shown of an upstream's message."""
+
+MOST_REASON: Final = 100
+"""Maximum number of characters shown of an upstream's finish reason."""
 
 KEY_REFUSED: Final = 401
 """The status that stands for vendor codes about the gateway's own key or account."""
@@ -186,6 +190,19 @@ def not_sent(provider: str) -> UpstreamError:
     return UpstreamError(
         f"The request to the provider '{provider}' could not be sent: its URL or a header is not valid. "
         "Check the provider's base_url, api_key and headers."
+    )
+
+
+def response_failed(reason: str = "") -> UpstreamError:
+    """Return the error for a response whose finish reason is "error", in formats that have none for it.
+
+    `reason` is the upstream's own word for it, for example MALFORMED_FUNCTION_CALL.
+    """
+    shown = f" ({reason[:MOST_REASON]})" if reason and reason != "error" else ""
+    return UpstreamError(
+        f"The model did not complete its response: the upstream ended it with an error{shown}. "
+        "Send the request again, or change its prompt or tools.",
+        code="upstream_response_failed",
     )
 
 

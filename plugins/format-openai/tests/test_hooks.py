@@ -154,6 +154,16 @@ def test_a_stream_that_fails_ends_with_its_error_and_nothing_more() -> None:
     assert b'"finish_reason":"' not in b"".join(chunks)
 
 
+def test_an_answer_that_the_model_did_not_complete_ends_with_an_error_and_no_done() -> None:
+    failed = [*STREAM[:3], Finish(reason="error", raw="MALFORMED_FUNCTION_CALL")]
+    chunks = chunks_of(replied(failed, stream=True))
+    assert b'"code":"upstream_response_failed"' in chunks[-1]
+    assert b"MALFORMED_FUNCTION_CALL" in chunks[-1]
+    assert not any(word in b"".join(chunks) for word in (b"[DONE]", b'"finish_reason":"'))
+    with pytest.raises(UpstreamError, match="MALFORMED_FUNCTION_CALL"):
+        text_of(replied(failed))
+
+
 def test_a_failure_before_the_first_chunk_is_raised() -> None:
     with pytest.raises(UpstreamError, match="gone"):
         text_of(replied([STREAM[0], UpstreamError("gone")], stream=True))

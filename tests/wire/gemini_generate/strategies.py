@@ -222,7 +222,7 @@ def _candidates(draw: Any) -> Choice:
                 ("length", "MAX_TOKENS"),
                 ("content_filter", "RECITATION"),
                 ("error", "MALFORMED_FUNCTION_CALL"),
-                ("other", "OTHER"),
+                ("error", "OTHER"),
             ]
         )
     )

@@ -240,7 +240,7 @@ entries = st.builds(
 arguments = objects.map(lambda value: orjson.dumps(value).decode()) | st.just("")
 _annotations = st.lists(objects, min_size=1, max_size=2)
 _top_extra = st.fixed_dictionaries({}, optional={"service_tier": st.just("flex"), "system_fingerprint": some_words})
-_ends = st.sampled_from(["stop", "length", "content_filter", "error"])
+_ends = st.sampled_from(["stop", "length", "content_filter"])
 
 
 @st.composite

@@ -251,7 +251,6 @@ def test_finish_reasons_are_understood(raw: str, calls_tools: bool, reason: Fini
     [
         ("stop", "end_turn", "stop"),
         ("other", "pause_turn", "stop"),
-        ("error", "MALFORMED_FUNCTION_CALL", "error"),
         ("tool_calls", "tool_use", "tool_calls"),
         ("tool_calls", "function_call", "function_call"),
     ],

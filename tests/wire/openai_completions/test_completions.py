@@ -153,7 +153,6 @@ def test_the_prompt_is_echoed_in_every_choice() -> None:
         ("tool_calls", "stop"),
         ("length", "length"),
         ("content_filter", "content_filter"),
-        ("error", "error"),
     ],
 )
 def test_finish_reasons_are_said_in_the_vendors_words(reason: FinishReason, word: str) -> None:

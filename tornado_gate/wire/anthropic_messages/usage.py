@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import UpstreamError
+from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.wire.anthropic_messages.json_values import drop_none, drop_null, select_unknown
 
@@ -56,9 +56,7 @@ def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
 def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str | None = None) -> str:
     """The stop reason of a finish reason. Raises UpstreamError for "error": the format has none that marks a failed response."""
     if reason == "error":
-        raise UpstreamError(
-            "The model did not complete its response: the upstream ended it with an error. Retry the request."
-        )
+        raise response_failed(raw)
     if _FINISH_REASONS.get(raw) == reason:
         return raw
     return "stop_sequence" if reason == "stop" and stop_sequence is not None else _STOP_REASONS[reason]

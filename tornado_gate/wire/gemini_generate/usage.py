@@ -29,6 +29,10 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "ESCALATION": "content_filter",
     "PUP_LIMITED_DISABLED": "content_filter",
     "MODEL_ARMOR": "content_filter",
+    "OTHER": "error",
+    "IMAGE_OTHER": "error",
+    "NO_IMAGE": "error",
+    "FINISH_REASON_UNSPECIFIED": "error",
     "MALFORMED_FUNCTION_CALL": "error",
     "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
@@ -58,8 +62,8 @@ MALFORMED_CALL: Final = "MALFORMED_FUNCTION_CALL"
 
 
 def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
-    """The common finish reason of the vendor's."""
-    reason = _FINISH_REASONS.get(raw, "other")
+    """The common finish reason of the vendor's. An unknown one is "error": only STOP and MAX_TOKENS are ordinary ends."""
+    reason = _FINISH_REASONS.get(raw, "error")
     return "tool_calls" if calls_tools and reason == "stop" else reason
 
 

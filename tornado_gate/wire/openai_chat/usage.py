@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.parts import select_unknown
@@ -45,7 +46,9 @@ def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
 
 
 def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
-    """Return the vendor's finish reason. "error" is not defined by the vendor but must not look like a normal end."""
+    """Return the vendor's finish reason. Raises UpstreamError for "error": the vendor has none that marks a failed response."""
+    if reason == "error":
+        raise response_failed(raw)
     if raw == "function_call":
         return raw
     return "stop" if reason == "other" else reason

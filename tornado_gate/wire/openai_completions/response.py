@@ -34,7 +34,7 @@ def render_response(result: ChatResult, *, id: str, model: str, created: int, ec
 
 def _render_choice(number: int, choice: Choice, echo: str) -> dict[str, Any]:
     text = "".join(_get_text(part) for part in choice.parts)
-    reason = finish_reason(choice.reason)
+    reason = finish_reason(choice.reason, choice.raw_reason)
     return {"text": echo + text, "index": number, "logprobs": None, "finish_reason": reason}
 
 
@@ -46,6 +46,6 @@ def _get_text(part: Any) -> str:
             return ""
 
 
-def finish_reason(reason: FinishReason) -> str:
-    """Return the vendor's finish reason: stop, length or content_filter; "error" is kept so that it is no normal end."""
-    return "stop" if reason in ("tool_calls", "other") else reason
+def finish_reason(reason: FinishReason, raw: str = "") -> str:
+    """Return the vendor's finish reason: stop, length or content_filter. Raises UpstreamError for "error"."""
+    return "stop" if reason == "tool_calls" else openai_chat.render_finish_reason(reason, raw)

@@ -66,7 +66,7 @@ class _CompletionsStreamRenderer(State):
                 self._choice_of[event.index] = event.choice
             case Finish():
                 yield from self._render_text(event.choice, "")
-                yield self._render_chunk(event.choice, "", finish_reason(event.reason))
+                yield self._render_chunk(event.choice, "", finish_reason(event.reason, event.raw))
             case UsageReport(usage=usage):
                 self.usage = usage
             case ResponseStart():

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import ChatResult, Choice, Data, Image, Part, ToolCall, VendorPart
 from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
@@ -160,7 +161,7 @@ def render_response(
     body |= {"status": status, "completed_at": get_completion_time(status), "incomplete_details": details}
     body["output"] = render_output(choice.parts, ItemIdMaker(id), item_status, choice.logprobs)
     if status == "failed":
-        body["error"] = {"code": "server_error", "message": "The model stopped with an error. Retry the request."}
+        body["error"] = {"code": "server_error", "message": response_failed(choice.raw_reason).message}
     if result.usage is not None:
         body["usage"] = render_usage(result.usage)
     return body

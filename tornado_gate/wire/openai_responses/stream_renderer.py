@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.streams import stages
 from tornado_gate.types import (
     Finish,
@@ -154,7 +155,7 @@ class ResponsesStreamRenderer:
             return
         status, details = render_status(self._finish.reason)
         if status == "failed":
-            yield from self.fail(UpstreamError("The model stopped with an error. Retry the request."))
+            yield from self.fail(response_failed(self._finish.raw))
             return
         yield from self._close_message("completed" if status == "completed" else "incomplete")
         self._response |= {
