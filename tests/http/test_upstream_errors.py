@@ -25,7 +25,7 @@ STATUSES = [
     # (status, in an answer, class, status shown, code, are the upstream's words shown, may another target be tried)
     (400, False, errors.UpstreamRefused, 400, "odd", True, False),
     (404, False, errors.UpstreamRefused, 404, "odd", True, False),
-    (402, False, errors.UpstreamRefused, 402, "odd", True, False),
+    (402, False, errors.UpstreamKeyRefused, 502, "upstream_authentication", False, True),
     (422, True, errors.UpstreamRefused, 422, "odd", True, False),
     (401, False, errors.UpstreamKeyRefused, 502, "upstream_authentication", False, True),
     (403, True, errors.UpstreamKeyRefused, 502, "upstream_authentication", False, True),
@@ -92,6 +92,41 @@ def test_a_code_that_names_our_key_is_our_fault_whatever_the_status(body: Any) -
     assert (type(error), error.status) == (errors.UpstreamKeyRefused, 502)
     assert "sk-1" not in error.message
     assert "check the provider's api_key" in error.message
+
+
+QUOTA = {
+    "message": "You exceeded your current quota, please check your plan and billing details.",
+    "type": "insufficient_quota",
+    "param": None,
+}
+LIMIT = {"message": "Rate limit reached for gpt-5 in organization o.", "type": "tokens", "code": "rate_limit_exceeded"}
+LOW = {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API. Go to Billing."}
+CAPPED = {
+    "type": "invalid_request_error",
+    "message": "You have reached your specified API usage limits. Wait until May.",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(429, QUOTA | {"code": "insufficient_quota"}), (429, QUOTA), (400, LOW), (400, CAPPED)]
+)
+@pytest.mark.parametrize("in_answer", [True, False])
+def test_an_account_without_credit_is_the_operators_and_no_rate_limit(status: int, said: Any, in_answer: bool) -> None:
+    text = parse_error_body(orjson.dumps({"error": said}))
+    error = error_for_status(status, "acme", text, {"retry-after": "9"}, in_answer=in_answer)
+    assert (type(error), error.status, error.retryable) == (errors.UpstreamKeyRefused, 502, True)
+    assert (error.code, error.headers) == ("upstream_authentication", {})
+    assert said["message"][:20] not in error.message
+
+
+def test_a_rate_limit_is_none_of_the_account() -> None:
+    error = error_for_status(429, "acme", parse_error_body(orjson.dumps({"error": LIMIT})), {"retry-after": "9"})
+    assert (type(error), error.retry_after) == (errors.UpstreamRateLimited, 9.0)
+
+
+def test_a_message_that_repeats_the_callers_text_is_no_fault_of_the_account() -> None:
+    said = {"message": f"Invalid prompt: {LOW['message']}", "type": "invalid_request_error"}
+    assert error_for_status(400, "acme", parse_error_body(orjson.dumps({"error": said}))).status == 400
 
 
 def test_a_callers_text_that_speaks_of_keys_is_no_code() -> None:

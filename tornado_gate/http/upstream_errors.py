@@ -3,7 +3,7 @@
 ::
 
     upstream                                       error                        status  code
-    401, 403; a code about our key or account      UpstreamKeyRefused             502   upstream_authentication
+    401, 402, 403; key, account or credit refused  UpstreamKeyRefused             502   upstream_authentication
     408, 504                                       UpstreamTimeout                504   upstream_timeout
     429                                            UpstreamRateLimited            429   upstream_rate_limited
     503, 529                                       UpstreamOverloaded             503   upstream_overloaded
@@ -52,8 +52,16 @@ MOST_REASON: Final = 100
 KEY_REFUSED: Final = 401
 """The status that stands for vendor codes about the gateway's own key or account."""
 
-KEY_CODES: Final = frozenset({"API_KEY_INVALID", "authentication_error", "billing_error", "invalid_api_key"})
-"""Error codes about a key or an account that upstreams send with another status than 401 or 403; Google sends 400."""
+KEY_CODES: Final = frozenset(
+    {"API_KEY_INVALID", "authentication_error", "billing_error", "insufficient_quota", "invalid_api_key"}
+)
+"""Error codes about a key or an account that upstreams send with another status than 401 to 403.
+
+An invalid key may be a 400 (API_KEY_INVALID), an account without credit a 429 (insufficient_quota): the caller can do nothing
+about either, and waiting does not help.
+"""
+_ACCOUNT_MESSAGES: Final = ("Your credit balance is too low", "You have reached your specified API usage limits")
+"""How messages about an account without credit begin that come as a 400 without a code of their own."""
 
 _GONE: Final = (403, 404, 410)
 """Statuses with which file stores answer an expired URL: S3 and OSS send 403."""
@@ -115,7 +123,7 @@ def error_for_status(
     `headers` are the upstream's, with lower-case names; Retry-After is copied from them. `in_answer`: the error is inside a
     successful response, so its message is from the vendor and not an error page of a proxy.
     """
-    if status in (401, 403) or not KEY_CODES.isdisjoint(text.names):
+    if _is_about_account(status, text):
         return key_refused(provider)
     row = next((row for row in _ROWS if status in row.statuses), _ANY_OTHER)
     shown = text.message if in_answer or (400 <= status < 500 and row.error is not UpstreamTimeout) else ""
@@ -127,6 +135,12 @@ def error_for_status(
         if retry_after and retry_after.isascii():  # other characters cannot be sent in a header
             return row.error(message, headers={"Retry-After": retry_after})
     return row.error(message)
+
+
+def _is_about_account(status: int, text: ErrorText) -> bool:
+    if status in (401, 402, 403) or not KEY_CODES.isdisjoint(text.names):
+        return True
+    return status == 400 and text.message.startswith(_ACCOUNT_MESSAGES)
 
 
 def key_refused(provider: str = "") -> UpstreamKeyRefused:

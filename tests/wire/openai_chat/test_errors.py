@@ -47,6 +47,8 @@ def test_each_error_has_its_class_and_status(error: Any, kind: type[GateError], 
         {"message": "bad key sk-123", "code": "invalid_api_key"},
         {"message": "bad key sk-123", "type": "authentication_error"},
         {"message": "bad key sk-123", "code": "403"},
+        {"message": "sk-123 has no credit", "code": "insufficient_quota", "type": "insufficient_quota"},
+        {"message": "sk-123 has no credit", "code": 402},
     ],
 )
 def test_the_gateways_own_key_is_no_callers_business(error: Any) -> None:
