@@ -203,6 +203,23 @@ def test_tokens_are_counted(client: anthropic.Anthropic) -> None:
     assert 0 < short.input_tokens < long.input_tokens
 
 
+def test_tokens_of_a_model_whose_upstream_does_not_count_are_estimated(client: anthropic.Anthropic) -> None:
+    ask = client.messages.with_raw_response.count_tokens
+    short = ask(model="mock-gpt", messages=says("Hi"))
+    long = ask(model="mock-gpt", messages=says("Hi " * 4000), tools=TOOLS)
+    assert 0 < short.parse().input_tokens < 50
+    assert 3000 <= long.parse().input_tokens < 3500
+    assert {answer.headers["x-gate-estimate"] for answer in (short, long)} == {"input_tokens"}
+    counted = ask(model="local-chat", messages=says("Hi"))
+    assert "x-gate-estimate" not in counted.headers
+
+
+def test_a_wrong_body_is_refused_before_its_tokens_are_estimated(client: anthropic.Anthropic) -> None:
+    wrong: Any = [{"role": "nobody", "content": "Hi"}]
+    with pytest.raises(anthropic.BadRequestError, match="role"):
+        client.messages.count_tokens(model="mock-gpt", messages=wrong)
+
+
 def test_an_upstream_that_speaks_this_format_counts_itself(client: anthropic.Anthropic, upstream: Upstream) -> None:
     upstream.script(answer('{"input_tokens": 14}'))
     assert client.messages.count_tokens(model="scripted/claude", messages=says("Hi")).input_tokens == 14

@@ -205,6 +205,13 @@ def test_tokens_are_counted(client: genai.Client) -> None:
     assert 0 < (few.total_tokens or 0) < (many.total_tokens or 0)
 
 
+def test_tokens_of_a_model_whose_upstream_does_not_count_are_estimated(client: genai.Client) -> None:
+    result = client.models.count_tokens(model="mock-gpt", contents="Hi " * 4000)
+    assert 3000 <= (result.total_tokens or 0) < 3500
+    assert result.sdk_http_response is not None
+    assert (result.sdk_http_response.headers or {})["x-gate-estimate"] == "input_tokens"
+
+
 def test_tokens_are_counted_by_the_upstream(client: genai.Client, upstream: Upstream) -> None:
     upstream.script(answer('{"totalTokens": 31}'))
     assert client.models.count_tokens(model="scripted/m", contents="Hi").total_tokens == 31

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.gateway import auth, signatures, upstream_objects
+from tornado_gate.gateway import auth, signatures, token_counts, upstream_objects
 from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.gate import Gate
@@ -31,6 +31,9 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     operations = auth.filter_operations(call.caller, wire.route.operations)
+    if token_counts.must_estimate(snapshot, call):
+        by = "the gateway itself, with an estimate: no target of the model counts tokens"
+        return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
     targets = snapshot.select_targets(call, operations)
     if references := upstream_objects.list_references(call, wire):
         targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamRefused
-from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, upstream_objects
+from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, token_counts, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.gate import Gate
@@ -61,6 +61,8 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     call.meter.model = call.model
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format], gate)
+    if token_counts.must_estimate(snapshot, call):
+        return await _answer_estimate(gate, call, once)
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access)
@@ -115,6 +117,16 @@ class RequestCache:
         given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
         result: Result = (await given) if inspect.iscoroutine(given) else given
         return result
+
+
+async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> PreparedAnswer:
+    """Answer a token count without an upstream."""
+    request, body = await once.request(call), once.wire.json
+    if once.is_large:
+        tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
+    else:
+        tokens = estimate_prompt_tokens(body)
+    return PreparedAnswer(call, token_counts.reply_with_estimate(call, once.wire_format, request, tokens))
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
