@@ -214,6 +214,13 @@ def test_tokens_of_a_model_whose_upstream_does_not_count_are_estimated(client: a
     assert "x-gate-estimate" not in counted.headers
 
 
+def test_an_estimate_is_explained_as_one(client: anthropic.Anthropic) -> None:
+    body = {"model": "mock-gpt", "messages": says("Hi")}
+    told: Any = client.post("/v1/_explain?route=/v1/messages/count_tokens", body=body, cast_to=object)
+    assert told["model"] == "mock-gpt"
+    assert "estimate" in told["answered_by"]
+
+
 def test_a_wrong_body_is_refused_before_its_tokens_are_estimated(client: anthropic.Anthropic) -> None:
     wrong: Any = [{"role": "nobody", "content": "Hi"}]
     with pytest.raises(anthropic.BadRequestError, match="role"):

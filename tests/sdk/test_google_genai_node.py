@@ -158,10 +158,10 @@ def test_upstream_of_this_format_counts_tokens(gateway: Gateway, upstream: Upstr
     assert upstream.requests[0].path.partition("?")[0].endswith("/models/count:countTokens")
 
 
-def test_model_that_cannot_count_is_named_as_the_fault(gateway: Gateway) -> None:
-    error = run(gateway, "count", lanes.TRANSLATED)["error"]
-    assert brief(error) == ("ApiError", 400, 400, "INVALID_ARGUMENT")
-    assert error["error"]["param"] == "model"
+def test_tokens_of_a_model_whose_upstream_does_not_count_are_estimated(gateway: Gateway) -> None:
+    result = run(gateway, "count", lanes.TRANSLATED)
+    assert result["error"] is None
+    assert 0 < result["counted"] < 50
 
 
 @pytest.mark.parametrize("how", ["whole", "stream"])
