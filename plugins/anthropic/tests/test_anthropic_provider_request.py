@@ -98,6 +98,21 @@ def test_betas_of_a_translated_chat_are_passed_on_as_headers(call: MakeCall, cha
     assert narrowed.losses == ["anthropic-beta"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "allowed"), [({}, False), ({"betas": ["*"]}, False), ({"betas": ["*", "message-threads-*"]}, True)]
+)
+def test_threads_need_their_beta_by_name(call: MakeCall, settings: Any, allowed: bool) -> None:
+    """An upstream keeps a thread under an id, with which every caller of the entry could continue it."""
+    used = call(callers={"anthropic-beta": "message-threads-2026-08-01"}, **settings)
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [], "thread": {"previous_message_id": "msg_1"}}
+    request = verbatim(orjson.dumps(body))
+    if allowed:
+        assert b"previous_message_id" in plugin.translate_request(used, request).body
+    else:
+        with pytest.raises(InvalidField, match="thread"):
+            plugin.translate_request(used, request)
+
+
 def test_without_permission_no_beta_is_passed_on(call: MakeCall) -> None:
     used = call(callers={"anthropic-beta": "files-api-2025-04-14"}, betas=[])
     assert "anthropic-beta" not in plugin.translate_request(used, verbatim()).headers

@@ -39,7 +39,7 @@ from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
 from tornado_gate_anthropic.foreign_thinking import remove_foreign_thinking
-from tornado_gate_anthropic.settings import AnthropicSettings, read_settings
+from tornado_gate_anthropic.settings import THREADS_BETA, AnthropicSettings, read_settings
 
 _PATH_OF_OPERATION: Final = {"chat": MESSAGES_PATH, "count_tokens": COUNT_PATH}
 _COUNT_MEMBERS: Final = (
@@ -55,7 +55,6 @@ _COUNT_MEMBERS: Final = (
 """The fields that a token count request may have."""
 
 _VERSION_HEADER: Final = "anthropic-version"
-_THREADS_BETA: Final = "message-threads"  # prefix of the beta that ``thread`` belongs to
 
 
 @provider_impl
@@ -80,7 +79,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             request.wire_format == WIRE_FORMAT and operation in _PATH_OF_OPERATION
         ):
             headers = _build_headers(call, settings, _select_caller_headers(call, settings))
-            if request.body.get("thread") is not None and _THREADS_BETA not in headers.get(BETA_HEADER, ""):
+            if request.body.get("thread") is not None and not _may_use_threads(settings, headers):
                 raise threads_unsupported_error()
             body = _patch_body(call, settings, request)
             return UpstreamRequest(url=base + _PATH_OF_OPERATION[operation], headers=headers, body=body)
@@ -94,6 +93,10 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             json = {name: json[name] for name in _COUNT_MEMBERS if name in json}
             return UpstreamRequest(url=base + COUNT_PATH, headers=headers, json=json)
     raise UnsupportedOperation(f"The model '{call.model}' supports only chat and token counts.")
+
+
+def _may_use_threads(settings: AnthropicSettings, headers: Mapping[str, str]) -> bool:
+    return settings.allows_threads and THREADS_BETA in headers.get(BETA_HEADER, "")
 
 
 def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Final, Literal
 
 from marshmallow import Schema, ValidationError, fields
 
@@ -26,6 +26,10 @@ def _check_header_value(value: str) -> None:
         raise ValidationError("must be printable ASCII text, because it is sent as an HTTP header")
 
 
+THREADS_BETA: Final = "message-threads"
+"""Prefix of the beta that the field ``thread`` belongs to."""
+
+
 class AnthropicSettingsSchema(Schema):
     version = String(validate=_check_header_value)
     betas = fields.List(String())
@@ -45,6 +49,13 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
     default_max_tokens: int | None = None
     auth: Literal["x-api-key", "bearer"] = "x-api-key"
     model_table: ModelTable[ModelFeatures] = field(default_factory=lambda: build_table(ModelFeatures, __package__, {}))
+
+    @property
+    def allows_threads(self) -> bool:
+        """Whether conf names the beta of threads. ``*`` is not enough: an upstream keeps a thread under an id that every caller
+        of the entry could continue.
+        """
+        return any(pattern.startswith(THREADS_BETA) for pattern in self.betas)
 
     def allows(self, beta: str) -> bool:
         """Whether callers may use this ``anthropic-beta`` value."""
