@@ -8,6 +8,7 @@ Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 from tornado_gate.codec.checks import (
@@ -24,11 +25,32 @@ from tornado_gate.codec.checks import (
 from tornado_gate.codec.fields import describe_type
 
 MAX_MESSAGES: Final = 10_000
-_PLAIN_ROLES: Final = ("user", "assistant", "system", "developer")
+_PLAIN_ROLES: Final = frozenset(("user", "assistant", "system", "developer"))
+_get_content: Final = itemgetter("content")
+_get_role: Final = itemgetter("role")
 
 _MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _IMAGE_DETAILS: Final = ("auto", "low", "high", "original")
 _CONTENT_ALTERNATIVES: Final = ("tool_calls", "function_call", "refusal", "audio")
+
+
+def have_only_texts(messages: list[Any]) -> bool:
+    """Whether each message is an object of two members, one of which is the text ``content``; most requests have only such.
+
+    Without a loop in Python, which takes three times as long.
+    """
+    try:
+        return set(map(len, messages)) == {2} and set(map(type, map(_get_content, messages))) == {str}
+    except (KeyError, TypeError):  # a message without content, or one that is no object
+        return False
+
+
+def _are_plain(messages: list[Any]) -> bool:
+    """Whether each message has a text, a known role and nothing else."""
+    try:
+        return have_only_texts(messages) and set(map(_get_role, messages)) <= _PLAIN_ROLES
+    except (KeyError, TypeError):  # no role, or one that cannot be a member of a set
+        return False
 
 
 def check_messages(messages: Any) -> None:
@@ -39,6 +61,8 @@ def check_messages(messages: Any) -> None:
         raise_invalid("messages", "must not be empty")
     if len(messages) > MAX_MESSAGES:
         refuse_value("messages", f"has {len(messages)} items; at most {MAX_MESSAGES} are allowed")
+    if _are_plain(messages):
+        return
     for index, message in enumerate(messages):
         if (  # fast path for the common message: a role, a text and nothing else
             type(message) is dict
@@ -46,6 +70,7 @@ def check_messages(messages: Any) -> None:
             and "content" in message
             and type(message["content"]) is str
             and "role" in message
+            and type(message["role"]) is str
             and message["role"] in _PLAIN_ROLES
         ):
             continue

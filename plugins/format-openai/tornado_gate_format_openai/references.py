@@ -16,6 +16,7 @@ from typing import Any, Final
 from tornado_gate.types import Call, ObjectReference, WireRequest
 from tornado_gate.wire.openai_responses import get_response_id, is_self_contained
 from tornado_gate_format_openai import store, storing
+from tornado_gate_format_openai.message_checks import have_only_texts
 
 _KIND_OF_MEMBER: Final[Mapping[str, str]] = {
     "container": "container",
@@ -59,9 +60,11 @@ def list_chat_references(call: Call, wire: WireRequest) -> References:
     """Return the references in the body of ``POST /v1/chat/completions``."""
     found: References = []
     messages = wire.json.get("messages")
-    for number, message in enumerate(messages if type(messages) is list else ()):
-        if type(message) is not dict or (len(message) == 2 and type(message.get("content")) is str):
-            continue  # the common message: a role and a text
+    if type(messages) is not list or have_only_texts(messages):
+        return found
+    for number, message in enumerate(messages):
+        if type(message) is not dict:
+            continue
         content = message.get("content")
         if type(content) is list:
             _walk(content, f"messages.{number}.content", found)
