@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.aimock import Aimock
+from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
 from tests.support.process import Child
 from tests.support.served import app, ask, fake, gate, http_server, services
@@ -27,6 +28,15 @@ def no_proxy_for_loopback() -> Iterator[None]:
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield
+
+
+@pytest.fixture(autouse=True)
+def close_key_stores() -> Iterator[None]:
+    """Thousands of tests in one process would otherwise hold thousands of open files."""
+    yield
+    for store in tuple(KEY_STORES):
+        store.close()
+    KEY_STORES.clear()
 
 
 @pytest.fixture(scope="session")

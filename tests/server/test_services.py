@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,24 @@ def test_sessions_end_when_the_process_drains(services: Services) -> None:
     services.drain()
     assert services.gate.draining
     assert ended == [True]
+
+
+@pytest.mark.gen_test
+async def test_services_that_are_closed_hold_no_file_of_the_data_folder_open(
+    services: Services, tmp_path: Path
+) -> None:
+    await services.start()
+    await services.gate.keys.find("sk-unknown")
+    await services.memory.get_account_memory("a").put("name", "a value", seconds=60)
+    await services.secrets.find("ek_unknown")
+    assert list_open_files(tmp_path)
+    await services.close()
+    assert list_open_files(tmp_path) == []
+
+
+def list_open_files(folder: Path) -> list[str]:
+    links = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the descriptor of this listing
+            links.append(str(descriptor.readlink()))
+    return [link for link in links if link.startswith(str(folder))]

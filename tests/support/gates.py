@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import orjson
 
@@ -118,6 +119,10 @@ async def streamed(events: AsyncIterator[types.StreamEvent]) -> AsyncIterator[by
 Script = Callable[["FakeProvider", types.Call], AsyncIterator[types.StreamEvent]]
 
 
+KEY_STORES: WeakSet[KeyStore] = WeakSet()
+"""Those of the running test."""
+
+
 async def answers(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[types.StreamEvent]:
     for event in ANSWER:
         yield event
@@ -196,16 +201,23 @@ def model(name: str, *providers: str, **rest: Any) -> ModelEntry:
     return ModelEntry(name=name, targets=tuple(ModelTarget(provider=provider) for provider in providers), **rest)
 
 
+def open_key_store(folder: Path) -> KeyStore:
+    """A key store that is closed after the test, also when the test has not started the services that close it."""
+    store = KeyStore.open(folder)
+    KEY_STORES.add(store)
+    return store
+
+
 def make_gate(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Gate:
     """A Gate with PlainFormat and the given providers. If it serves, start and close it inside the event loop."""
     config = config or make_config(tmp_path, providers=tuple(plugins))
-    return Gate(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
+    return Gate(config, make_host(plugins), open_key_store(tmp_path), Metrics())
 
 
 def make_services(tmp_path: Path, config: Config | None = None, **plugins: Any) -> Services:
     """The parts of a serving process with PlainFormat and the given providers. Start and close them inside the event loop."""
     config = config or make_config(tmp_path, providers=tuple(plugins))
-    return app.make_services(config, make_host(plugins), KeyStore.open(tmp_path), Metrics())
+    return app.make_services(config, make_host(plugins), open_key_store(tmp_path), Metrics())
 
 
 def make_host(plugins: Mapping[str, Any]) -> PluginHost:

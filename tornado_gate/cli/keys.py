@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -42,7 +43,7 @@ def keys() -> None:
 def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
     """Return the key store, or None if there is none, and the configuration. Creates nothing.
 
-    Exits with a message if the store cannot be opened.
+    The store is closed when the command ends. Exits with a message if it cannot be opened.
     """
     from tornado_gate.storage.keys import KeyStore, KeyStoreError
 
@@ -50,9 +51,12 @@ def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | Non
     if os.path.isdir(config.server.data_dir):  # also False for a folder that may not be read
         protect_storage(config)
     try:
-        return KeyStore.open_existing(config.server.data_dir), config
+        store = KeyStore.open_existing(config.server.data_dir)
     except KeyStoreError as error:
         exit_with_message(str(error))
+    if store is not None:
+        click.get_current_context().call_on_close(store.close)
+    return store, config
 
 
 def _exit_without_store(config: Config, conf_file: Path | None, data_dir: Path | None) -> NoReturn:
@@ -150,8 +154,8 @@ def create(
     _warn_of_unmatched_globs(config, models)
     protect_storage(config)
     try:
-        store = KeyStore.open(config.server.data_dir)
-        key, stored = store.create(name, account=account, models=models, operations=operations, expires=until)
+        with closing(KeyStore.open(config.server.data_dir)) as store:
+            key, stored = store.create(name, account=account, models=models, operations=operations, expires=until)
     except KeyStoreError as error:
         exit_with_message(str(error))
     click.echo(f"{stored.id} created for '{name}' in {store.path}. The key is shown only once:", err=True)

@@ -38,6 +38,8 @@ def webhook_secret(conf_file: Path | None, data_dir: Path | None, account: str, 
         secrets = store.get(account)
     except WebhookSecretError as error:
         exit_with_message(str(error))
+    finally:
+        store.close()
     if secrets:
         click.echo(secrets[0])
     else:

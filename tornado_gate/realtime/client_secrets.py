@@ -42,6 +42,10 @@ class ClientSecrets:
         self._store = store
         self.limit = limit
 
+    def close(self) -> None:
+        """Close the file, which the next call opens again. Blocks on the disk."""
+        self._store.close()
+
     async def make(self, request: ClientSecretRequest, account: str, key_digest: bytes) -> ClientSecret:
         """Create a client secret for the key with this digest. Raises InvalidField, RateLimited, Unavailable."""
         value = SECRET_PREFIX + secrets.token_urlsafe(32)

@@ -73,9 +73,11 @@ class Services(Value, frozen=True, kw_only=True):
 
     async def close(self) -> None:
         self.sweeper.stop()
-        await self.tasks.engine.close()
+        await self.tasks.close()
         await self.fetcher.close()
         await self.gate.close()
+        for file in (self.memory, self.secrets):
+            await asyncio.to_thread(file.close)
 
     def drain(self) -> None:
         """Accept no new requests, and close realtime sessions, which do not end by themselves."""

@@ -35,6 +35,10 @@ class ClientSecretStore:
         self._file = SqliteFile(data_dir / FILE_NAME, _SCHEMA, ClientSecretFileError)
         self._made = False
 
+    def close(self) -> None:
+        """Close the file. The next call opens it again."""
+        self._file.close()
+
     def add(self, name: str, account: str, claims: bytes, expires: float, limit: int) -> bool:
         """Store the claims of a secret until `expires` (Unix seconds). Returns False if the account has `limit` secrets."""
         self._make()

@@ -61,6 +61,10 @@ class MemoryStore:
         self._writes = self._written_bytes = 0
         self._made = False
 
+    def close(self) -> None:
+        """Close the file. The next call opens it again."""
+        self._file.close()
+
     def get(self, account: str, names: Iterable[str]) -> dict[str, bytes]:
         """Return the values of those names that exist and have not expired."""
         self._make()
@@ -133,6 +137,10 @@ class SharedMemory:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._cache: LRUCache[tuple[str, str], _Cached] = LRUCache(CACHED_BYTES, lambda cached: cached.size)
+
+    def close(self) -> None:
+        """Close the file, which the next call opens again. Blocks on the disk."""
+        self._store.close()
 
     def get_account_memory(self, account: str) -> AccountMemory:
         return AccountMemory(self, account)

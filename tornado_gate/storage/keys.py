@@ -160,6 +160,7 @@ class KeyStore:
         return cls.open(data_dir) if os.path.exists(data_dir / FILE_NAME) else None
 
     def close(self) -> None:
+        """Close the file. The next call opens it again."""
         self._file.close()
 
     def create(
@@ -324,6 +325,7 @@ class KeyRing:
                 await self._task
             self._task = None
         await self._write_last_used()
+        await asyncio.to_thread(self._store.close)
 
     def find_expiry(self, wanted: bytes) -> float | None:
         """When the cached key with this digest expires, in Unix seconds; None for never."""

@@ -5,6 +5,7 @@ A caller sees the tasks of its own account only. `engine.py` runs the tasks. Kno
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -55,6 +56,11 @@ class TaskService:
         self.engine = engine
         self.files = engine.files
         self._store = engine.store
+
+    async def close(self) -> None:
+        """Stop running tasks; another process, or the next start, continues them."""
+        await self.engine.close()
+        await asyncio.to_thread(self._webhooks.close)
 
     # Creating
 

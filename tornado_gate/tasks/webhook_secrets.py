@@ -41,6 +41,10 @@ class WebhookSecretStore:
         self._file = SqliteFile(data_dir / FILE_NAME, _SCHEMA, WebhookSecretError)
         self._made = False
 
+    def close(self) -> None:
+        """Close the file. The next call opens it again."""
+        self._file.close()
+
     def get(self, account: str) -> tuple[str, ...]:
         """The valid secrets of an account, the current one first; () if its webhooks are off. The first call creates one."""
         self._make()

@@ -46,6 +46,10 @@ class WebhookSender:
         self._fetcher = fetcher
         self._secrets = secrets
 
+    def close(self) -> None:
+        """Close the file of the secrets, which the next webhook opens again. Blocks on the disk."""
+        self._secrets.close()
+
     async def send(self, record: TaskRecord) -> float | None:
         """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
         webhook, task = record.webhook or {}, build_video_task(record)

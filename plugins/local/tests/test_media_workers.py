@@ -51,7 +51,9 @@ def ended(process: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], 10)[0])
+        poller = select.poll()  # select() takes no descriptor above 1023
+        poller.register(handle, select.POLLIN)
+        return bool(poller.poll(10_000))
     finally:
         os.close(handle)
 
