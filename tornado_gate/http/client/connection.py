@@ -78,6 +78,7 @@ class ClientConnection(asyncio.Protocol):
         "_transport",
         "_writable",
         "idle_seconds",
+        "answered",
         "on_body",
         "origin",
     )
@@ -92,6 +93,7 @@ class ClientConnection(asyncio.Protocol):
         """`opened` is the socket of the transport; without it `has_input` cannot look at it."""
         self.origin = origin
         self.idle_seconds = IDLE_SECONDS  # how long the upstream keeps the connection open while it is idle
+        self.answered = 0  # complete responses after which the connection stayed open
         self._input: select.poll | None = None  # looks at the socket without reading; takes a microsecond
         if opened is not None:
             self._input = select.poll()
@@ -331,6 +333,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if answer is not None and answer.paused:
             self.resume()  # otherwise the end of the connection would go unnoticed
+        self.answered += 1
         self._home.on_connection_idle(self)
 
     def _fail_response(self, fault: ConnectionBroken | MalformedResponse) -> None:

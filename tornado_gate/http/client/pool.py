@@ -41,6 +41,12 @@ def make_default_ssl_context() -> ssl.SSLContext:
     return context
 
 
+PROVEN_RESPONSES, PROVEN_IDLE_SECONDS = 3, 0.1
+"""A connection that has stayed open after so many responses, and was idle for a shorter time, is used without looking at its
+socket, which would take a system call per request: its upstream does not close after each response, and no known server has an
+idle timeout that short."""
+
+
 class HttpClient:
     """Connections to any number of origins, one per concurrent request. Belongs to one event loop.
 
@@ -135,7 +141,9 @@ class HttpClient:
             connection, since = idle.popitem()
             if not connection.is_usable:
                 continue
-            if now - since < connection.idle_seconds and not connection.has_input():
+            seconds = now - since
+            is_unproven = seconds >= PROVEN_IDLE_SECONDS or connection.answered < PROVEN_RESPONSES
+            if seconds < connection.idle_seconds and not (is_unproven and connection.has_input()):
                 return connection
             connection.abort()
         return None
