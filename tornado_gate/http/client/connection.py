@@ -77,8 +77,8 @@ class ClientConnection(asyncio.Protocol):
         "_silent",
         "_transport",
         "_writable",
-        "idle_seconds",
         "answered",
+        "idle_seconds",
         "on_body",
         "origin",
     )
