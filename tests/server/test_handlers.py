@@ -126,10 +126,23 @@ async def test_no_route_of_a_format_answers_without_a_key(ask: Ask, gate: Gate) 
 
 @pytest.mark.gen_test
 async def test_public_paths_are_those_that_are_named(ask: Ask) -> None:
-    assert set(PUBLIC_HANDLERS) == {"/healthz", "/readyz", "/metrics"}
+    assert set(PUBLIC_HANDLERS) == {"/", "/healthz", "/readyz", "/metrics"}
     for path in PUBLIC_HANDLERS:
         assert (await ask(path, headers={"Authorization": None})).code == 200
-        assert (await ask(path + "/", headers={"Authorization": None})).code == 200
+        slashed = await ask(path + "/", headers={"Authorization": None})
+        assert slashed.code == (200 if path != "/" else 404)
+
+
+@pytest.mark.gen_test
+async def test_the_base_url_can_be_probed_and_tells_only_that_it_serves(ask: Ask) -> None:
+    head = await ask("/", headers={"Authorization": None}, method="HEAD")
+    assert (head.code, head.body) == (200, b"")
+    assert orjson.loads((await ask("/", headers={"Authorization": None})).body) == {
+        "name": "tornado_gate",
+        "status": "ok",
+    }
+    posted = await ask("/", CHAT, headers={"Authorization": None})
+    assert (posted.code, posted.headers["Allow"]) == (405, "GET, HEAD")
 
 
 # Bodies
@@ -197,7 +210,7 @@ async def test_a_chunked_body_over_the_limit_is_413_too(ask: Ask) -> None:
 
 @pytest.mark.gen_test
 async def test_an_unknown_route_is_404_with_the_error_body(ask: Ask) -> None:
-    for path in ("/", "/v1/nothing", "//plain", "/plain/../plain", "/%70lain"):
+    for path in ("//", "/v1/nothing", "//plain", "/plain/../plain", "/%70lain"):
         response = await ask(path, CHAT)
         assert (response.code, error_of(response)["code"]) == (404, "unknown_route"), path
 

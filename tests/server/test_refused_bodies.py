@@ -43,7 +43,7 @@ def list_unauthenticated(gate: Gate, services: Services) -> Iterable[tuple[str, 
         yield from (("GET", path, 413), ("HEAD", path, 413), ("POST", path, 405))
     for store in (services.media, services.tasks.files):
         yield from (("GET", store.address + "x", 413), ("HEAD", store.address + "x", 413), ("POST", store.address, 405))
-    yield from (("POST", "/nope", 404), ("GET", "/", 404), ("OPTIONS", "*", 413), ("POST", EXPLAIN_PATH, 401))
+    yield from (("POST", "/nope", 404), ("GET", "//", 404), ("OPTIONS", "*", 413), ("POST", EXPLAIN_PATH, 401))
     for served in gate.snapshot.routes:
         path = served.route.path.replace("{model}", "m")
         yield served.route.method, path, 413 if served.route.socket else 401

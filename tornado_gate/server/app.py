@@ -44,6 +44,7 @@ from tornado_gate.server.handlers.status import (
     OptionsHandler,
     ReadyHandler,
     RefusalHandler,
+    RootHandler,
 )
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
@@ -61,6 +62,7 @@ from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
 
 PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
+    "/": RootHandler,
     "/healthz": HealthHandler,
     "/readyz": ReadyHandler,
     "/metrics": MetricsHandler,
@@ -113,7 +115,7 @@ class GateApplication(Application):
     def _find_page(self, request: HTTPServerRequest) -> Any:
         """The handler of a path that needs no key; None for any other path. Raises MethodNotAllowed, TooLarge."""
         method, path = request.method or "", request.path
-        public = self._public.get(path[:-1] if path.endswith("/") else path)
+        public = self._public.get(path[:-1] if path.endswith("/") and path.strip("/") else path)
         if public is not None:
             _check_bodiless_get(request)
             return self._create_delegate(request, public)

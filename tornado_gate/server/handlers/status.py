@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics for operators, OPTIONS *, and the errors of requests that no handler takes."""
+"""/, /healthz, /readyz and /metrics without a key, OPTIONS *, and the errors of requests that no handler takes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ class StatusHandler(GateHandler):
 
     def on_finish(self) -> None:
         """Does not count or log the request."""
+
+
+class RootHandler(StatusHandler):
+    """The base URL: clients probe it with HEAD before their first request (claude-code 2.1, for example)."""
+
+    def get(self) -> None:
+        self.write({"name": "tornado_gate", "status": "ok"})
+
+    head = get
 
 
 class HealthHandler(StatusHandler):
