@@ -1,0 +1,1 @@
+"""Strict imitations of the vendors' APIs: they refuse what the vendor refuses."""
