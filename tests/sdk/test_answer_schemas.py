@@ -1,0 +1,53 @@
+"""Every answer matches the vendors' published API descriptions and, strictly, the types of their SDKs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance.exchanges import SHAPES, VENDORS, Exchange, all_exchanges, check, read_events, running_site
+from tests.conformance.schemas import describe_documents, faults
+from tests.support.upstream import Upstream
+
+EXCHANGES = [exchange for group in all_exchanges().values() for exchange in group]
+
+
+@pytest.fixture(scope="module")
+def url(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_site(tmp_path_factory.mktemp("answers"), upstream_process) as url:
+        yield url
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: exchange.name)
+def test_an_answer_matches_the_vendors_schemas(exchange: Exchange, url: str, upstream: Upstream) -> None:
+    assert check(url, upstream, exchange) == []
+
+
+@pytest.mark.parametrize("calls", [False, True])
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_scripted_vendors_match_them_too(vendor: str, calls: bool) -> None:
+    for streamed in (False, True):
+        text = "".join(str(step) for step in VENDORS[vendor](streamed=streamed, calls=calls).steps)
+        bodies = read_events(text) if streamed else [text]
+        assert bodies
+        assert [fault for body in bodies for fault in faults(SHAPES[vendor][streamed], body)] == []
+
+
+def test_the_documents_are_the_ones_that_their_descriptions_name() -> None:
+    assert len(list(describe_documents())) == 3
+
+
+def test_the_schemas_find_missing_members_wrong_types_and_unknown_members() -> None:
+    usage = '"usage": {"input_tokens": 1, "output_tokens": "2", "colour": 3}'
+    found = faults(
+        "message", f'{{"id": "m", "type": "message", "role": "assistant", "content": [], "model": "x", {usage}}}'
+    )
+    assert "anthropic document: $: 'stop_reason' is a required property" in found
+    assert "anthropic document: $.usage.output_tokens: '2' is not of type 'integer'" in found
+    assert "anthropic SDK: usage.output_tokens: Input should be a valid integer" in found
+    whole = (
+        '{"object": "list", "data": [], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}, "colour": 1}'
+    )
+    assert faults("embeddings", whole) == ["openai SDK: colour is not in the type"]
+    assert faults("generated", '{"candidates": [{"colour": 1}]}') != []
