@@ -9,7 +9,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from tests.matrix.fields import MODEL, PDF, PICTURE, SCHEMA, TOOLS_STRICT, Group, anyway, issuer_only, put, row
+from tests.matrix.fields import (
+    CACHE_HINT,
+    MODEL,
+    PDF,
+    PICTURE,
+    SCHEMA,
+    TOOLS_STRICT,
+    Group,
+    anyway,
+    issuer_only,
+    put,
+    row,
+)
 
 BASE: Final[dict[str, Any]] = {
     "model": MODEL,
@@ -128,7 +140,7 @@ GROUPS: Final = (
                 instead=TOOL["input_schema"],
             ),
             tooled("tools.0.strict", True, idle=TOOLS_STRICT),
-            tooled("tools.0.cache_control", CACHE),
+            tooled("tools.0.cache_control", CACHE, idle=CACHE_HINT),
             tooled("tools.0.defer_loading", True),
             tooled("tools.0.eager_input_streaming", True),
             tooled("tools.0.input_examples", [{"city": "mark-city"}]),
@@ -151,11 +163,16 @@ GROUPS: Final = (
         (
             plain("system", "mark-rule", "a string"),
             plain("system", [{"type": "text", "text": "mark-rule"}], "blocks"),
-            row({**BASE, "system": [{"type": "text", "text": "A rule"}]}, "system.0.cache_control", CACHE),
+            row(
+                {**BASE, "system": [{"type": "text", "text": "A rule"}]},
+                "system.0.cache_control",
+                CACHE,
+                idle=CACHE_HINT,
+            ),
             plain("messages.0.content", "mark-hello", "a string", instead="Hello"),
             turns("messages.3", {"role": "system", "content": "mark-rule"}, "system"),
             parts("messages.0.content.1", {"type": "text", "text": "mark-more"}, "text"),
-            parts("messages.0.content.0.cache_control", CACHE),
+            parts("messages.0.content.0.cache_control", CACHE, idle=CACHE_HINT),
             turns("messages.1.content.0.citations", [{"type": "char_location", "cited_text": "mark-cited"}]),
             parts("messages.0.content.1", IMAGE, "image, base64"),
             parts(
@@ -168,7 +185,7 @@ GROUPS: Final = (
                 {"type": "image", "source": {"type": "file", "file_id": "mark-file"}},
                 "image, file",
             ),
-            row(WITH_IMAGE, "messages.0.content.1.cache_control", CACHE, "image"),
+            row(WITH_IMAGE, "messages.0.content.1.cache_control", CACHE, "image", idle=CACHE_HINT),
             row(WITH_IMAGE, "messages.0.content.1.transformations", {"allow_resize": False}),
             parts("messages.0.content.1", DOCUMENT, "document, base64"),
             parts(
@@ -194,7 +211,7 @@ GROUPS: Final = (
             document("messages.0.content.1.title", "mark-title"),
             document("messages.0.content.1.context", "mark-context"),
             document("messages.0.content.1.citations", {"enabled": True}, "document"),
-            document("messages.0.content.1.cache_control", CACHE, "document"),
+            document("messages.0.content.1.cache_control", CACHE, "document", idle=CACHE_HINT),
             parts("messages.0.content.1", SEARCH_RESULT, "search_result"),
             parts("messages.0.content.1", {"type": "container_upload", "file_id": "mark-file"}, "container_upload"),
             turns("messages.1.content.0.text", "mark-hi", "of the assistant", instead="Hi"),
@@ -213,7 +230,7 @@ GROUPS: Final = (
                 instead=[{"type": "text", "text": "Hi"}],
             ),
             called("messages.1.content.0.input", {"city": "mark-city"}, "tool_use", instead={}),
-            called("messages.1.content.0.cache_control", CACHE, "tool_use"),
+            called("messages.1.content.0.cache_control", CACHE, "tool_use", idle=CACHE_HINT),
             called("messages.1.content.0.caller", {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}),
             called("messages.1.content.0.toolset_name", "mark-toolset", "tool_use"),
             called("messages.2.content.0.content", "mark-sunny", "tool_result", instead="Sunny"),
@@ -221,7 +238,7 @@ GROUPS: Final = (
             called("messages.2.content.0.content", [DOCUMENT], "tool_result, document", instead="Sunny"),
             called("messages.2.content.0.content", [SEARCH_RESULT], "tool_result, search_result", instead="Sunny"),
             called("messages.2.content.0.is_error", True),
-            called("messages.2.content.0.cache_control", CACHE, "tool_result"),
+            called("messages.2.content.0.cache_control", CACHE, "tool_result", idle=CACHE_HINT),
             called("messages.2.content.0.toolset_name", "mark-toolset", "tool_result"),
             *(turns("messages.1.content.1", block, str(block["type"])) for block in _SERVER_BLOCKS),
         ),
@@ -230,7 +247,7 @@ GROUPS: Final = (
         "Account, cache and service",
         (
             plain("metadata.user_id", "mark-user"),
-            plain("cache_control", CACHE),
+            plain("cache_control", CACHE, idle=CACHE_HINT),
             plain("container", "mark-container"),
             plain("inference_geo", "mark-geo"),
             plain("service_tier", "standard_only"),

@@ -85,7 +85,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
             return UpstreamRequest(url=base + _PATH_OF_OPERATION[operation], headers=headers, body=body)
         case ChatRequest():
             headers, request = _take_betas(call, settings, request)
-            json = _render_body(call, settings, request)
+            json = _render_body(call, settings, request, auto_cache=settings.prompt_cache == "auto")
             return UpstreamRequest(url=base + MESSAGES_PATH, headers=headers, json=json)
         case CountTokensRequest(chat=chat):
             headers, chat = _take_betas(call, settings, chat)
@@ -99,11 +99,15 @@ def _may_use_threads(settings: AnthropicSettings, headers: Mapping[str, str]) ->
     return settings.allows_threads and THREADS_BETA in headers.get(BETA_HEADER, "")
 
 
-def _render_body(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> dict[str, Any]:
+def _render_body(
+    call: Call, settings: AnthropicSettings, chat: ChatRequest, *, auto_cache: bool = False
+) -> dict[str, Any]:
     abilities = settings.model_table.find(call.target.upstream_model)
     if chat.wire_format != WIRE_FORMAT:
         chat = fit_request(call, fit_tools(call, chat, abilities), abilities)
-    return render_request(call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens)
+    return render_request(
+        call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens, auto_cache=auto_cache
+    )
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:

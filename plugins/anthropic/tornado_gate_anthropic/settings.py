@@ -38,16 +38,21 @@ class AnthropicSettingsSchema(Schema):
     thinking = String(choices=("budget", "adaptive"))
     sampling = String(choices=("all", "one", "none"))
     system_turns = Boolean()
+    prompt_cache = String(choices=("never", "auto"))
     model_rules = fields.Dict(keys=String())
 
 
 class AnthropicSettings(Value, frozen=True, kw_only=True):
-    """The settings of one upstream. `default_max_tokens` is None when the model decides; `model_table` has its facts."""
+    """The settings of one upstream. `default_max_tokens` is None when the model decides; `model_table` has its facts.
+
+    `prompt_cache`: whether translated requests without cache markers get some.
+    """
 
     version: str = DEFAULT_VERSION
     betas: tuple[str, ...] = ("*",)
     default_max_tokens: int | None = None
     auth: Literal["x-api-key", "bearer"] = "x-api-key"
+    prompt_cache: Literal["never", "auto"] = "never"
     model_table: ModelTable[ModelFeatures] = field(default_factory=lambda: build_table(ModelFeatures, __package__, {}))
 
     @property

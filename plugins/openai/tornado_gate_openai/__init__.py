@@ -182,12 +182,14 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
     if api == "responses":
         from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
-        body = cross_format.render_response_body(call, request) | {"store": False}  # the gateway stores the turns
+        body = cross_format.render_response_body(call, request, features) | {
+            "store": False
+        }  # the gateway stores the turns
         reasons = request.reasoning is not None if features.efforts is None else bool(features.efforts)
         if reasons:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
     else:
-        body = cross_format.render_chat_body(call, request, reasoning_content=features.reasoning_content)
+        body = cross_format.render_chat_body(call, request, features)
         if _must_refuse_storing(call, facts):
             body.setdefault("store", False)
     drop_tool_members(call, request, body)

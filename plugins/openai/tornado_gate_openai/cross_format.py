@@ -14,6 +14,7 @@ from typing import Any, Final
 from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats, openai_chat
+from tornado_gate_openai.models import OpenAIModelFeatures
 
 _CHAT_FORMAT: Final = formats.OPENAI_CHAT
 _RESPONSES_FORMAT: Final = formats.OPENAI_RESPONSES
@@ -28,10 +29,10 @@ _SHARED_MEMBERS: Final = (
 )
 
 
-def render_chat_body(call: Call, request: ChatRequest, *, reasoning_content: bool = False) -> dict[str, Any]:
+def render_chat_body(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> dict[str, Any]:
     """The body of a chat request. Reports unsupported fields to `call.drop_field`."""
     if request.wire_format != _RESPONSES_FORMAT:
-        return openai_chat.render_request(call, request, reasoning_content=reasoning_content)
+        return _render_chat(call, request, features)
     shared, extra = _split_extra(request.extra)
     text = dict(extra.pop("text", None) or {})
     if (verbosity := text.pop("verbosity", None)) is not None:
@@ -46,15 +47,21 @@ def render_chat_body(call: Call, request: ChatRequest, *, reasoning_content: boo
         tool_choice=None if choice else request.tool_choice,
     )
     shared |= choice
-    return openai_chat.render_request(call, request, reasoning_content=reasoning_content) | shared
+    return _render_chat(call, request, features) | shared
 
 
-def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
+def _render_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> dict[str, Any]:
+    return openai_chat.render_request(
+        call, request, reasoning_content=features.reasoning_content, cache_markers=features.cache_markers
+    )
+
+
+def render_response_body(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> dict[str, Any]:
     """The body of a responses request. Reports unsupported fields to `call.drop_field`."""
     from tornado_gate.wire import openai_responses
 
     if request.wire_format != _CHAT_FORMAT:
-        return openai_responses.render_request(call, request)
+        return openai_responses.render_request(call, request, cache_markers=features.cache_markers)
     shared, extra = _split_extra(request.extra)
     verbosity = extra.pop("verbosity", None)
     choice = _convert_choice(request, _convert_to_response_tool)
@@ -64,7 +71,7 @@ def render_response_body(call: Call, request: ChatRequest) -> dict[str, Any]:
         tools=_convert_tools(request, _CHAT_FORMAT, _RESPONSES_FORMAT, _convert_to_response_tool),
         tool_choice=None if choice else request.tool_choice,
     )
-    body = openai_responses.render_request(call, request) | shared | choice
+    body = openai_responses.render_request(call, request, cache_markers=features.cache_markers) | shared | choice
     if verbosity is not None:
         body["text"] = {**body.get("text", {}), "verbosity": verbosity}
     return body

@@ -14,6 +14,7 @@ from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request
 from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.prompt_cache import CacheMarkers
 from tornado_gate.wire.reasoning import find_effort, fit_effort
 from tornado_gate.wire.tool_names import fit_tools
 
@@ -30,7 +31,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
     "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
     ``max_output_tokens`` of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back
-    as this member.
+    as this member. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"
@@ -39,6 +40,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     default_effort: str | None = None
     least_output: int | None = None
     reasoning_content: bool = False
+    cache_markers: CacheMarkers = "none"
 
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:

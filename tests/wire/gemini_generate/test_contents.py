@@ -179,7 +179,7 @@ def test_what_cannot_be_said_is_told_by_its_place() -> None:
         role="user",
         name="Ann",
         parts=(
-            Text(text="a", extra={"cache_control": {}}),
+            Text(text="a", extra={"x_more": 1, "cache_control": {"type": "ephemeral"}}),
             Image(source=Link(url="https://e.example/picture")),
             Image(source=Data(media_type="image/png", base64="AAEC"), detail="high"),
             File(source=FileReference(id="f")),
@@ -192,7 +192,7 @@ def test_what_cannot_be_said_is_told_by_its_place() -> None:
     assert contents[0]["parts"] == [{"text": "a"}, {"inlineData": {"mimeType": "image/png", "data": "AAEC"}}]
     assert losses == [
         "messages.0.name",
-        "messages.0.content.0.cache_control",
+        "messages.0.content.0.x_more",
         "messages.0.content.1",
         "messages.0.content.2.detail",
         "messages.0.content.3",

@@ -210,7 +210,7 @@ def test_fields_of_another_format_are_lost_by_their_own_names() -> None:
         reasoning=Reasoning(budget_tokens=1000, summary="auto"),
         tools=(
             VendorTool(wire_format="anthropic-messages", value={"type": "bash_20250124"}),
-            Tool(name="f", extra={"cache_control": {}}),
+            Tool(name="f", extra={"defer_loading": True, "cache_control": {"type": "ephemeral"}}),
         ),
         tool_choice=ToolChoice(mode="vendor", vendor={"type": "odd"}),
         extra={"container": "c", "unset": None},
@@ -220,7 +220,7 @@ def test_fields_of_another_format_are_lost_by_their_own_names() -> None:
     assert body == body_with(tools=[{"type": "function", "function": {"name": "f"}}], reasoning_effort="minimal")
     assert losses == [
         "tools.0",
-        "tools.1.cache_control",
+        "tools.1.defer_loading",
         "tool_choice",
         "thinking.summary",
         "topK",
@@ -230,7 +230,11 @@ def test_fields_of_another_format_are_lost_by_their_own_names() -> None:
 
 def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
     request = foreign(
-        Message(role="user", parts=(Text(text="Hi", extra={"cache_control": {}}),), plain=False),
+        Message(
+            role="user",
+            parts=(Text(text="Hi", extra={"citations": [{}], "cache_control": {"type": "ephemeral"}}),),
+            plain=False,
+        ),
         Message(
             role="assistant",
             parts=(
@@ -276,7 +280,7 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
         {"role": "user", "content": [{"type": "text", "text": "?"}]},
     ]
     assert losses == [
-        "messages.0.content.0.cache_control",
+        "messages.0.content.0.citations",
         "messages.1.content.2",
         "messages.1.content.0",
         "messages.1.content.4",

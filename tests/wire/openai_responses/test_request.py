@@ -206,7 +206,7 @@ def test_every_tool_choice_is_understood(choice: Any, parsed: ToolChoice) -> Non
 
 def test_what_cannot_be_said_is_lost_by_its_name() -> None:
     request = foreign(
-        user(Text(text="Hi", extra={"cache_control": {}}), name="ann"),
+        user(Text(text="Hi", extra={"x_more": 1, "cache_control": {"type": "ephemeral"}}), name="ann"),
         Message(role="assistant", parts=(Thinking(text="hm"), Image(source=Link(url="u")))),
         Message(role="tool", parts=(ToolResult(call_id="c", parts=(Text(text="no"),), is_error=True),)),
         top_k=3,
@@ -216,7 +216,10 @@ def test_what_cannot_be_said_is_lost_by_its_name() -> None:
         frequency_penalty=0.5,
         modalities=("text", "audio"),
         reasoning=Reasoning(effort="low", budget_tokens=5),
-        tools=(VendorTool(wire_format="other", value={}), Tool(name="f", extra={"cache_control": 1})),
+        tools=(
+            VendorTool(wire_format="other", value={}),
+            Tool(name="f", extra={"x_more": 1, "cache_control": {"type": "ephemeral"}}),
+        ),
         tool_choice=ToolChoice(mode="vendor", vendor={}),
         extra={"x_more": 1, "x_null": None},
         names={"stop": "stop_sequences"},
@@ -226,12 +229,12 @@ def test_what_cannot_be_said_is_lost_by_its_name() -> None:
     assert sorted(call.losses) == sorted(
         [
             "messages.0.name",
-            "messages.0.content.0.cache_control",
+            "messages.0.content.0.x_more",
             "messages.1.content.0",
             "messages.1.content.1",
             "messages.2.content.0.is_error",
             "tools.0",
-            "tools.1.cache_control",
+            "tools.1.x_more",
             "tool_choice",
             "reasoning.budget_tokens",
             "top_k",

@@ -37,10 +37,12 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter
 from tornado_gate.wire.anthropic_messages.ids import render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.parts import render_block
+from tornado_gate.wire.prompt_cache import CACHE_CONTROL, select_losses
 
 Block = dict[str, Any]
 Path = Callable[..., str]
@@ -69,9 +71,11 @@ def _render_content(blocks: list[Block], plain: bool) -> str | list[Block]:
     return blocks
 
 
-def render_conversation(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
+def render_conversation(
+    call: Call, request: ChatRequest, abilities: ModelFeatures, markers: MarkerWriter
+) -> dict[str, Any]:
     """``system``, if any, and ``messages``. Reports unsupported parts and fields to `call.drop_field`."""
-    writer = _TurnWriter(call, request.wire_format == WIRE_FORMAT)
+    writer = _TurnWriter(call, request.wire_format == WIRE_FORMAT, markers)
     messages = [(partial(request.path, number), message) for number, message in enumerate(request.messages)]
     leading = 0
     while leading < len(messages) and messages[leading][1].role in ("system", "developer"):
@@ -97,10 +101,11 @@ def render_conversation(call: Call, request: ChatRequest, abilities: ModelFeatur
 class _TurnWriter:
     """Groups messages into turns. `own` is True when the request came in this format."""
 
-    def __init__(self, call: Call, own: bool) -> None:
+    def __init__(self, call: Call, own: bool, markers: MarkerWriter) -> None:
         self.own = own
         self.turns: list[_Turn] = []
         self._call = call
+        self._markers = markers
         self._callers: dict[str, _Turn] = {}
 
     def add(self, path: Path, message: Message) -> None:
@@ -108,8 +113,10 @@ class _TurnWriter:
         results = [(index, part) for index, part in enumerate(message.parts) if isinstance(part, ToolResult)]
         for index, result in results:
             turn = self._get_turn_after(self._callers.get(result.call_id), path)
-            turn.results.append(self._render_result(partial(path, index), message, result))
+            turn.results.append(block := self._render_result(partial(path, index), message, result))
             turn.extra |= message.extra if self.own else {}
+            if message.extra and not self.own and len(message.parts) == 1:
+                self._markers.mark([block], message.extra, path)
         blocks = self.render_blocks(path, message)
         if not blocks:
             return
@@ -142,13 +149,17 @@ class _TurnWriter:
         """The blocks of a message, without its tool results."""
         if message.name is not None:
             self._call.drop_field(f"{path()}.name")
-        if not self.own:
+        if message.extra and not self.own:
             self._drop_extra(path, message.extra)
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
             if not isinstance(part, ToolResult) and self._has_content(part):
                 block = self._render_block(partial(path, index), part, message.role)
                 blocks += [block] if block is not None else []
+            elif isinstance(part, Text) and part.extra and not self.own:
+                self._markers.mark(blocks, part.extra, partial(path, index))
+        if message.extra and not self.own and (blocks or message.role != "tool"):
+            self._markers.mark(blocks, message.extra, path)
         return blocks
 
     def _has_content(self, part: Part) -> bool:
@@ -164,7 +175,9 @@ class _TurnWriter:
         elif not self.own and not isinstance(part, VendorPart):
             if isinstance(part, Image) and part.detail not in (None, "auto"):
                 self._call.drop_field(f"{path()}.detail")
-            self._drop_extra(path, part.extra)
+            if part.extra:
+                self._drop_extra(path, part.extra)
+                self._markers.mark([block], part.extra, path)
         return block
 
     def _is_allowed(self, part: Part, role: str) -> bool:
@@ -174,9 +187,8 @@ class _TurnWriter:
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))
 
     def _drop_extra(self, path: Path, extra: Mapping[str, Any]) -> None:
-        for name, value in extra.items():
-            if value is not None:
-                self._call.drop_field(f"{path()}.{name}")
+        for name in select_losses(extra):
+            self._call.drop_field(f"{path()}.{name}")
 
     def _render_result(self, path: Path, message: Message, result: ToolResult) -> Block:
         """A ``tool_result`` block. The vendor accepts text, images and documents in it; other parts are reported as dropped."""
@@ -191,6 +203,8 @@ class _TurnWriter:
                 blocks += [block] if block is not None else []
             else:
                 self._call.drop_field(place())
+        if not self.own:
+            self._markers.raise_marker(value, blocks)
         if blocks:
             value["content"] = _render_content(blocks, message.plain)
         if result.is_error:
@@ -227,7 +241,8 @@ def _place_system_turns(call: Call, turns: Iterable[_Turn], abilities: ModelFeat
 
 
 def _mark_as_system(block: Block) -> Block:
-    return {"type": "text", "text": f"<system>\n{block['text']}\n</system>"}
+    marker = {CACHE_CONTROL: block[CACHE_CONTROL]} if CACHE_CONTROL in block else {}
+    return {"type": "text", "text": f"<system>\n{block['text']}\n</system>", **marker}
 
 
 def _strip_last_text(turns: list[_Turn]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
+from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter, add_rolling_markers
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.message_parser import parse_conversation
 from tornado_gate.wire.anthropic_messages.message_renderer import render_conversation
@@ -23,6 +24,7 @@ from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_t
 from tornado_gate.wire.closed_schema import restrict_schema
 from tornado_gate.wire.fitting import make_opaque_user
 from tornado_gate.wire.json_schema import close_objects
+from tornado_gate.wire.prompt_cache import refuses_caching, select_losses
 from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT
 
 _PERSONAL_USER: Final = re.compile(r"\S+@\S+|\+?[\d\s().-]{7,}")
@@ -114,15 +116,18 @@ def render_request(
     *,
     abilities: ModelFeatures | None = None,
     default_max_tokens: int | None = None,
+    auto_cache: bool = False,
 ) -> dict[str, Any]:
     """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`.
 
-    `default_max_tokens` replaces the model's default for a request without a limit; what thinking needs is added to it.
+    `default_max_tokens` replaces the model's default for a request without a limit; what thinking needs is added to it. With
+    `auto_cache` a request of another format gets cache markers, unless it has some or refuses them.
     """
     abilities = abilities or ModelFeatures()
+    markers = MarkerWriter(call=call)
     own = request.wire_format == WIRE_FORMAT
     body: dict[str, Any] = {"model": call.target.upstream_model, "max_tokens": request.max_tokens}
-    body |= render_conversation(call, request, abilities)
+    body |= render_conversation(call, request, abilities, markers)
     if not own:
         _end_with_user_turn(call, request, abilities, body["messages"])
     limit = request.max_tokens if request.max_tokens is not None else _get_known_limit(call)
@@ -132,7 +137,7 @@ def render_request(
         effort = reasoning.get("effort")
         body["max_tokens"] = choose_max_tokens(call, thinking, effort, abilities, default_max_tokens)
     body |= _render_sampling(call, request, abilities, thinking)
-    body |= render_tools(call, request, abilities)
+    body |= render_tools(call, request, abilities, markers)
     body |= drop_none(
         stop_sequences=_render_stop(call, request, own) or None,
         thinking=thinking,
@@ -143,6 +148,11 @@ def render_request(
         body["stream"] = True
     _drop_unsupported(call, request)
     _render_extra(call, request, own, body)
+    if not own:
+        markers.mark_body(body, request.extra)
+        if auto_cache and not markers.names and not refuses_caching(request.extra):
+            add_rolling_markers(body)
+        markers.settle(body)
     return body
 
 
@@ -256,11 +266,12 @@ def _drop_unsupported(call: Call, request: ChatRequest) -> None:
 
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
-    for name, value in request.extra.items():
-        if own:
+    if own:
+        for name, value in request.extra.items():
             _restore_member(body, name, value)
-        elif value is not None:
-            call.drop_field(name)
+        return
+    for name in select_losses(request.extra):
+        call.drop_field(name)
 
 
 def _restore_member(body: dict[str, Any], name: str, value: Any) -> None:

@@ -9,12 +9,15 @@ Source: anthropic-python 2.11, types/tool_union_param.py and types/tool_choice_p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
+from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.closed_schema import restrict_schema
+from tornado_gate.wire.prompt_cache import select_losses
 
 DISABLE_PARALLEL: Final = "disable_parallel_tool_use"
 _TOOL_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
@@ -66,7 +69,7 @@ def forces_a_tool(request: ChatRequest) -> bool:
     )
 
 
-def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
+def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures, markers: MarkerWriter) -> dict[str, Any]:
     """``tools`` and ``tool_choice``; each is left out when unset. Reports unsupported fields to `call.drop_field`."""
     own = request.wire_format == WIRE_FORMAT
     allowed = request.tool_choice.names if request.tool_choice and request.tool_choice.mode == "allowed" else None
@@ -79,7 +82,9 @@ def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures) -> 
             else:
                 call.drop_field(path)
         elif allowed is None or tool.name in allowed:
-            values.append(_render_tool(call, tool, own, path, abilities))
+            values.append(value := _render_tool(call, tool, own, path, abilities))
+            if tool.extra and not own:
+                markers.mark([value], tool.extra, partial(str, path))
     if not values and not own:
         if request.tool_choice is not None and request.tools:
             call.drop_field(request.field_name("tool_choice"))
@@ -99,9 +104,8 @@ def _render_tool(call: Call, tool: Tool, own: bool, path: str, abilities: ModelF
     value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=strict)
     if own:
         return add_extra(value, tool.extra)
-    for name, member in tool.extra.items():
-        if member is not None:
-            call.drop_field(f"{path}.{name}")
+    for name in select_losses(tool.extra):
+        call.drop_field(f"{path}.{name}")
     return value
 
 

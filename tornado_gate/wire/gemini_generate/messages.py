@@ -26,6 +26,7 @@ from tornado_gate.wire.gemini_generate.function_calls import (
 from tornado_gate.wire.gemini_generate.json_values import read_objects
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+from tornado_gate.wire.prompt_cache import select_losses
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
 """The documented dummy value for a missing signature."""
@@ -216,9 +217,8 @@ class _ContentWriter(State):
         return value
 
     def _drop_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
-        for name, value in extra.items():
-            if value is not None:
-                self.call.drop_field(f"{path()}.{name}")
+        for name in select_losses(extra):
+            self.call.drop_field(f"{path()}.{name}")
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:

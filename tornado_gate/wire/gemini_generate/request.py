@@ -28,6 +28,7 @@ from tornado_gate.wire.gemini_generate.tools import (
     render_tool_choice,
     render_tools,
 )
+from tornado_gate.wire.prompt_cache import select_losses
 
 _KNOWN_MEMBERS: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
 _NESTED_MEMBERS: Final = ("generationConfig", "toolConfig")
@@ -136,11 +137,12 @@ def _drop_unknown(call: Call, request: ChatRequest) -> None:
 
 
 def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
+    if not own:
+        for name in select_losses(request.extra):
+            call.drop_field(name)
+        return
     for name, value in request.extra.items():
         if value is None:
-            continue
-        if not own:
-            call.drop_field(name)
             continue
         outer, dot, inner = name.partition(".")
         if dot and convert_name(outer) in _NESTED_MEMBERS:

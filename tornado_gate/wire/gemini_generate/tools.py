@@ -14,6 +14,7 @@ from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
 from tornado_gate.wire.json_schema import inline_references, simplify_schema
+from tornado_gate.wire.prompt_cache import select_losses
 
 _DECLARATION_MEMBERS: Final = ("name", "description", "parameters", "parametersJsonSchema")
 
@@ -94,11 +95,10 @@ def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Gemi
                 "properties"
             ):  # the vendor rejects an object without properties
                 value["parameters"] = levelled
-    for name, member in tool.extra.items():
-        if own:
-            value.setdefault(name, member)
-        elif member is not None:
-            call.drop_field(f"{path}.{name}")
+    for name, member in tool.extra.items() if own else ():
+        value.setdefault(name, member)
+    for name in select_losses(tool.extra) if not own else ():
+        call.drop_field(f"{path}.{name}")
     return value
 
 

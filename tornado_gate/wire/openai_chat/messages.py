@@ -35,6 +35,7 @@ from tornado_gate.wire.openai_chat.parts import (
     select_unknown,
     select_unknown_members,
 )
+from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 
 
 def parse_message(value: Mapping[str, Any]) -> Message:
@@ -124,11 +125,16 @@ def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def render_messages(
-    call: Call, request: ChatRequest, own: bool, reasoning_content: bool = False
+    call: Call,
+    request: ChatRequest,
+    own: bool,
+    reasoning_content: bool = False,
+    cache_markers: CacheMarkers = "none",
 ) -> list[dict[str, Any]]:
     """Return the array ``messages``. `own` is True if the request came in this format.
 
     With `reasoning_content` the thinking before tool calls is sent as this member, which some upstreams require.
+    `cache_markers` are those that the upstream accepts in requests of other formats.
 
     Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
     file in a tool result of another format moves to a user message after the results of that turn and is reported too.
@@ -136,7 +142,13 @@ def render_messages(
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
     renderer = _MessageRenderer(
-        call, request, own, request.wire_format.startswith("openai"), moved, reasoning_content=reasoning_content
+        call,
+        request,
+        own,
+        request.wire_format.startswith("openai"),
+        moved,
+        reasoning_content=reasoning_content,
+        cache_markers=cache_markers,
     )
     for number, message in enumerate(request.messages):
         for value in renderer.render(number, message):
@@ -165,6 +177,7 @@ class _MessageRenderer(State):
     moved: list[dict[str, Any]]
     number: int = 0
     reasoning_content: bool = False
+    cache_markers: CacheMarkers = "none"
 
     def get_path(self, part: int | None = None) -> str:
         return self.request.path(self.number, part)
@@ -195,9 +208,8 @@ class _MessageRenderer(State):
         return value
 
     def _drop_extra(self, path: str, extra: Mapping[str, Any]) -> None:
-        for name, value in extra.items():
-            if value is not None:
-                self.call.drop_field(f"{path}.{name}")
+        for name in select_losses(extra):
+            self.call.drop_field(f"{path}.{name}")
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
         def path(part: int) -> str:
@@ -222,6 +234,7 @@ class _MessageRenderer(State):
             return add_extra(value, result.extra)
         if result.extra:
             self._drop_extra(self.get_path(index), result.extra)
+            value["content"] = mark_content(value["content"], result.extra, self.cache_markers)
         return value
 
     def _render_turn(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
@@ -258,7 +271,7 @@ class _MessageRenderer(State):
             fields["tool_calls"] = calls
         if thought:
             fields["reasoning_content"] = "\n\n".join(thought)
-        content = self._render_content(message.plain, said, self.get_path) if said else None
+        content = self._render_content(message.plain, said, self.get_path, "assistant") if said else None
         if not content:  # null is valid only if the turn has other fields
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
@@ -273,12 +286,16 @@ class _MessageRenderer(State):
         return value
 
     def _render_content(
-        self, plain: bool, parts: Sequence[tuple[int, Part]], path: Callable[[int], str]
+        self, plain: bool, parts: Sequence[tuple[int, Part]], path: Callable[[int], str], role: str = ""
     ) -> str | list[dict[str, Any]]:
-        """Return a string for a plain message of one text, else an array. `path` returns the caller's path of a part."""
+        """Return a string for a plain message of one text, else an array. `path` returns the caller's path of a part.
+
+        The vendor accepts no breakpoint in what the `role` "assistant" said.
+        """
         if plain and len(parts) == 1 and isinstance(only := parts[0][1], Text) and not only.extra:
             return only.text
         values: list[dict[str, Any]] = []
+        markers = "none" if role == "assistant" and self.cache_markers == "breakpoints" else self.cache_markers
         for index, part in parts:
             value = self.render_part(part)
             if value is None:
@@ -287,6 +304,8 @@ class _MessageRenderer(State):
             values.append(value)
             if not self.own and not isinstance(part, VendorPart) and part.extra:
                 self._drop_extra(path(index), part.extra)
+                if markers != "none":
+                    add_marker(value, part.extra, markers)
         if not plain:
             return values
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

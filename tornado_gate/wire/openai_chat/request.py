@@ -30,6 +30,7 @@ from tornado_gate.wire.openai_chat.parts import (
     select_unknown_members,
 )
 from tornado_gate.wire.openai_schema import render_json_schema
+from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, select_losses
 from tornado_gate.wire.reasoning import find_effort
 
 _SHARED_FIELDS: Final = (
@@ -182,19 +183,20 @@ def render_request(
     *,
     max_tokens_name: str = "max_completion_tokens",
     reasoning_content: bool = False,
+    cache_markers: CacheMarkers = "none",
 ) -> dict[str, Any]:
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
     `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
-    `reasoning_content`: the upstream wants the thinking before tool calls. A stream always requests
-    usage, because the meter needs it.
+    `reasoning_content`: the upstream wants the thinking before tool calls. `cache_markers`: the markers that it accepts. A
+    stream always requests usage, because the meter needs it.
     """
     own = request.wire_format == WIRE_FORMAT
     if own:
         max_tokens_name = request.field_name("max_tokens")
     body: dict[str, Any] = {
         "model": call.target.upstream_model,
-        "messages": render_messages(call, request, own, reasoning_content),
+        "messages": render_messages(call, request, own, reasoning_content, cache_markers),
     }
     for name in _SHARED_FIELDS:
         if (value := getattr(request, name)) is not None:
@@ -202,7 +204,7 @@ def render_request(
     body |= drop_none(
         **{max_tokens_name: request.max_tokens},
         stop=list(request.stop) or None,
-        tools=_render_tools(call, request, own) or None,
+        tools=_render_tools(call, request, own, cache_markers) or None,
         tool_choice=_render_tool_choice(call, request, own),
         response_format=_render_response_format(call, request, own),
         reasoning_effort=_render_reasoning(call, request),
@@ -213,20 +215,23 @@ def render_request(
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
-    _render_extra(call, request, own, body)
+    _render_extra(call, request, own, body, cache_markers)
     return downgrade(body) if own and is_legacy(request) else body
 
 
-def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, Any]) -> None:
+def _render_extra(
+    call: Call, request: ChatRequest, own: bool, body: dict[str, Any], cache_markers: CacheMarkers
+) -> None:
     if own:
         add_extra(body, request.extra, inside="stream_options" if request.stream else "")
         return
-    for name, value in request.extra.items():
-        if value is not None:
-            call.drop_field(name)
+    for name in select_losses(request.extra):
+        call.drop_field(name)
+    if cache_markers == "cache_control":
+        add_marker(body, request.extra, cache_markers)
 
 
-def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
+def _render_tools(call: Call, request: ChatRequest, own: bool, cache_markers: CacheMarkers) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
         path = f"{request.field_name('tools')}.{index}"
@@ -239,16 +244,17 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
         function = drop_none(
             name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
         )
-        values.append(_add_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
+        values.append(value := _add_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
+        if tool.extra and not own and cache_markers == "cache_control":
+            add_marker(value, tool.extra, cache_markers)
     return values
 
 
 def _add_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
     if own:
         return add_extra(value, extra, inside=value["type"])
-    for name, member in extra.items():
-        if member is not None:
-            call.drop_field(f"{path}.{name}")
+    for name in select_losses(extra):
+        call.drop_field(f"{path}.{name}")
     return value
 
 

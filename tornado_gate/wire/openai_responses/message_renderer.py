@@ -29,6 +29,7 @@ from tornado_gate.types import (
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
+from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 
 
 class PathGetter(Protocol):
@@ -37,12 +38,15 @@ class PathGetter(Protocol):
     def __call__(self, part: int | None = None, /) -> str: ...
 
 
-def render_input(call: Call, request: ChatRequest, own: bool) -> tuple[str | None, list[dict[str, Any]]]:
+def render_input(
+    call: Call, request: ChatRequest, own: bool, cache_markers: CacheMarkers = "none"
+) -> tuple[str | None, list[dict[str, Any]]]:
     """Return ``instructions`` and ``input``. `own` is True if the messages came in this format.
 
-    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path.
+    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are those that the
+    upstream accepts in messages of other formats.
     """
-    writer = _InputItemWriter(call, request, own)
+    writer = _InputItemWriter(call, request, own, cache_markers)
     instructions, first = _render_instructions(request.messages)
     items: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages[first:], first):
@@ -65,6 +69,7 @@ class _InputItemWriter(State):
     call: Call
     request: ChatRequest
     own: bool
+    cache_markers: CacheMarkers = "none"
     custom: set[str] = field(default_factory=set)
 
     def write(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
@@ -85,10 +90,14 @@ class _InputItemWriter(State):
                 others.append((place, part))
         if others or not message.parts:
             role = "user" if message.role == "tool" else message.role
-            value = {"role": role, "content": self._render_content(others, message.plain)}
+            content = self._render_content(others, message.plain)
+            value = {"role": role, "content": self._mark(content, message.extra)}
             yield self._add_extra(value, message.extra, path())
         else:
             self._add_extra({}, message.extra, path())
+
+    def _mark(self, content: str | list[dict[str, Any]], extra: Mapping[str, Any]) -> str | list[dict[str, Any]]:
+        return content if self.own or not extra else mark_content(content, extra, self.cache_markers, "input_text")
 
     def _render_content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
         values = [value for place, part in parts if (value := self._render_part(part, place)) is not None]
@@ -104,7 +113,10 @@ class _InputItemWriter(State):
         elif not self.own and not isinstance(part, VendorPart):
             if isinstance(part, File) and part.name is not None and not isinstance(part.source, Data):
                 self.call.drop_field(f"{path}.filename")  # the vendor accepts a name only beside file data
-            self._drop_extra(part.extra, path)
+            if part.extra:
+                self._drop_extra(part.extra, path)
+                if not answered:
+                    add_marker(value, part.extra, self.cache_markers)
         return value
 
     def _write_result(self, message: Message, result: ToolResult, path: str) -> dict[str, Any]:
@@ -115,7 +127,7 @@ class _InputItemWriter(State):
         value: dict[str, Any] = {
             "type": kind,
             "call_id": result.call_id,
-            "output": self._render_content(parts, message.plain),
+            "output": self._mark(self._render_content(parts, message.plain), {**message.extra, **result.extra}),
         }
         if self.own:
             return add_extra(value | drop_none(name=result.name), {**message.extra, **result.extra})
@@ -163,9 +175,8 @@ class _InputItemWriter(State):
         return value
 
     def _drop_extra(self, extra: Mapping[str, Any], path: str) -> None:
-        for name, member in extra.items():
-            if member is not None:
-                self.call.drop_field(f"{path}.{name}")
+        for name in select_losses(extra):
+            self.call.drop_field(f"{path}.{name}")
 
 
 def _render_message_item(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

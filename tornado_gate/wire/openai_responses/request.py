@@ -18,6 +18,7 @@ from tornado_gate.wire.openai_responses.message_parser import ParsedConversation
 from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, select_unknown_non_null
 from tornado_gate.wire.openai_schema import render_json_schema
+from tornado_gate.wire.prompt_cache import CacheMarkers, select_losses
 from tornado_gate.wire.reasoning import find_effort
 
 INCLUDE_LOGPROBS: Final = "message.output_text.logprobs"
@@ -155,10 +156,13 @@ def _parse_format(value: Mapping[str, Any] | None) -> ResponseFormat | None:
     )
 
 
-def render_request(call: Call, request: ChatRequest) -> dict[str, Any]:
-    """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`."""
+def render_request(call: Call, request: ChatRequest, *, cache_markers: CacheMarkers = "none") -> dict[str, Any]:
+    """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
+
+    `cache_markers` are those that the upstream accepts in requests of other formats.
+    """
     own = request.wire_format == WIRE_FORMAT
-    instructions, items = render_input(call, request, own)
+    instructions, items = render_input(call, request, own, cache_markers)
     body: dict[str, Any] = {"model": call.target.upstream_model, "input": items}
     body |= drop_none(**{name: getattr(request, name) for name in _SHARED_FIELDS})
     body |= drop_none(
@@ -175,9 +179,8 @@ def render_request(call: Call, request: ChatRequest) -> dict[str, Any]:
     _drop_unsupported(call, request)
     if own:
         return add_extra(body, select_unknown(request.extra, "text", "reasoning", "include"))
-    for name, value in request.extra.items():
-        if value is not None:
-            call.drop_field(name)
+    for name in select_losses(request.extra):
+        call.drop_field(name)
     return body
 
 
@@ -210,9 +213,8 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
 def _add_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
     if own:
         return add_extra(value, extra)
-    for name, member in extra.items():
-        if member is not None:
-            call.drop_field(f"{path}.{name}")
+    for name in select_losses(extra):
+        call.drop_field(f"{path}.{name}")
     return value
 
 

@@ -1,0 +1,330 @@
+"""Cache markers between wire formats: where they go, how many, and what is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tornado_gate.testing import call_to, target_of
+from tornado_gate.types import Call
+from tornado_gate.wire import anthropic_messages, gemini_generate, openai_chat, openai_responses
+from tornado_gate.wire.prompt_cache import CacheMarkers
+
+SHORT = {"type": "ephemeral"}
+LONG = {"type": "ephemeral", "ttl": "1h"}
+POINT = {"mode": "explicit"}
+
+
+def call_for(*, strict: bool = True) -> Call:
+    """A strict call: nothing here may be a 400."""
+    return call_to(model="m", strict=strict, target=target_of(upstream_model="up"))
+
+
+def text(words: str, **members: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **members}
+
+
+def chat_to_claude(body: dict[str, Any], **options: Any) -> tuple[dict[str, Any], list[str]]:
+    call = call_for()
+    request = openai_chat.parse_request({"model": "m", "max_tokens": 9, **body})
+    return anthropic_messages.render_request(call, request, **options), call.losses
+
+
+def user(*parts: dict[str, Any] | str, **members: Any) -> dict[str, Any]:
+    return {"role": "user", "content": parts[0] if isinstance(parts[0], str) else list(parts), **members}
+
+
+def tool(name: str, **members: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}, **members}
+
+
+def test_markers_of_a_chat_arrive_where_the_caller_set_them() -> None:
+    body, losses = chat_to_claude(
+        {
+            "messages": [
+                {"role": "system", "content": [text("Rules"), text("More", cache_control=LONG)]},
+                user(text("Look"), {"type": "image_url", "image_url": {"url": "https://e.example/a.png"},
+                                    "cache_control": SHORT}),
+            ],
+            "tools": [tool("a"), tool("b", cache_control=LONG)],
+        }
+    )  # fmt: skip
+    assert body["tools"] == [
+        {"name": "a", "input_schema": {"type": "object"}},
+        {"name": "b", "input_schema": {"type": "object"}, "cache_control": LONG},
+    ]
+    assert body["system"] == [text("Rules"), text("More", cache_control=LONG)]
+    image = {"type": "image", "source": {"type": "url", "url": "https://e.example/a.png"}, "cache_control": SHORT}
+    assert body["messages"] == [{"role": "user", "content": [text("Look"), image]}]
+    assert losses == []
+
+
+def test_a_marker_of_a_message_marks_its_last_block() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "a", "arguments": "{}"}}
+    body, losses = chat_to_claude(
+        {
+            "messages": [
+                {"role": "system", "content": "Rules", "cache_control": SHORT},
+                user("Hi", cache_control=SHORT),
+                {"role": "assistant", "content": "Hm", "tool_calls": [call], "cache_control": SHORT},
+                {"role": "tool", "tool_call_id": "c1", "content": "blue", "cache_control": SHORT},
+            ],
+            "tools": [tool("a")],
+        }
+    )
+    assert body["system"] == [text("Rules", cache_control=SHORT)]
+    assert [turn["content"] for turn in body["messages"]] == [
+        [text("Hi", cache_control=SHORT)],
+        [text("Hm"), {"type": "tool_use", "id": "c1", "name": "a", "input": {}, "cache_control": SHORT}],
+        [{"type": "tool_result", "tool_use_id": "c1", "content": "blue", "cache_control": SHORT}],
+    ]
+    assert losses == []
+
+
+def test_markers_inside_a_function_or_a_tool_result_mark_the_whole_of_it() -> None:
+    function = {"name": "a", "parameters": {"type": "object"}, "cache_control": SHORT}
+    call = {"id": "c1", "type": "function", "function": {"name": "a", "arguments": "{}"}}
+    body, losses = chat_to_claude(
+        {
+            "messages": [
+                user("Hi"),
+                {"role": "assistant", "tool_calls": [call | {"cache_control": SHORT}]},
+                {"role": "tool", "tool_call_id": "c1", "content": [text("blue", cache_control=LONG), text("!")]},
+            ],
+            "tools": [{"type": "function", "function": function}],
+        }
+    )
+    assert body["tools"][0]["cache_control"] == SHORT
+    assert body["messages"][1]["content"][0]["cache_control"] == SHORT
+    (result,) = body["messages"][2]["content"]
+    assert result == {
+        "type": "tool_result",
+        "tool_use_id": "c1",
+        "content": [text("blue"), text("!")],
+        "cache_control": SHORT,
+    }
+    assert losses == ["messages.2.content.0.content.0.cache_control.ttl"]
+
+
+def test_no_more_than_four_markers_are_sent_and_the_others_are_named() -> None:
+    body, losses = chat_to_claude(
+        {
+            "messages": [
+                {"role": "system", "content": [text("a", cache_control=SHORT), text("b", cache_control=SHORT)]},
+                *(user(text(str(number), cache_control=SHORT)) for number in range(4)),
+            ],
+            "tools": [tool("a", cache_control=SHORT), tool("b", cache_control=SHORT)],
+        }
+    )
+    assert ["cache_control" in each for each in body["tools"]] == [False, True]
+    assert ["cache_control" in block for block in body["system"]] == [False, True]
+    assert ["cache_control" in block for block in body["messages"][0]["content"]] == [False, False, True, True]
+    assert sorted(losses) == [
+        "messages.0.content.0.cache_control",
+        "messages.1.content.0.cache_control",
+        "messages.2.content.0.cache_control",
+        "tools.0.cache_control",
+    ]
+
+
+def test_a_longer_lifetime_after_a_shorter_one_is_shortened() -> None:
+    body, losses = chat_to_claude(
+        {
+            "messages": [
+                {"role": "system", "content": [text("a", cache_control=LONG)]},
+                user(text("b", cache_control={**SHORT, "ttl": "5m"}), text("c", cache_control=LONG)),
+            ],
+        }
+    )
+    assert body["system"] == [text("a", cache_control=LONG)]
+    assert body["messages"][0]["content"] == [
+        text("b", cache_control={**SHORT, "ttl": "5m"}),
+        text("c", cache_control=SHORT),
+    ]
+    assert losses == ["messages.1.content.1.cache_control.ttl"]
+
+
+@pytest.mark.parametrize(
+    ("last", "lost"),
+    [({}, []), ({"cache_control": LONG}, []), ({"cache_control": SHORT}, ["cache_control"])],
+)
+def test_the_top_level_marker_is_sent_unless_the_last_block_has_its_own(last: dict[str, Any], lost: list[str]) -> None:
+    body, losses = chat_to_claude({"messages": [user(text("a", **last))], "cache_control": LONG})
+    assert body.get("cache_control") == (None if last else LONG)
+    assert losses == lost
+    if last:
+        assert body["messages"][0]["content"][0]["cache_control"] == last["cache_control"]
+
+
+def test_what_cannot_be_a_marker_is_named_and_no_error() -> None:
+    messages = [user(text(" ", cache_control=SHORT), text("Hi", cache_control={"type": "forever"}))]
+    body, losses = chat_to_claude({"messages": messages, "cache_control": "yes"})
+    assert body["messages"] == [{"role": "user", "content": [text("Hi")]}]
+    assert "cache_control" not in body
+    assert losses == [
+        "messages.0.content.0.cache_control",
+        "messages.0.content.1.cache_control",
+        "cache_control",
+    ]
+
+
+def test_a_marker_on_text_that_is_not_sent_marks_the_block_before_it() -> None:
+    body, losses = chat_to_claude({"messages": [user(text("Hi"), text(" ", cache_control=SHORT))]})
+    assert body["messages"] == [{"role": "user", "content": [text("Hi", cache_control=SHORT)]}]
+    assert losses == []
+
+
+def test_openais_breakpoints_become_claudes_markers() -> None:
+    call = call_for()
+    points = [POINT, {**POINT, "ttl": "30m"}, {**POINT, "ttl": "12h"}]
+    parts = [{"type": "input_text", "text": "a", "prompt_cache_breakpoint": point} for point in reversed(points)]
+    hints = {"prompt_cache_key": "k", "prompt_cache_retention": "24h", "prompt_cache_options": {"ttl": "30m"}}
+    body = {"model": "m", "input": [{"role": "user", "content": parts}], **hints}
+    sent = anthropic_messages.render_request(call, openai_responses.parse_request(body))
+    assert [block["cache_control"] for block in sent["messages"][0]["content"]] == [LONG, SHORT, SHORT]
+    assert not sent.keys() & hints.keys()
+    assert call.losses == []
+
+
+CLAUDES_BODY: dict[str, Any] = {
+    "model": "m",
+    "max_tokens": 9,
+    "cache_control": SHORT,
+    "system": [text("Rules", cache_control=LONG)],
+    "tools": [{"name": "a", "input_schema": {"type": "object"}, "cache_control": LONG}],
+    "messages": [
+        user(text("Hi", cache_control=SHORT)),
+        {"role": "assistant", "content": [text("Hm", cache_control=SHORT),
+                                          {"type": "tool_use", "id": "t1", "name": "a", "input": {}}]},
+        user({"type": "tool_result", "tool_use_id": "t1", "content": "blue", "cache_control": SHORT}),
+    ],
+}  # fmt: skip
+
+
+def claude_to_chat(markers: CacheMarkers) -> dict[str, Any]:
+    call = call_for()
+    body = openai_chat.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY), cache_markers=markers)
+    assert call.losses == []
+    return body
+
+
+def test_claudes_markers_become_openais_breakpoints() -> None:
+    body = claude_to_chat("breakpoints")
+    assert [message["content"] for message in body["messages"]] == [
+        [text("Rules", prompt_cache_breakpoint=POINT)],
+        [text("Hi", prompt_cache_breakpoint=POINT)],
+        [text("Hm")],
+        [text("blue", prompt_cache_breakpoint=POINT)],
+    ]
+    assert "cache_control" not in str(body)
+
+
+def test_claudes_markers_stay_what_they_are_for_an_upstream_that_serves_claude() -> None:
+    body = claude_to_chat("cache_control")
+    assert [message["content"] for message in body["messages"]] == [
+        [text("Rules", cache_control=LONG)],
+        [text("Hi", cache_control=SHORT)],
+        [text("Hm", cache_control=SHORT)],
+        [text("blue", cache_control=SHORT)],
+    ]
+    assert body["tools"][0]["cache_control"] == LONG
+    assert body["cache_control"] == SHORT
+
+
+def test_claudes_markers_are_no_loss_at_an_upstream_that_caches_by_itself() -> None:
+    body = claude_to_chat("none")
+    assert "cache" not in str(body)
+    call = call_for()
+    gemini_generate.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY))
+    assert call.losses == []
+
+
+def test_markers_become_breakpoints_of_responses() -> None:
+    call = call_for()
+    request = anthropic_messages.parse_request(CLAUDES_BODY)
+    body = openai_responses.render_request(call, request, cache_markers="breakpoints")
+    marked = [
+        {"type": "input_text", "text": words, "prompt_cache_breakpoint": POINT} for words in ("Rules", "Hi", "blue")
+    ]
+    assert [body["input"][0]["content"], body["input"][1]["content"]] == [marked[:1], marked[1:2]]
+    assert body["input"][2]["content"] == "Hm"
+    assert body["input"][4]["output"] == marked[2:]
+    assert call.losses == []
+    chat = openai_chat.parse_request({"model": "m", "messages": [user("Hi", cache_control=LONG)]})
+    body = openai_responses.render_request(call, chat, cache_markers="breakpoints")
+    assert body["input"][0]["content"] == marked[1:2]
+
+
+def test_breakpoints_between_openais_formats_keep_their_lifetime() -> None:
+    call = call_for()
+    point = {**POINT, "ttl": "12h"}
+    part = {"type": "input_text", "text": "a", "prompt_cache_breakpoint": point}
+    request = openai_responses.parse_request({"model": "m", "input": [{"role": "user", "content": [part]}]})
+    body = openai_chat.render_request(call, request, cache_markers="breakpoints")
+    assert body["messages"][0]["content"] == [text("a", prompt_cache_breakpoint=point)]
+    assert openai_chat.render_request(call, request)["messages"][0]["content"] == [text("a")]
+    assert call.losses == []
+
+
+# Markers that the gateway sets -------------------------------------------------------------------------------------------
+
+CONVERSATION: dict[str, Any] = {
+    "messages": [
+        {"role": "system", "content": "Rules"},
+        user("One"),
+        {"role": "assistant", "content": "First"},
+        user("Two"),
+        {"role": "assistant", "content": "Second"},
+        user(text("Three"), text("!")),
+    ],
+    "tools": [tool("a"), tool("b")],
+}
+
+
+def test_auto_marks_tools_system_and_the_last_two_user_turns() -> None:
+    body, losses = chat_to_claude(CONVERSATION, auto_cache=True)
+    assert ["cache_control" in each for each in body["tools"]] == [False, True]
+    assert body["system"] == [text("Rules", cache_control=SHORT)]
+    assert [turn["content"] for turn in body["messages"]] == [
+        "One",
+        "First",
+        [text("Two", cache_control=SHORT)],
+        "Second",
+        [text("Three"), text("!", cache_control=SHORT)],
+    ]
+    assert losses == []
+
+
+def test_the_next_request_of_a_conversation_marks_the_prefix_that_this_one_wrote() -> None:
+    more = [{"role": "assistant", "content": "Third"}, user("Four")]
+    body, _ = chat_to_claude({**CONVERSATION, "messages": [*CONVERSATION["messages"], *more]}, auto_cache=True)
+    assert [number for number, turn in enumerate(body["messages"]) if "cache_control" in str(turn)] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        {"cache_control": SHORT},
+        {"prompt_cache_options": {"mode": "explicit"}},
+        {"messages": [{"role": "system", "content": "Rules", "cache_control": SHORT}, user("Hi")]},
+    ],
+)
+def test_auto_adds_nothing_when_the_caller_decides(hints: dict[str, Any]) -> None:
+    with_auto = chat_to_claude({**CONVERSATION, **hints}, auto_cache=True)
+    assert with_auto == chat_to_claude({**CONVERSATION, **hints})
+
+
+def test_auto_changes_no_request_in_claudes_own_format() -> None:
+    request = anthropic_messages.parse_request({"model": "m", "max_tokens": 9, "messages": [user("Hi")]})
+    body = anthropic_messages.render_request(call_for(), request, auto_cache=True)
+    assert body["messages"] == [user("Hi")]
+
+
+def test_a_marker_moves_with_a_system_message_that_becomes_a_user_turn() -> None:
+    messages = [user("Hi"), {"role": "system", "content": "Now", "cache_control": SHORT}, user("Go")]
+    call = call_for(strict=False)
+    request = openai_chat.parse_request({"model": "m", "max_tokens": 9, "messages": messages})
+    (turn,) = anthropic_messages.render_request(call, request)["messages"]
+    assert turn["content"][1] == text("<system>\nNow\n</system>", cache_control=SHORT)
+    assert call.losses == ["messages.1.role"]
