@@ -194,6 +194,13 @@ def test_input_tokens_leave_out_what_the_cache_gave_and_took() -> None:
     assert render_usage(Usage(input_tokens=1, cache_read_tokens=5))["input_tokens"] == 0
 
 
+def test_the_input_counts_add_up_to_the_whole_prompt() -> None:
+    overlapping = Usage(input_tokens=1000, output_tokens=1, cache_read_tokens=900, cache_write_tokens=1000)
+    value = render_usage(overlapping)
+    counts = [value[name] for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]
+    assert counts == [0, 900, 100]
+
+
 @pytest.mark.parametrize("value", [None, [], {}, {"input_tokens": "5"}, {"output_tokens": True}, {"input_tokens": -1}])
 def test_what_holds_no_count_is_no_usage(value: Any) -> None:
     assert parse_usage(value) is None

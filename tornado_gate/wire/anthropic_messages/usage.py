@@ -95,20 +95,23 @@ def _read_count(value: Mapping[str, Any], name: str) -> int | None:
 def render_usage(usage: Usage | None) -> dict[str, Any]:
     """The usage object with all members that the vendor's types require; those that are unknown are null.
 
-    Clients add up the three input counts; a missing one would make the sum NaN. Source: @anthropic-ai/sdk 1.11,
-    resources/messages/messages.d.ts, `Usage`.
+    Clients add up the three input counts; a missing one would make the sum NaN. The sum is the upstream's count of the whole
+    prompt, also if its reads and writes overlap. Source: @anthropic-ai/sdk 1.11, resources/messages/messages.d.ts, `Usage`.
     """
     usage = usage or Usage()
-    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    if usage.input_tokens is not None:
+        read = None if read is None else min(read, usage.input_tokens)
+        written = None if written is None else min(written, usage.input_tokens - (read or 0))
     details = usage.extra.get(_DETAILS)
     details = (dict(details) if isinstance(details, Mapping) else {}) | drop_none(
         thinking_tokens=usage.reasoning_tokens
     )
     return {
         **dict.fromkeys(_NULLABLE_MEMBERS),
-        "input_tokens": max(0, (usage.input_tokens or 0) - cached),
-        _CACHE_WRITE: usage.cache_write_tokens,
-        _CACHE_READ: usage.cache_read_tokens,
+        "input_tokens": max(0, (usage.input_tokens or 0) - (read or 0) - (written or 0)),
+        _CACHE_WRITE: written,
+        _CACHE_READ: read,
         "output_tokens": usage.output_tokens or 0,
         **({_DETAILS: details} if details else {}),
         **{name: usage.extra[name] for name in _EXTRA_MEMBERS if usage.extra.get(name) is not None},
