@@ -228,20 +228,3 @@ def test_a_removed_provider_is_named_as_the_cause(upstream: Upstream, tmp_path: 
         assert send(again, "b", "GET", f"/responses/{made.id}").json()["error"]["code"] == "response_not_found"
     finally:
         again.stop()
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param(lambda client: client.responses.compact(model="both", input="Hi"), id="compact"),
-        pytest.param(lambda client: client.responses.input_tokens.count(model="both", input="Hi"), id="input_tokens"),
-    ],
-)
-def test_routes_of_the_vendor_that_the_gateway_lacks_are_not_found(
-    owner: openai.OpenAI, upstream: Upstream, ask: Callable[[openai.OpenAI], Any]
-) -> None:
-    with pytest.raises(openai.NotFoundError) as caught:
-        ask(owner)
-    assert caught.value.code == "not_found"
-    assert "does not serve POST /v1/responses/" in caught.value.message
-    assert upstream.requests == []

@@ -121,7 +121,8 @@ class RequestCache:
 
 async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> PreparedAnswer:
     """Answer a token count without an upstream."""
-    request, body = await once.request(call), once.wire.json
+    request = await once.request(call)
+    body = getattr(request, "counted", None) or once.wire.json
     if once.is_large:
         tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:

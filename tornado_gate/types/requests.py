@@ -126,10 +126,14 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
-    """Count the tokens of the prompt of `chat`; nothing is generated."""
+    """Count the tokens of the prompt of `chat`; nothing is generated.
+
+    `counted` is the caller's body with everything that it refers to by id, if it does: an estimate counts it instead of the body.
+    """
 
     model: str
     chat: ChatRequest
+    counted: Mapping[str, Any] | None = None
 
 
 class ModelsRequest(CommonRequest, frozen=True, kw_only=True):

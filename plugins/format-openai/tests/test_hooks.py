@@ -87,8 +87,8 @@ def test_the_routes_are_the_vendors() -> None:
         ("DELETE", "/v1/responses/{response_id}", "chat", ""),
         ("GET", "/v1/responses/{response_id}/input_items", "chat", ""),
         ("POST", "/v1/responses/{response_id}/cancel", "chat", ""),
-        ("POST", "/v1/responses/compact", "chat", ""),
-        ("POST", "/v1/responses/input_tokens", "chat", ""),
+        ("POST", "/v1/responses/compact", "chat", "openai-compactions"),
+        ("POST", "/v1/responses/input_tokens", "count_tokens", "openai-input-tokens"),
         ("GET", "/v1/models", "models", ""),
         ("GET", "/v1/models/{model}", "models", ""),
     }

@@ -52,6 +52,7 @@ class _RouteModule(Protocol):
 
 _ROUTES: Final[Mapping[str, tuple[Route, ...]]] = {
     "conversations": conversations.ROUTES,
+    "counting": paths.COUNT_ROUTES,
     "embeddings": paths.EMBEDDING_ROUTES,
     "images": paths.IMAGE_ROUTES,
     "moderations": paths.MODERATION_ROUTES,
@@ -71,6 +72,10 @@ lazy_import(__name__, *_ROUTES)
 def _load_module(name: str) -> _RouteModule:
     """Return a module of `_ROUTES`. It is imported with the first request for it, because most gateways serve few of them."""
     match name:
+        case "counting":
+            from tornado_gate_format_openai import counting
+
+            return counting
         case "embeddings":
             from tornado_gate_format_openai import embeddings
 

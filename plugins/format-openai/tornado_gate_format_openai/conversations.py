@@ -20,7 +20,13 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
+from tornado_gate_format_openai.compaction import (
+    CompactionState,
+    check_compaction,
+    make_compaction_reply,
+    parse_compaction_request,
+)
 from tornado_gate_format_openai.completions import (
     CompletionState,
     check_completion,
@@ -38,7 +44,12 @@ from tornado_gate_format_openai.responses import (
 )
 from tornado_gate_format_openai.schemas import check_chat
 from tornado_gate_format_openai.storing import apply_chat_rules
-from tornado_gate_format_openai.stream_adapters import ADAPTERS, AUDIO_ADAPTER, forward_response_request
+from tornado_gate_format_openai.stream_adapters import (
+    ADAPTERS,
+    AUDIO_ADAPTER,
+    forward_compaction,
+    forward_response_request,
+)
 from tornado_gate_format_openai.verbatim import forward_metered
 
 ROUTES: Final = (
@@ -47,6 +58,13 @@ ROUTES: Final = (
     Route(
         "POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT, references=list_response_references
     ),
+    Route(
+        "POST",
+        "/v1/responses/compact",
+        "chat",
+        wire_format=formats.OPENAI_COMPACTIONS,
+        references=list_response_references,
+    ),
 )
 
 _NO_CHANGES: Final[Mapping[str, Any]] = {}
@@ -54,6 +72,7 @@ _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     openai_chat.WIRE_FORMAT: check_chat,
     openai_completions.WIRE_FORMAT: check_completion,
     openai_responses.WIRE_FORMAT: check_response,
+    formats.OPENAI_COMPACTIONS: check_compaction,
 }
 
 
@@ -63,6 +82,8 @@ def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
     match wire.route.wire_format:
         case openai_responses.WIRE_FORMAT:
             return parse_response_request(call, body)
+        case formats.OPENAI_COMPACTIONS:
+            return parse_compaction_request(call, body)
         case openai_completions.WIRE_FORMAT:
             return parse_completion_request(body)
         case _:
@@ -78,6 +99,8 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
     match request.reply_state:
         case ResponseState() as state:
             return make_response_reply(call, request, state, events)
+        case CompactionState() as state:
+            return make_compaction_reply(call, request, state, events)
         case CompletionState() as state:
             return make_completion_reply(call, request, state, events)
     return make_chat_reply(call, request, events)
@@ -88,6 +111,8 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
     body = _check_body(call, wire, for_upstream=True)
     if wire.route.wire_format == openai_responses.WIRE_FORMAT:
         return forward_response_request(call, wire)
+    if wire.route.wire_format == formats.OPENAI_COMPACTIONS:
+        return forward_compaction(call, wire, body)
     changes = apply_chat_rules(call, body) if body.get("store") else _NO_CHANGES
     return forward_metered(wire, changes, IssuedObjects() if body.get("audio") else None)
 

@@ -7,11 +7,23 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Route
 from tornado_gate.wire import formats
-from tornado_gate_format_openai.references import list_image_references
+from tornado_gate_format_openai.references import list_image_references, list_response_references
 
 EMBEDDING_ROUTES: Final = (
     Route("POST", "/v1/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS),
     Route("POST", "/v1/engines/{model}/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS, model="path"),
+)
+
+COUNT_ROUTES: Final = (
+    Route(
+        "POST",
+        "/v1/responses/input_tokens",
+        "count_tokens",
+        wire_format=formats.OPENAI_INPUT_TOKENS,
+        default=lambda body: "chat",
+        other_defaults=("chat",),
+        references=list_response_references,
+    ),
 )
 
 MODERATION_ROUTES: Final = (Route("POST", "/v1/moderations", "moderation", wire_format=formats.OPENAI_MODERATIONS),)

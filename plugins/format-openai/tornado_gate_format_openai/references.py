@@ -40,6 +40,8 @@ def list_response_references(call: Call, wire: WireRequest) -> References:
     """Return the references in the body of ``POST /v1/responses``."""
     body = wire.json
     found: References = []
+    if body.get(store.PREVIOUS_RESPONSE_ID) is not None and body.get("conversation") is not None:
+        return found  # a 400 on every lane
     if isinstance(previous := body.get(store.PREVIOUS_RESPONSE_ID), str) and previous:
         found.append(_refer_to_response(call, previous))
     for name in ("conversation", "prompt"):

@@ -121,9 +121,31 @@ def _get_schema(names: tuple[str, ...]) -> ResponseBodySchema:
     return ResponseBodySchema(only=names)
 
 
+def check_state_body(body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for the first invalid field of a body of ``/v1/responses/compact`` or ``/v1/responses/input_tokens``.
+
+    They take fields of ``/v1/responses``, of which only the model is required. Source: openai-python 3.52,
+    types/responses/response_compact_params.py and input_token_count_params.py.
+    """
+    given = tuple(name for name in _FIELD_NAMES if body.get(name) is not None or name == "model")
+    check(_get_schema(given), body)
+    _check_exclusive(body)
+
+
+def _check_exclusive(body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for a body that continues a response and a conversation."""
+    if body.get("previous_response_id") is not None and body.get("conversation") is not None:
+        raise InvalidField(
+            "previous_response_id",
+            "'previous_response_id' and 'conversation' are mutually exclusive. Send only one of them.",
+            code="mutually_exclusive_parameters",
+        )
+
+
 def check_response(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first field that is invalid or conflicts with another."""
     check(_get_schema(tuple(name for name in _FIELD_NAMES if name in body or name in _REQUIRED_FIELDS)), body)
+    _check_exclusive(body)
     if body.get("stream_options") is not None and body.get("stream") is not True:
         raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
     wanted = (body.get("text") or {}).get("format")

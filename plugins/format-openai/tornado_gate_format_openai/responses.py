@@ -19,13 +19,14 @@ from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire.openai_responses import (
     INCLUDE_ENCRYPTED,
+    has_trigger,
     make_response_id,
     parse_request,
-    read_items,
     render_response,
     render_stream,
+    restore_items,
 )
-from tornado_gate_format_openai import contract, dialect, store, storing
+from tornado_gate_format_openai import compaction, contract, dialect, history, store, storing
 from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
 
 _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
@@ -39,12 +40,16 @@ _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 class ResponseState(Value, frozen=True, kw_only=True):
-    """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`."""
+    """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
+
+    `compacts`: the response is a compaction of the conversation, which the model summarises.
+    """
 
     id: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
     items: tuple[Mapping[str, Any], ...] = ()
     dialect: dialect.Dialect = "vendor"
+    compacts: bool = False
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
@@ -78,13 +83,19 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         message = "'conversation' is not supported. Use 'previous_response_id' to continue a conversation."
         raise InvalidField("conversation", message, code="unsupported_parameter")
     body = {**body, **storing.apply_rules(call, body)}
-    previous = body.get("previous_response_id")
-    earlier = await store.load_history(call, previous) if previous else []
-    items = await store.resolve_references(call, read_items(body["input"]), earlier, strict=True)
-    said = body["input"] if isinstance(body["input"], str) else items
-    request = parse_request({**body, "input": said}, earlier)
+    found = await history.load(call, body)
+    compacts = has_trigger(found.items)
+    if compacts:
+        request = compaction.make_summary_request(body, found)
+    else:
+        said = body["input"] if isinstance(body["input"], str) else restore_items(found.items)
+        request = parse_request({**body, "input": said}, restore_items(found.earlier, found.path))
     state = ResponseState(
-        id=make_response_id(), asked=body, items=tuple(items), dialect=choose_response_dialect(call, body)
+        id=make_response_id(),
+        asked=body,
+        items=tuple(found.items),
+        dialect=choose_response_dialect(call, body),
+        compacts=compacts,
     )
     return replace(request, extra=_select_unsupported(request.extra), reply_state=state)
 
@@ -112,6 +123,8 @@ def make_response_reply(
         "created": int(time.time()),
         "asked": state.asked,
     }
+    if state.compacts:
+        events = compaction.summarize(events, state.id)
     if request.stream:
         chunks = stages.add_step(render_stream(events, **envelope), _RenderFramesStep(call, state))
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
@@ -177,5 +190,7 @@ def _hide_encrypted(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str
 
 
 def drop_encrypted(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item without its encrypted content."""
+    """Return an item without encrypted reasoning. The encrypted content of other items, such as compactions, is all they have."""
+    if item.get("type") != "reasoning":
+        return dict(item)
     return {name: member for name, member in item.items() if name != "encrypted_content"}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types import Call
-from tornado_gate.wire.openai_responses import get_item_type, get_response_id
+from tornado_gate.wire.openai_responses import get_item_type, get_response_id, is_own_compaction
 
 TurnRecord = Mapping[str, Any]
 ItemList = list[dict[str, Any]]
@@ -75,7 +75,7 @@ def item_not_found_error(item_id: str, param: str) -> NotFound:
 
 
 async def load_history(call: Call, response_id: str) -> ItemList:
-    """Return all items up to and including the response `response_id`, oldest first.
+    """Return all items up to and including the response `response_id`, oldest first; none before a compaction by the gateway.
 
     Raises InvalidField (code ``previous_response_not_found``) when a turn of the chain is missing.
     """
@@ -83,7 +83,11 @@ async def load_history(call: Call, response_id: str) -> ItemList:
     wanted: str | None = response_id
     while wanted is not None and len(turns) < MAX_TURNS:
         record = await get_turn(call, wanted, PREVIOUS_RESPONSE_ID)
-        turns.append([*record["input"], *record["response"]["output"]])
+        output = record["response"]["output"]
+        if any(map(is_own_compaction, output)):  # it stands for everything before it
+            turns.append(output)
+            break
+        turns.append([*record["input"], *output])
         wanted = record["previous"]
     return [item for turn in reversed(turns) for item in turn]
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import orjson
 
 from tornado_gate import passthrough
-from tornado_gate.errors import GateError, InvalidField, NotFound, RequestError
+from tornado_gate.errors import GateError, InvalidField, RequestError
 from tornado_gate.types import (
     Call,
     IssuedObjects,
@@ -40,11 +40,7 @@ _ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none")
 _CANCEL_ROUTE: Final = Route("POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True)
 _READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none")
 _DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none")
-_ABSENT_ROUTES: Final = tuple(
-    Route("POST", f"/v1/responses/{name}", "chat", model="none") for name in ("compact", "input_tokens")
-)
-"""The vendor's routes that the gateway does not have. Otherwise `_PATH` would match them: a 405 instead of a 404."""
-ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE, *_ABSENT_ROUTES)
+ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
 _ACTIONS: Final = {_ITEMS_ROUTE.path: "input_items", _CANCEL_ROUTE.path: "cancel"}
 
 _MAX_LIMIT: Final = 100
@@ -54,12 +50,7 @@ _FORWARDED_LISTS: Final = ("include", "include[]")
 
 
 async def answer(call: Call, wire: WireRequest) -> Reply | StoredObjectRequest:
-    """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it.
-
-    Raises NotFound for a route of `_ABSENT_ROUTES`.
-    """
-    if wire.route in _ABSENT_ROUTES:
-        raise NotFound(f"The gateway does not serve {wire.route.method} {wire.route.path}. Use POST /v1/responses.")
+    """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
     response_id = wire.path_arguments["response_id"]
     record = await store.find_turn(call, response_id)
     if record is None:

@@ -25,9 +25,7 @@ def apply_rules(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
 
     A ``store: true`` that conf overrules is reported as dropped. Raises InvalidField for a field that needs stored responses.
     """
-    previous = body.get(store.PREVIOUS_RESPONSE_ID)
-    if call.responses.store == "never" and previous is not None:
-        raise previous_response_error(call, previous)
+    check_previous_response(call, body)
     if is_stored(call, body) or body.get("store") is False:
         return {}
     if body.get("background") is True:
@@ -40,6 +38,13 @@ def apply_rules(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("store") is True:
         call.drop_field("store")
     return {"store": False}
+
+
+def check_previous_response(call: Call, body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for a ``previous_response_id`` where conf forbids stored responses."""
+    previous = body.get(store.PREVIOUS_RESPONSE_ID)
+    if call.responses.store == "never" and previous is not None:
+        raise previous_response_error(call, previous)
 
 
 _BACKGROUND_HINTS = {

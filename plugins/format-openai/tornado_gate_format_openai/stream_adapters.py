@@ -13,7 +13,7 @@ from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
-from tornado_gate.wire import openai_chat, openai_completions, openai_responses
+from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai import contract, store, storing
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
 from tornado_gate_format_openai.responses import choose_response_dialect, render_event_frame
@@ -135,10 +135,23 @@ async def _stream_frames(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator
         yield render_event_frame(event)
 
 
+class CompactionAdapter(ResponsesAdapter):
+    """Compactions: whole bodies, passed unchanged."""
+
+    streams_bodies = False
+
+    def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
+        openai_responses.note_body(call.meter, body)
+        if request.issued is not None:
+            openai_responses.note_issued(request.issued, body, stored=get_state(request).stored)
+        return raw
+
+
 ADAPTERS: Mapping[str, OpenAIAdapter] = {
     openai_chat.WIRE_FORMAT: ChatAdapter(),
     openai_completions.WIRE_FORMAT: CompletionsAdapter(),
     openai_responses.WIRE_FORMAT: ResponsesAdapter(),
+    formats.OPENAI_COMPACTIONS: CompactionAdapter(),
 }
 
 
@@ -154,16 +167,39 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     state = OpenAIForwardState(
         contract=choose_response_dialect(call, body) == "contract", stored=storing.is_stored(call, body)
     )
+    raw, body = await resolve_state(call, wire, body, changes)
+    return make_verbatim(wire, raw, body, state, IssuedObjects())
+
+
+async def forward_compaction(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> VerbatimRequest:
+    """Return the request of the verbatim lane for a checked body of ``POST /v1/responses/compact``."""
+    storing.check_previous_response(call, body)
+    raw, body = await resolve_state(call, wire, body, {})
+    state = OpenAIForwardState(stored=storing.is_stored(call, body))
+    return make_verbatim(wire, raw, body, state, IssuedObjects())
+
+
+async def resolve_state(
+    call: Call, wire: WireRequest, body: Mapping[str, Any], changes: dict[str, Any]
+) -> tuple[bytes, Mapping[str, Any]]:
+    """Return the JSON text and the value of a checked body, with everything replaced that only the gateway can resolve.
+
+    `changes` are further members to replace.
+    """
     previous = body.get("previous_response_id")
     earlier: store.ItemList = []
     if previous and await store.find_turn(call, previous) is not None:
         earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
         changes["previous_response_id"] = REMOVE
-    items = openai_responses.read_items(body["input"])
+    items = openai_responses.read_items(body.get("input") or ())
     known = await store.resolve_references(call, items, earlier, strict=False)
+    if earlier:
+        earlier = openai_responses.restore_items(earlier, "previous_response_id")
+    if openai_responses.MARK in wire.raw:
+        known = openai_responses.restore_items(known)
     if earlier or known != items:
         changes["input"] = [*earlier, *known]
     if not changes:
-        return make_verbatim(wire, wire.raw, body, state, IssuedObjects())
+        return wire.raw, body
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return make_verbatim(wire, patch_json(wire.raw, changes, body), merged, state, IssuedObjects())
+    return patch_json(wire.raw, changes, body), merged

@@ -30,6 +30,7 @@ MakeCall = Callable[..., Call]
 MakeChat = Callable[..., ChatRequest]
 
 CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-responses"
+COMPACTIONS, INPUT_TOKENS = "openai-compactions", "openai-input-tokens"
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,16 @@ CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-resp
         ({}, {CHAT}),
         ({"responses": True}, {CHAT, RESPONSES}),
         ({"completions": True}, {CHAT, COMPLETIONS}),
-        ({"preset": "openai"}, {CHAT, COMPLETIONS, RESPONSES}),
-        ({"preset": "azure-openai"}, {CHAT, COMPLETIONS, RESPONSES}),
+        ({"responses": True, "compact": True}, {CHAT, RESPONSES, COMPACTIONS}),
+        ({"responses": True, "input_tokens": True}, {CHAT, RESPONSES, INPUT_TOKENS}),
+        ({"compact": True, "input_tokens": True}, {CHAT}),
+        ({"preset": "openai"}, {CHAT, COMPLETIONS, RESPONSES, COMPACTIONS, INPUT_TOKENS}),
+        ({"preset": "azure-openai"}, {CHAT, COMPLETIONS, RESPONSES, COMPACTIONS}),
         ({"preset": "openai", "responses": False}, {CHAT, COMPLETIONS}),
         ({"preset": "groq"}, {CHAT}),
         ({"api": "responses"}, {RESPONSES}),
         ({"api": "responses", "responses": False}, set()),
-        ({"preset": "openai", "api": "responses"}, {COMPLETIONS, RESPONSES}),
+        ({"preset": "openai", "api": "responses"}, {COMPLETIONS, RESPONSES, COMPACTIONS, INPUT_TOKENS}),
     ],
 )
 def test_an_entry_speaks_what_its_facts_say(entry: MakeEntry, settings: dict[str, Any], spoken: set[str]) -> None:

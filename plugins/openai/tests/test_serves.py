@@ -62,15 +62,18 @@ def test_a_setting_widens_what_a_preset_serves(entry: MakeEntry) -> None:
     assert plugin.configure(entry(preset="cerebras", serves=["chat", "speech"])).operations == {"chat", "speech"}
 
 
+CHATS = {"chat", "count_tokens"}
+
+
 @pytest.mark.parametrize(
     ("model", "offered"),
     [
-        ("gpt-4o", {"chat"}),
-        ("gpt-5.6-sol", {"chat"}),
-        ("o4-mini", {"chat"}),
-        ("gpt-4o-audio-preview", {"chat"}),
-        ("davinci-002", {"chat"}),
-        ("ft:gpt-4o:acme", {"chat"}),
+        ("gpt-4o", CHATS),
+        ("gpt-5.6-sol", CHATS),
+        ("o4-mini", CHATS),
+        ("gpt-4o-audio-preview", CHATS),
+        ("davinci-002", CHATS),
+        ("ft:gpt-4o:acme", CHATS),
         ("dall-e-3", PICTURES),
         ("gpt-image-1-mini", PICTURES),
         ("gpt-image-2.6-flare", PICTURES),
@@ -107,8 +110,8 @@ def test_a_deployment_of_azures_may_have_any_name(entry: MakeEntry) -> None:
 def test_an_entrys_own_patterns_come_before_its_presets(entry: MakeEntry) -> None:
     own = {"gpt-4o-*": ["transcription", "chat"], "*": ["chat", "speech"]}
     capabilities = plugin.configure(entry(preset="openai", models=own))
-    assert capabilities.get_operations("gpt-4o-audio") == {"chat", "transcription"}
-    assert capabilities.get_operations("anything") == {"chat", "speech"}
+    assert capabilities.get_operations("gpt-4o-audio") == {*CHATS, "transcription"}
+    assert capabilities.get_operations("anything") == {*CHATS, "speech"}
     assert list(capabilities.models)[:2] == ["gpt-4o-*", "*"]
 
 
@@ -120,7 +123,9 @@ def test_a_pattern_gives_nothing_that_the_entry_does_not_serve(entry: MakeEntry)
 def test_every_preset_says_what_it_serves(entry: MakeEntry, name: str) -> None:
     preset = load_presets()[name]
     capabilities = plugin.configure(entry(preset=name))
-    assert capabilities.operations == set(preset["serves"]) <= set(OPERATIONS)
+    counts = {"count_tokens"} if preset.get("input_tokens") else set()
+    assert capabilities.operations == {*preset["serves"], *counts}
+    assert set(preset["serves"]) <= set(OPERATIONS)
     patterned = set().union(*preset.get("models", {}).values())
     assert patterned <= capabilities.operations
     assert all(

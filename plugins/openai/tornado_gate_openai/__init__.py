@@ -24,6 +24,7 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     ChatResult,
+    CountTokensRequest,
     MediaRequest,
     RealtimeRequest,
     Request,
@@ -42,7 +43,7 @@ from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
-from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, RESPONSES, Endpoint
+from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
 from tornado_gate_openai.models import Api, drop_tool_members, fit_chat
 from tornado_gate_openai.settings import OpenAISettings, read_settings
 
@@ -58,7 +59,7 @@ _FIELD_OF_MEMBER: Final = {
 }
 """By wire field: the common field, where the names differ."""
 
-lazy_import(__name__, "media", "realtime", "videos")
+lazy_import(__name__, "counts", "media", "realtime", "videos")
 lazy_import("tornado_gate.wire", "openai_responses")
 
 _PATH_OF_API: Final = {"chat": CHAT, "responses": RESPONSES}
@@ -69,8 +70,8 @@ _AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read_settings(entry)
     return Capabilities(
-        operations=facts.serves,
-        models=facts.models,
+        operations=facts.operations,
+        models=facts.operations_of_models,
         inputs_at_once=facts.inputs_at_once,
         speaks=_list_wire_formats(facts),
         base_url=base_url,
@@ -86,11 +87,12 @@ def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
         formats.OPENAI_CHAT: facts.api == "responses",
         formats.OPENAI_COMPLETIONS: not facts.completions,
         formats.OPENAI_RESPONSES: not facts.responses,
+        formats.OPENAI_COMPACTIONS: not facts.compact,
     }
     return frozenset(
         wire_format
         for wire_format, endpoint in ENDPOINT_OF_FORMAT.items()
-        if endpoint.operation in facts.serves and not missing.get(wire_format, False)
+        if endpoint.operation in facts.operations and not missing.get(wire_format, False)
     )
 
 
@@ -111,6 +113,10 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
                 facts, body, lambda name: call.drop_field(request.field_name(_FIELD_OF_MEMBER.get(name, name)))
             )
             return _build_upstream_request(call, facts, _PATH_OF_API[api], apply_changes(changed, body))
+        case CountTokensRequest() if facts.input_tokens:
+            from tornado_gate_openai import counts
+
+            return _build_upstream_request(call, facts, INPUT_TOKENS, counts.render_body(call, facts, request.chat))
         case VideoRequest() | VideoPoll() | VideoDownload() | VideoCancel():
             return _build_video_request(call, facts, request)
         case RealtimeRequest():
@@ -234,6 +240,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         from tornado_gate_openai import media
 
         return media.parse_events(call, request, incoming)
+    if isinstance(request, CountTokensRequest):
+        from tornado_gate_openai import counts
+
+        return counts.parse_events(call, incoming)
     if not isinstance(request, ChatRequest):
         raise TypeError(f"a response to {type(request).__name__} is not translated")
     facts: OpenAISettings = call.target.settings

@@ -14,6 +14,8 @@ from tornado_gate.wire import formats
 CHAT: Final = "/chat/completions"
 COMPLETIONS: Final = "/completions"
 RESPONSES: Final = "/responses"
+COMPACT: Final = "/responses/compact"
+INPUT_TOKENS: Final = "/responses/input_tokens"
 EMBEDDINGS: Final = "/embeddings"
 MODERATIONS: Final = "/moderations"
 GENERATIONS: Final = "/images/generations"
@@ -50,6 +52,8 @@ ENDPOINT_OF_FORMAT: Final[Mapping[str, Endpoint]] = {
     formats.OPENAI_CHAT: Endpoint("chat", (CHAT,)),
     formats.OPENAI_COMPLETIONS: Endpoint("chat", (COMPLETIONS,)),
     formats.OPENAI_RESPONSES: Endpoint("chat", (RESPONSES,)),
+    formats.OPENAI_COMPACTIONS: Endpoint("chat", (COMPACT,)),
+    formats.OPENAI_INPUT_TOKENS: Endpoint("count_tokens", (INPUT_TOKENS,)),
     formats.OPENAI_EMBEDDINGS: Endpoint("embeddings", (EMBEDDINGS,)),
     formats.OPENAI_MODERATIONS: Endpoint("moderation", (MODERATIONS,)),
     formats.OPENAI_IMAGES: Endpoint("images", (GENERATIONS,)),

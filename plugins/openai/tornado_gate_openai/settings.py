@@ -85,6 +85,8 @@ class OpenAISettingsSchema(Schema):
     model_rules = fields.Dict(keys=String())
     responses = Boolean()
     completions = Boolean()
+    compact = Boolean()
+    input_tokens = Boolean()
     serves = fields.List(
         String(choices=OPERATIONS), validate=validate.Length(min=1, error="must contain at least one operation")
     )
@@ -125,12 +127,12 @@ class TargetHeaders:
 class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
-    `api` is the API of translated chats, "auto" the one that the model wants; `responses` and `completions` are True when the
-    upstream has these endpoints. `model_table` has the facts of its models. `serves` is the upstream's operations; `models`
-    restricts them by name patterns, of which the first match counts. `image_bytes` is patterns of models that return image
-    data by default; `video_json` is True when videos without an input image are requested with a JSON body;
-    `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches
-    the result of `get_headers`.
+    `api` is the API of translated chats, "auto" the one that the model wants; `responses`, `completions`, `compact` and
+    `input_tokens` are True when the upstream has these endpoints. `model_table` has the facts of its models. `serves` is the
+    upstream's operations; `models` restricts them by name patterns, of which the first match counts. `image_bytes` is patterns
+    of models that return image data by default; `video_json` is True when videos without an input image are requested with a
+    JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other formats to this upstream's.
+    `sent` caches the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -143,6 +145,8 @@ class OpenAISettings:
     )
     responses: bool = False
     completions: bool = False
+    compact: bool = False
+    input_tokens: bool = False
     serves: frozenset[str] = frozenset(OPERATIONS)
     models: Mapping[str, frozenset[str]] = field(default_factory=dict)
     inputs_at_once: int | None = None
@@ -166,9 +170,25 @@ class OpenAISettings:
         return wanted if self.responses else "chat"
 
     @property
+    def operations(self) -> frozenset[str]:
+        """The operations of the upstream, with token counts if it counts tokens."""
+        return _add_counts(self.serves) if self.input_tokens else self.serves
+
+    @property
+    def operations_of_models(self) -> Mapping[str, frozenset[str]]:
+        """`models`, with token counts for models with chat if the upstream counts tokens."""
+        if not self.input_tokens:
+            return self.models
+        return {pattern: _add_counts(found) for pattern, found in self.models.items()}
+
+    @property
     def changes_nothing(self) -> bool:
         """Whether verbatim bodies need no other change than the model name."""
         return self.usage_in_stream and not (self.drop or self.rename or self.roles)
+
+
+def _add_counts(operations: frozenset[str]) -> frozenset[str]:
+    return operations | {"count_tokens"} if "chat" in operations else operations
 
 
 @lru_cache(maxsize=1)
@@ -190,8 +210,10 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
     base_url = _choose_base_url(
         entry.base_url or preset.get("base_url", ""), name, known.get("version_path", DEFAULT_VERSION_PATH)
     )
-    own_models = known.get("openai_models", urlsplit(base_url).hostname == OPENAI_HOST)
+    is_vendor = urlsplit(base_url).hostname == OPENAI_HOST
+    own_models = known.get("openai_models", is_vendor)
     api = known.get("api", "auto")
+    responses = known.get("responses", api == "responses" or own_models)
     rules = {**preset.get(RULES_KEY, {}), **own.get(RULES_KEY, {})}
     account = {"openai-organization": own.get("organization"), "openai-project": own.get("project")}
     facts = OpenAISettings(
@@ -201,8 +223,10 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         usage_in_stream=known.get("usage_in_stream", True),
         api=api,
         model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, rules),
-        responses=known.get("responses", api == "responses" or own_models),
+        responses=responses,
         completions=known.get("completions", False),
+        compact=responses and known.get("compact", is_vendor),
+        input_tokens=responses and known.get("input_tokens", is_vendor),
         serves=frozenset(known.get("serves", OPERATIONS)),
         models=_merge_models(own.get("models", {}), preset.get("models", {})),
         inputs_at_once=known.get("inputs_at_once"),

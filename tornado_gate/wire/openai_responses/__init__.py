@@ -5,6 +5,16 @@ The server half (`parse_request`, `render_response`, `render_stream`) is for the
 read usage and finish reason of responses that are forwarded verbatim.
 """
 
+from tornado_gate.wire.openai_responses.compaction import (
+    MARK,
+    CompactionStep,
+    has_trigger,
+    is_own_compaction,
+    make_text_message,
+    render_transcript,
+    restore_items,
+    select_user_messages,
+)
 from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import get_item_type, read_items
 from tornado_gate.wire.openai_responses.meter import (
@@ -30,14 +40,19 @@ from tornado_gate.wire.openai_responses.usage import parse_usage, render_usage
 __all__ = [
     "INCLUDE_ENCRYPTED",
     "INCLUDE_LOGPROBS",
+    "MARK",
     "WIRE_FORMAT",
+    "CompactionStep",
     "ResponsesStreamMeter",
     "find_error",
     "get_item_type",
     "get_response_id",
+    "has_trigger",
+    "is_own_compaction",
     "is_self_contained",
     "is_unfinished",
     "make_response_id",
+    "make_text_message",
     "note_body",
     "note_issued",
     "parse_request",
@@ -48,5 +63,8 @@ __all__ = [
     "render_request",
     "render_response",
     "render_stream",
+    "render_transcript",
     "render_usage",
+    "restore_items",
+    "select_user_messages",
 ]
