@@ -27,6 +27,7 @@ class Session:
     def __init__(self, caller: Caller, model: str = "m", key: str = "none") -> None:
         self.caller = caller
         self.model = model
+        self.operation = "realtime"
         self.key_digest = digest_key(key)
         self.was_shut_down = False
         self.refusal: asyncio.Future[GateError] = asyncio.get_running_loop().create_future()

@@ -142,7 +142,8 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
 
     `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `body_values` is the maximum cost of the
     values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
-    `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure). A body that arrives slower than
+    `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure). `turns_bytes` is the maximum memory
+    for the turns that WebSocket connections can continue. A body that arrives slower than
     `body_bytes_per_second` is refused; 0 means no minimum.
 
     The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `media_answer_bytes` for
@@ -157,6 +158,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     body_bytes_per_second: int = 1024
     bodies_bytes: int = 512 * 1024 * 1024
     forms_bytes: int = 4 * 1024 * 1024 * 1024
+    turns_bytes: int = 256 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
     media_answer_bytes: int = 256 * 1024 * 1024
     stream_bytes: int = 256 * 1024 * 1024

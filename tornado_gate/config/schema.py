@@ -267,6 +267,7 @@ class LimitsSchema(Schema):
     body_bytes_per_second = Integer(least=0)
     bodies_bytes = Integer(least=1)
     forms_bytes = Integer(least=1)
+    turns_bytes = Integer(least=1)
     answer_bytes = Integer(least=1)
     media_answer_bytes = Integer(least=1)
     stream_bytes = Integer(least=1)

@@ -1,4 +1,4 @@
-"""Explains a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
+"""Explains or checks a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
 
 Addresses of upstreams are shown to administrators only: they may be internal.
 """
@@ -18,10 +18,53 @@ from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.telemetry.redaction import MASK
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
-from tornado_gate.types.value import replace
+from tornado_gate.types.value import Value, replace
 
 _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
 """Headers that contain no secret: content types, and versions of a vendor's API."""
+
+
+class _Attempt(Value, frozen=True):
+    """The target that would be tried first, of `targets`; `call` has the model and the operation."""
+
+    call: Call
+    target: Target
+    provider: ConfiguredProvider
+    targets: tuple[Target, ...]
+
+
+async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Call:
+    """Check a request without sending it. Returns the call with its target and its losses.
+
+    Raises the GateError that its caller would get before the upstream is called.
+    """
+    attempt = await _find_attempt(
+        gate, snapshot, snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller)), wire
+    )
+    call = replace(attempt.call, target=attempt.target, losses=[])
+    call.meter.model, call.meter.target = call.model, call.target
+    await _translate(call, RequestCache(wire, snapshot.formats[call.format], gate), attempt.provider)
+    return call
+
+
+async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> _Attempt:
+    operations = auth.filter_operations(call.caller, wire.route.operations)
+    targets = snapshot.select_targets(call, operations)
+    if references := upstream_objects.list_references(call, wire):
+        targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)
+    target, provider = choose_target(gate, call, targets)
+    call = replace(call, operation=target.first_supported_operation(operations))
+    return _Attempt(call, target, provider, tuple(found for found, _ in targets))
+
+
+async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvider) -> tuple[UpstreamRequest, bool]:
+    """The upstream request, and whether it is forwarded verbatim; the losses are added to `call`."""
+    verbatim = await prepare_verbatim_request(call, provider, once)
+    if verbatim is not None:
+        return await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim), True
+    request = await once.request(call)
+    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    return await once.run_hook(provider.usable_lane.invoke_translate_request, call, request), False
 
 
 async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
@@ -30,23 +73,20 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
-    operations = auth.filter_operations(call.caller, wire.route.operations)
+    auth.filter_operations(call.caller, wire.route.operations)
     if token_counts.must_estimate(snapshot, call):
         by = "the gateway itself, with an estimate: no target of the model counts tokens"
         return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
-    targets = snapshot.select_targets(call, operations)
-    if references := upstream_objects.list_references(call, wire):
-        targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)
-    target, provider = choose_target(gate, call, targets)
-    call = replace(call, operation=target.first_supported_operation(operations))
+    attempt = await _find_attempt(gate, snapshot, call, wire)
+    call = attempt.call
     return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
-        "entry": targets[0][0].model,
-        "targets": [_describe_target(gate, call, candidate) for candidate, _ in targets],
+        "entry": attempt.targets[0].model,
+        "targets": [_describe_target(gate, call, candidate) for candidate in attempt.targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), target, provider),
+        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), attempt.target, attempt.provider),
         "limits": gate.limits.get_remaining(call.caller),
     }
 
@@ -61,16 +101,10 @@ async def _explain_attempt(
     call: Call, once: RequestCache, target: Target, provider: ConfiguredProvider
 ) -> dict[str, Any]:
     call = replace(call, target=target, losses=[])
-    verbatim = await prepare_verbatim_request(call, provider, once)
-    if verbatim is not None:
-        outgoing = await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim)
-    else:
-        request = await once.request(call)
-        request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
-        outgoing = await once.run_hook(provider.usable_lane.invoke_translate_request, call, request)
+    outgoing, verbatim = await _translate(call, once, provider)
     return {
         "target": {"provider": target.provider, "model": target.upstream_model},
-        "lane": "translated" if verbatim is None else "verbatim",
+        "lane": "verbatim" if verbatim else "translated",
         "upstream": _describe_request(
             outgoing, target, with_address=auth.is_administrator(call.caller), with_body=not once.is_large
         ),

@@ -68,6 +68,15 @@ class RouteTable:
                 found = self._own[method, path] = MatchedRoute(rivals[0], _NO_ARGUMENTS)
         return found
 
+    def find_messages(self, path: str) -> MatchedRoute | None:
+        """The route at this exact path whose requests may be WebSocket messages; None without one."""
+        plain = path[:-1] if path.endswith("/") else path
+        for rivals in self._exact.get(plain, _NO_ROUTES).values():
+            for rival in rivals:
+                if rival.route.messages is not None:
+                    return MatchedRoute(rival, _NO_ARGUMENTS)
+        return None
+
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
         """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 

@@ -1,6 +1,7 @@
-"""The open realtime sessions of this process: how many each key and account has, and the end of those no longer allowed.
+"""The open WebSocket sessions of this process: how many each key and account has, and the end of those no longer allowed.
 
-A session ends when its key is revoked, expires, is removed from conf, or may no longer use the model of the session. Permissions
+Sessions are realtime sessions, and connections whose messages are requests. A session ends when its key is revoked, expires, is
+removed from conf, or may no longer use the session's operation or its model. Permissions
 are checked again when the keys have changed (`KeyRing.on_change`) and when a key expires: a message costs no check.
 """
 
@@ -25,12 +26,17 @@ LONGEST_TIMER = 86400.0
 
 
 class OpenSession(Protocol):
-    """A session, and what allows it: the digest of a key, the caller that the key stood for, and the model."""
+    """A session, and what allows it: the digest of a key, the caller that the key stood for, operation and model.
+
+    `model` is "" if each message names its own.
+    """
 
     @property
     def key_digest(self) -> bytes: ...
     @property
     def caller(self) -> Caller: ...
+    @property
+    def operation(self) -> str: ...
     @property
     def model(self) -> str: ...
 
@@ -68,9 +74,7 @@ class OpenSessions:
         )
         for count, most, owner in limits:
             if count >= most:
-                message = (
-                    f"This {owner} has reached its limit of {most} open realtime sessions. Close one, or retry later."
-                )
+                message = f"This {owner} has reached its limit of {most} open sessions. Close one, or retry later."
                 raise RateLimited(message, retry_after=10, code="too_many_sessions")
         self._timers[session] = None
         self._of_key[caller.id] += 1
@@ -135,7 +139,7 @@ class OpenSessions:
         if error is None:
             self._set_timer(session)
         else:
-            log.info("a realtime session of %s ends: %s", session.caller.id, error.message)
+            log.info("a session of %s ends: %s", session.caller.id, error.message)
             session.revoke(error)
 
 
@@ -143,9 +147,9 @@ def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | Non
     """Why a session may not stay open, if its key now stands for `caller` (None: for nobody); None if it may."""
     if caller is None or caller.account != session.caller.account:
         return AuthenticationFailed("The API key of this session was revoked or has expired.")
-    if caller.operations and OPERATION not in caller.operations:
-        return NotAllowed("The API key of this session no longer allows realtime sessions.")
-    if not auth.may_use_model(caller, session.model):
+    if caller.operations and session.operation not in caller.operations:
+        return NotAllowed(f"The API key of this session no longer allows the operation '{session.operation}'.")
+    if session.model and not auth.may_use_model(caller, session.model):
         return NotAllowed(
             "The API key of this session no longer allows its model.", param="model", code="model_not_allowed"
         )

@@ -1,7 +1,7 @@
 """Creates and connects the parts of a process, and the Tornado application, which selects the handler of each path.
 
 There are three kinds of paths: the public paths in `PUBLIC_HANDLERS`; the routes of formats and /v1/_explain, which need a key
-(`AuthenticatedHandler`, `RealtimeHandler`); and addresses of stored files, which need a signature.
+(`AuthenticatedHandler`, `SocketHandler`); and addresses of stored files, which need a signature.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
@@ -36,7 +37,9 @@ from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
+from tornado_gate.server.handlers.message_socket import MessageSocketHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
+from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.handlers.status import (
     HealthHandler,
     MetricsHandler,
@@ -133,13 +136,20 @@ class GateApplication(Application):
         method, path = caller_request.method, caller_request.path
         if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
             return ExplainHandler(self._services, caller_request)
+        if method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+            messages = self._gate.snapshot.routes.find_messages(path)
+            if messages is not None:
+                return self._open_socket(request, MessageSocketHandler, messages)
         matched = self._gate.snapshot.routes.match(method, path, request.headers, parse_query(caller_request))
         if not matched.served.route.socket:
             return AnswerHandler(self._services, caller_request, matched)
         if method != "GET":
             raise MethodNotAllowed(method, ["GET"])
+        return self._open_socket(request, RealtimeHandler, matched)
+
+    def _open_socket(self, request: HTTPServerRequest, handler: type[SocketHandler], matched: MatchedRoute) -> Any:
         _check_bodiless(request)
-        return self.get_handler_delegate(request, RealtimeHandler, {"services": self._services, "matched": matched})
+        return self.get_handler_delegate(request, handler, {"services": self._services, "matched": matched})
 
     def _create_delegate(self, request: HTTPServerRequest, handler: type[GateHandler], **arguments: Any) -> Any:
         return self.get_handler_delegate(request, handler, {"gate": self._gate, **arguments})
@@ -235,6 +245,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         fetcher=fetcher,
         bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
         forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
+        turns=BodyBudget(config.limits.turns_bytes, "limits.turns_bytes"),
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,
         tasks=tasks,

@@ -58,6 +58,7 @@ class Services(Value, frozen=True, kw_only=True):
     fetcher: Fetcher
     bodies: BodyBudget
     forms: BodyBudget
+    turns: BodyBudget
     rates: BodyRates
     media: MediaStore
     tasks: TaskService
@@ -80,7 +81,7 @@ class Services(Value, frozen=True, kw_only=True):
             await asyncio.to_thread(file.close)
 
     def drain(self) -> None:
-        """Accept no new requests, and close realtime sessions, which do not end by themselves."""
+        """Accept no new requests, and close WebSocket sessions, which do not end by themselves."""
         self.gate.draining = True
         self.sessions.shut_down()
 
@@ -94,6 +95,7 @@ class Services(Value, frozen=True, kw_only=True):
         self.fetcher.rules = config.fetch
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
+        self.turns.total = config.limits.turns_bytes
         self.rates.bytes_per_second = config.limits.body_bytes_per_second
         self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
         self.tasks.engine.rules = config.videos

@@ -66,6 +66,7 @@ from tornado_gate.types.media_results import (
     Vector,
     Verdict,
 )
+from tornado_gate.types.message_sockets import KeepBytes, MessageAdapter, SocketRequest
 from tornado_gate.types.realtime import (
     ClientSecret,
     ClientSecretRequest,
@@ -148,11 +149,13 @@ __all__ = [
     "ImageResult",
     "InnerModelCaller",
     "IssuedObjects",
+    "KeepBytes",
     "KeptObject",
     "Link",
     "MediaRequest",
     "Memory",
     "Message",
+    "MessageAdapter",
     "Meter",
     "Model",
     "ModelList",
@@ -183,6 +186,7 @@ __all__ = [
     "Role",
     "Route",
     "Socket",
+    "SocketRequest",
     "Source",
     "SpeechChunk",
     "SpeechEnd",

@@ -9,6 +9,7 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types.media_type import media_type
+from tornado_gate.types.message_sockets import OpenMessageSocket
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
@@ -44,8 +45,10 @@ class Route(Value, frozen=True):
     to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
     `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
     `other_defaults` are the keys besides the operation that it may return; without them, names in ``defaults`` are not checked.
-    `socket` routes are upgraded to WebSockets. `references` lists the ids of objects at an upstream that a request contains; its
-    body is not checked yet. `empty_body`: a request without a body counts as one with an empty object.
+    `socket` routes are upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with
+    ``Upgrade: websocket`` for the same path): each message is one request of this route (`types/message_sockets.py`).
+    `references` lists the ids of objects at an upstream that a request contains; its body is not checked yet. `empty_body`: a
+    request without a body counts as one with an empty object.
     """
 
     method: str
@@ -61,6 +64,7 @@ class Route(Value, frozen=True):
     references: Callable[[Any, WireRequest], Sequence[ObjectReference]] | None = None  # the first argument is the Call
     empty_body: bool = False
     other_defaults: tuple[str, ...] = ()
+    messages: OpenMessageSocket | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -12,6 +12,8 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     IssuedObjects,
+    KeepBytes,
+    MessageAdapter,
     Reply,
     Request,
     Route,
@@ -52,11 +54,23 @@ from tornado_gate_format_openai.stream_adapters import (
 )
 from tornado_gate_format_openai.verbatim import forward_metered
 
+
+def _open_response_socket(call: Call, keep_bytes: KeepBytes) -> MessageAdapter:
+    from tornado_gate_format_openai.response_socket import open_socket
+
+    return open_socket(call, keep_bytes)
+
+
 ROUTES: Final = (
     Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT, references=list_chat_references),
     Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
     Route(
-        "POST", "/v1/responses", "chat", wire_format=openai_responses.WIRE_FORMAT, references=list_response_references
+        "POST",
+        "/v1/responses",
+        "chat",
+        wire_format=openai_responses.WIRE_FORMAT,
+        references=list_response_references,
+        messages=_open_response_socket,
     ),
     Route(
         "POST",

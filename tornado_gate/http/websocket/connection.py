@@ -31,6 +31,7 @@ MESSAGES_PER_TURN = 64
 """Messages that are read before other connections get a turn."""
 
 Receive = Callable[[str | bytes], Awaitable[object] | None]
+Hold = Callable[[int], Awaitable[object] | None]
 
 
 class WebSocketConnection(asyncio.Protocol):
@@ -38,7 +39,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     `ended` is called once, when the connection is lost, with or without a closing handshake; `close_code` is then the peer's
     code, None without one. `server` tells which end this is. Nothing is read before `begin`. Only a `server` accepts binary
-    messages.
+    messages. `hold`, if given, is called with the number of buffered bytes while a message is incomplete; if it returns an
+    awaitable, reading pauses until that is done.
     """
 
     __slots__ = (
@@ -47,6 +49,7 @@ class WebSocketConnection(asyncio.Protocol):
         "_heard",
         "_heard_bye",
         "_held",
+        "_hold",
         "_owed_pong",
         "_reader",
         "_receive",
@@ -60,7 +63,7 @@ class WebSocketConnection(asyncio.Protocol):
     )
     _transport: asyncio.Transport
 
-    def __init__(self, *, server: bool, most: int, ended: Callable[[], None]) -> None:
+    def __init__(self, *, server: bool, most: int, ended: Callable[[], None], hold: Hold | None = None) -> None:
         self._server = server
         self._ended: Callable[[], None] | None = ended
         self._receive: Receive | None = None
@@ -69,6 +72,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._heard = True
         self._heard_bye = self._said_bye = False
         self._held: asyncio.Future[object] | None = None
+        self._hold = hold
         self._room: asyncio.Future[None] | None = None
         self._owed_pong: bytes | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -129,6 +133,10 @@ class WebSocketConnection(asyncio.Protocol):
             self._reader.feed(data)
             if self._held is None and (self._receive is not None or self._said_bye):
                 self._deliver_messages()
+            if self._hold is not None and self._held is None and not self._said_bye:
+                waiting = self._hold(self._reader.buffered)
+                if waiting is not None:
+                    self._pause_reading(waiting)
 
     def pause_writing(self) -> None:
         self._room = asyncio.get_running_loop().create_future()

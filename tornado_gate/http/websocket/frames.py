@@ -69,6 +69,11 @@ class FrameReader:
             self._data += data
         self._at = 0
 
+    @property
+    def buffered(self) -> int:
+        """The bytes of messages that are not complete or were not requested yet."""
+        return len(self._data) - self._at + len(self._parts)
+
     def read_message(self) -> Message | None:
         """Return the next (opcode, payload), None if more bytes are needed, or (PART, b"") for a fragment of a message.
 

@@ -24,7 +24,7 @@ from tornado.websocket import WebSocketHandler, WebSocketProtocol13
 
 from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.http.server.response import SWITCHING
-from tornado_gate.http.websocket.connection import WebSocketConnection
+from tornado_gate.http.websocket.connection import Hold, WebSocketConnection
 from tornado_gate.http.websocket.frames import INTERNAL_ERROR
 
 KEY_BYTES = 16
@@ -35,13 +35,13 @@ class FrameProtocol:
     """Returned by `WebSocketHandler.get_websocket_protocol`. Implements the part of Tornado's WebSocketProtocol that is called.
 
     The handler sends on `connection` itself, because `write_message` creates a future per message. `most` is the maximum size of
-    a message in bytes.
+    a message in bytes; `hold` counts those of incomplete messages (`WebSocketConnection`).
     """
 
-    def __init__(self, handler: WebSocketHandler, most: int) -> None:
+    def __init__(self, handler: WebSocketHandler, most: int, hold: Hold | None = None) -> None:
         self._handler = handler
         self._release: Callable[[], None] | None = None
-        self.connection = WebSocketConnection(server=True, most=most, ended=self._on_end)
+        self.connection = WebSocketConnection(server=True, most=most, ended=self._on_end, hold=hold)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
         """Answer 101, switch to frames, call the handler's `open`, and pass each message to its `on_message`.

@@ -11,6 +11,7 @@ from functools import lru_cache
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
+from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
@@ -19,7 +20,7 @@ from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close
 from tornado_gate.streams.timer_wheel import get_wheel
-from tornado_gate.types import BufferedBody, Call, Reply
+from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
 from tornado_gate.types.call import MORE_LOSSES_MARK, LazyExitStack
 
 MAX_HEADER_LENGTH = 4096
@@ -36,7 +37,7 @@ class AnswerHandler(AuthenticatedHandler):
         self.gate.acquire_snapshot(self.snapshot)
         try:
             wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
-            answer = await dispatch(self.services, self.snapshot, call, wire)
+            answer = await self.make_answer(call, wire)
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
@@ -55,6 +56,10 @@ class AnswerHandler(AuthenticatedHandler):
                     await closing.aclose()
             finally:
                 self.gate.release_snapshot(self.snapshot)
+
+    def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
+        """The answer of the part that serves the route. Raises GateError."""
+        return dispatch(self.services, self.snapshot, call, wire)
 
     def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status

@@ -14,21 +14,20 @@ from typing import Any
 
 from tornado.httputil import HTTPHeaders
 from tornado.web import Finish
-from tornado.websocket import WebSocketHandler
 
-from tornado_gate.errors import GateError, NotAllowed, RequestError, Unavailable
+from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
-from tornado_gate.http.websocket.server import FrameProtocol, is_key
+from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.realtime.client_secrets import SECRET_PREFIX, ClientSecretClaims
 from tornado_gate.realtime.connect import authenticate_secret, connect
 from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.server.handlers.authenticated import remove_keys
-from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
+from tornado_gate.server.handlers.sockets import CALLER_LEFT, SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.storage.keys import digest_key
@@ -37,31 +36,19 @@ from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, WireReques
 
 log = logging.getLogger(__name__)
 
-CALLER_LEFT, WEBSOCKET_VERSION = 499, "13"
 NO_HEADERS = HTTPHeaders()
 
 
-class UpgradeRequired(RequestError):
-    status = 426
-    code = "upgrade_required"
-
-
-class RealtimeHandler(GateHandler, WebSocketHandler):
-    """One session: a Tornado WebSocketHandler whose protocol is the `FrameProtocol` of `http.websocket.server`."""
+class RealtimeHandler(SocketHandler):
+    """One session."""
 
     side: RealtimeAdapter
 
-    def initialize(self, services: Services, matched: MatchedRoute) -> None:  # type: ignore[override]  # Tornado passes what a route holds
-        super().initialize(services.gate)
-        self.services = services
-        self.matched = matched
-        self.format = matched.served.format
-        self.operation = matched.served.route.operation
-        self.rules = self.snapshot.config.realtime
+    def initialize(self, services: Services, matched: MatchedRoute) -> None:  # type: ignore[override]  # as its base class
+        super().initialize(services, matched)
         self.closing = AsyncExitStack()
         self.socket: Socket | None = None
         self.relay: Relay | None = None
-        self.key_digest = b""
         self.refusal: GateError | None = None
         self.ended = False
 
@@ -85,8 +72,8 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         try:
             if self.gate.draining:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
-            self._check_handshake()
-            self._check_origin_header()
+            self.check_handshake()
+            self.check_origin_header()
             self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
             key_changes = self.gate.keys.changes
             call, wire = await self._authenticate()
@@ -112,31 +99,6 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         except BaseException:
             await self._release_resources()
             raise
-
-    def _check_handshake(self) -> None:
-        """RFC 6455, 4.2.1."""
-        headers = self.request.headers
-        if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
-            raise UpgradeRequired(
-                "This route requires a WebSocket connection. Send 'Upgrade: websocket' over HTTP/1.1.",
-                headers={"Upgrade": "websocket"},
-            )
-        if headers.get("Sec-WebSocket-Version") != WEBSOCKET_VERSION:
-            message = f"The WebSocket version is not supported. Send 'Sec-WebSocket-Version: {WEBSOCKET_VERSION}'."
-            raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": WEBSOCKET_VERSION})
-        connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
-        if "upgrade" not in connection or not headers.get("Host"):
-            raise RequestError("The WebSocket handshake is incomplete. Send 'Connection: Upgrade' and 'Host'.")
-        if not is_key(headers.get("Sec-WebSocket-Key", "")):
-            raise RequestError(
-                "The WebSocket handshake requires one 'Sec-WebSocket-Key' header with 16 random bytes in base64."
-            )
-
-    def _check_origin_header(self) -> None:
-        origin = self.request.headers.get("Origin", "").rstrip("/").lower()
-        if origin and self.rules.origins and origin not in self.rules.origins:
-            message = "The 'Origin' of this page is not in realtime.origins, so it may not open realtime sessions."
-            raise NotAllowed(message, code="origin_not_allowed")
 
     async def _authenticate(self) -> tuple[Call, WireRequest]:
         headers = lower_header_names(self.request.headers)
@@ -187,10 +149,6 @@ class RealtimeHandler(GateHandler, WebSocketHandler):
         self.set_header("x-gate-model", self.call.target.upstream_model.encode("ascii", "replace").decode())
 
     # The upgrade
-
-    def check_origin(self, origin: str) -> bool:
-        """Always true: `prepare` has checked the origin."""
-        return True
 
     def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls only two of its methods
         """The protocol that reads and writes frames after `get` has accepted the handshake."""

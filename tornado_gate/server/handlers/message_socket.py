@@ -1,0 +1,197 @@
+"""The handshake of routes whose requests may be WebSocket messages (`Route.messages`); then a `MessageSession` runs.
+
+Errors before the upgrade are HTTP responses. The key is checked here and again for each message.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from functools import partial
+
+from tornado.httputil import HTTPHeaders
+from tornado.web import Finish
+
+from tornado_gate.errors import GateError, PluginError, Unavailable
+from tornado_gate.gateway import auth
+from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.http.server.response import SWITCHING
+from tornado_gate.http.websocket.connection import Receive
+from tornado_gate.http.websocket.server import FrameProtocol
+from tornado_gate.server.handlers.authenticated import remove_keys
+from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
+from tornado_gate.server.handlers.message_exchange import MessageContext
+from tornado_gate.server.handlers.message_session import Handshake, MessageSession, keep_bytes
+from tornado_gate.server.handlers.sockets import CALLER_LEFT, SocketHandler
+from tornado_gate.server.services import Services
+from tornado_gate.storage.keys import digest_key
+from tornado_gate.types import Call, Caller, MessageAdapter
+
+log = logging.getLogger(__name__)
+
+OPERATION_LABEL = "websocket"
+"""The operation of a connection in metrics; its requests count as what they are."""
+_HANDSHAKE_HEADERS = frozenset({"connection", "content-length", "upgrade", "x-request-id"})
+"""Headers that belong to the handshake and not to the requests."""
+
+
+def _is_of_requests(name: str) -> bool:
+    return name not in _HANDSHAKE_HEADERS and not name.startswith("sec-websocket-")
+
+
+class MessageSocketHandler(SocketHandler):
+    """One connection (an `OpenSession`)."""
+
+    adapter: MessageAdapter
+
+    def initialize(self, services: Services, matched: MatchedRoute) -> None:  # type: ignore[override]  # as its base class
+        super().initialize(services, matched)
+        self.route_operation, self.operation = matched.served.route.operation, OPERATION_LABEL
+        self.session: MessageSession | None = None
+        self.refusal: GateError | None = None
+        self.ended = self.drains = False
+        self.lowered: dict[str, str] = {}
+
+    # What the session is allowed by (an `OpenSession`): each message names its model
+
+    model = ""
+
+    @property
+    def caller(self) -> Caller:
+        assert self.call is not None
+        return self.call.caller
+
+    # Before the upgrade
+
+    async def prepare(self) -> None:
+        """Authenticate the caller and open the format's adapter."""
+        try:
+            if self.gate.draining:
+                raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
+            self.check_handshake()
+            self.check_origin_header()
+            key_changes = self.gate.keys.changes
+            await self._authenticate()
+            assert self.call is not None
+            auth.filter_operations(self.caller, self.matched.served.route.operations)
+            self.services.sessions.add(self, self.rules, key_changes)
+            self.adapter = self._open_adapter(self.call)
+            if self.refusal is not None:
+                raise self.refusal
+            if self.ended:  # the caller disconnected meanwhile
+                self.set_status(CALLER_LEFT)
+                raise Finish
+        except GateError as error:
+            self._release_resources()
+            self.fail(error)
+        except BaseException:
+            self._release_resources()
+            raise
+
+    async def _authenticate(self) -> None:
+        headers = lower_header_names(self.request.headers)
+        self.key_digest = digest_key(auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER)))
+        caller = await self.gate.authenticate_digest(self.key_digest)
+        self.lowered = {name: value for name, value in remove_keys(headers).items() if _is_of_requests(name)}
+        self.call = Call(
+            id=self.request_id,
+            operation=self.route_operation,
+            format=self.format,
+            caller=caller,
+            dialect=self.snapshot.config.dialect,
+            headers=self.lowered,
+            responses=self.snapshot.config.responses,
+        )
+
+    def _open_adapter(self, call: Call) -> MessageAdapter:
+        open_socket = self.matched.served.route.messages
+        assert open_socket is not None
+        try:
+            return open_socket(call, partial(keep_bytes, self.services.turns, call.caller.account))
+        except GateError:
+            raise
+        except Exception as error:
+            log.exception("the format %s could not open a connection", self.format)
+            raise PluginError(self.format, "Route.messages raised an exception") from error
+
+    # The upgrade
+
+    def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls only two of its methods
+        """The protocol that reads and writes frames after `get` has accepted the handshake."""
+        return FrameProtocol(self, 2 * self.snapshot.config.limits.body_bytes, self._hold)
+
+    def _hold(self, buffered: int) -> Awaitable[object] | None:
+        return None if self.session is None else self.session.hold(buffered)
+
+    def select_subprotocol(self, subprotocols: list[str]) -> str | None:
+        """None: the format has no subprotocol."""
+        return None
+
+    def open(self) -> None:
+        """The upgrade is done: start to read messages."""
+        assert isinstance(self.ws_connection, FrameProtocol)
+        handshake = self._make_handshake()
+        self.request.headers = self._headers = HTTPHeaders()  # frees 2 KB that are not read again
+        self.session = MessageSession(self.services, self.adapter, self.ws_connection.connection, handshake)
+        self.session.begin(self.rules.minutes)
+        if self.gate.draining:
+            self.shut_down()
+        if self.refusal is not None:
+            self.session.revoke(self.refusal)
+
+    def _make_handshake(self) -> Handshake:
+        origin = find_request_origin(self.request, self.snapshot.config.server)
+        headers = HTTPHeaders(self.lowered)
+        context = MessageContext(self.request.remote_ip or "", self.request.protocol)
+        self.request.remote_ip = origin.address  # for the log
+        return Handshake(
+            path=self.request.path,
+            headers=headers,
+            context=context,
+            key_digest=self.key_digest,
+            account=self.caller.account,
+            request_id=self.request_id,
+        )
+
+    @property
+    def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message
+        """The function that receives each message of the caller."""
+        assert self.session is not None
+        return self.session.receive
+
+    # The end
+
+    def shut_down(self) -> None:
+        """End the session because the gateway shuts down, which waits for it. Has no effect before `open`."""
+        if self.session is None or self.drains:
+            return
+        self.drains = True
+        self.gate.acquire_snapshot(self.snapshot)
+        self.session.shut_down()
+
+    def revoke(self, error: GateError) -> None:
+        """End the session because it is not allowed any more; before `open`, the upgrade is refused instead."""
+        self.refusal = error
+        if self.session is not None:
+            self.session.revoke(error)
+
+    def on_close(self) -> None:
+        """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
+        if self.session is not None:
+            self.sent_bytes = self.session.sent_bytes
+        if self.get_status() == SWITCHING:
+            self.on_finish()  # counts and logs the session at its end
+        self._release_resources()
+
+    def _release_resources(self) -> None:
+        """Cancel the requests and release all resources. Repeated calls have no effect."""
+        if self.ended:
+            return
+        self.ended = True
+        self.services.sessions.remove(self)
+        if self.session is not None:
+            self.session.stop()
+        elif hasattr(self, "adapter"):
+            self.adapter.close()
+        if self.drains:
+            self.gate.release_snapshot(self.snapshot)

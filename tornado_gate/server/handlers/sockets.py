@@ -1,0 +1,61 @@
+"""The base of handlers whose requests are upgraded to WebSockets: checks of the handshake (RFC 6455, 4.2.1) and of the origin."""
+
+from __future__ import annotations
+
+from tornado.websocket import WebSocketHandler
+
+from tornado_gate.errors import NotAllowed, RequestError
+from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.http.websocket.server import is_key
+from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.services import Services
+
+CALLER_LEFT, WEBSOCKET_VERSION = 499, "13"
+
+
+class UpgradeRequired(RequestError):
+    status = 426
+    code = "upgrade_required"
+
+
+class SocketHandler(GateHandler, WebSocketHandler):
+    """A Tornado WebSocketHandler whose protocol is the `FrameProtocol` of `http.websocket.server`."""
+
+    def initialize(self, services: Services, matched: MatchedRoute) -> None:  # type: ignore[override]  # Tornado passes what a route holds
+        super().initialize(services.gate)
+        self.services = services
+        self.matched = matched
+        self.format = matched.served.format
+        self.operation = matched.served.route.operation
+        self.rules = self.snapshot.config.realtime
+        self.key_digest = b""
+
+    def check_handshake(self) -> None:
+        """Raise RequestError unless this is a complete WebSocket handshake."""
+        headers = self.request.headers
+        if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
+            raise UpgradeRequired(
+                "This route requires a WebSocket connection. Send 'Upgrade: websocket' over HTTP/1.1.",
+                headers={"Upgrade": "websocket"},
+            )
+        if headers.get("Sec-WebSocket-Version") != WEBSOCKET_VERSION:
+            message = f"The WebSocket version is not supported. Send 'Sec-WebSocket-Version: {WEBSOCKET_VERSION}'."
+            raise UpgradeRequired(message, headers={"Sec-WebSocket-Version": WEBSOCKET_VERSION})
+        connection = [word.strip().lower() for word in headers.get("Connection", "").split(",")]
+        if "upgrade" not in connection or not headers.get("Host"):
+            raise RequestError("The WebSocket handshake is incomplete. Send 'Connection: Upgrade' and 'Host'.")
+        if not is_key(headers.get("Sec-WebSocket-Key", "")):
+            raise RequestError(
+                "The WebSocket handshake requires one 'Sec-WebSocket-Key' header with 16 random bytes in base64."
+            )
+
+    def check_origin_header(self) -> None:
+        """Raise NotAllowed for a web page that may not open sessions."""
+        origin = self.request.headers.get("Origin", "").rstrip("/").lower()
+        if origin and self.rules.origins and origin not in self.rules.origins:
+            message = "The 'Origin' of this page is not in realtime.origins, so it may not open realtime sessions."
+            raise NotAllowed(message, code="origin_not_allowed")
+
+    def check_origin(self, origin: str) -> bool:
+        """Always true: `prepare` has checked the origin."""
+        return True
