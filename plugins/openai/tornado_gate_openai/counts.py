@@ -22,8 +22,9 @@ _MEMBERS: Final = frozenset(
 
 def render_body(call: Call, facts: OpenAISettings, chat: ChatRequest) -> dict[str, Any]:
     """The body that counts the prompt of `chat`."""
-    fitted = fit_chat(call, chat, facts.model_table.find(call.target.upstream_model), "responses")
-    body = cross_format.render_response_body(call, fitted)
+    features = facts.model_table.find(call.target.upstream_model)
+    fitted = fit_chat(call, chat, features, "responses")
+    body = cross_format.render_response_body(call, fitted, features)
     drop_tool_members(call, fitted, body)
     return {name: value for name, value in body.items() if name in _MEMBERS}
 
