@@ -75,13 +75,10 @@ class CreateRequest:
             "stream": True,
         }
         given = body.get("input")
+        items = _read_given_items(given)
+        self._given_items = items or []
         found = self._find_turn()
-        if given is None or isinstance(given, list):
-            self._given_items = [item for item in given or () if isinstance(item, dict)]
-        elif isinstance(given, str):
-            self._given_items = read_items(given)
-        is_valid = given is None or isinstance(given, str) or len(self._given_items) == len(given)
-        if found is not None and is_valid:
+        if found is not None and items is not None:
             changes |= self._continue(found, body)
         if self.only_checked and not given and (found is None or not found.items):
             changes["input"] = ""  # to prepare a response without input is allowed, and no provider gets this one
@@ -232,6 +229,15 @@ def _request_encrypted(body: Mapping[str, Any]) -> dict[str, Any]:
     if include is not None and (not isinstance(include, list) or INCLUDE_ENCRYPTED in include):
         return {}
     return {"include": [*(include or ()), INCLUDE_ENCRYPTED]} if reasoning else {}
+
+
+def _read_given_items(given: Any) -> list[dict[str, Any]] | None:
+    """Return the items of ``input``, which is not checked yet; None if it is invalid."""
+    if given is None:
+        return []
+    if isinstance(given, str) or (isinstance(given, list) and all(isinstance(item, dict) for item in given)):
+        return read_items(given)
+    return None
 
 
 def _can_be_returned(item: Mapping[str, Any]) -> bool:

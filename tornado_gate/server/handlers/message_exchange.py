@@ -156,6 +156,10 @@ class MessageExchange(AnswerHandler):
         except GateError as error:
             self.fail(error)
             return
+        except Exception:
+            self.log_exception()
+            self.fail(InternalError())
+            return
         waiting = self.data_received(raw)
         if waiting is not None:
             await waiting
