@@ -25,6 +25,7 @@ from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.kept_bytes import KeptBytes
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
@@ -245,7 +246,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         fetcher=fetcher,
         bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
         forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
-        turns=BodyBudget(config.limits.turns_bytes, "limits.turns_bytes"),
+        turns=KeptBytes(config.limits.turns_bytes),
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,
         tasks=tasks,

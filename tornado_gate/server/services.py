@@ -11,6 +11,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.kept_bytes import KeptBytes
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.realtime.client_secrets import ClientSecrets
@@ -58,7 +59,7 @@ class Services(Value, frozen=True, kw_only=True):
     fetcher: Fetcher
     bodies: BodyBudget
     forms: BodyBudget
-    turns: BodyBudget
+    turns: KeptBytes
     rates: BodyRates
     media: MediaStore
     tasks: TaskService

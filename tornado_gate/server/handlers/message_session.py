@@ -16,8 +16,8 @@ from typing import Any, Final
 from tornado.httputil import HTTPHeaders, RequestStartLine
 
 from tornado_gate.codec import json_body
-from tornado_gate.errors import GateError, InternalError, InvalidField, TooLarge, Unavailable
-from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyBudget, BodyClaim
+from tornado_gate.errors import GateError, InternalError, InvalidField, TooLarge
+from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.http.websocket.connection import WebSocketConnection
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.handlers.message_exchange import MessageConnection, MessageContext, MessageExchange
@@ -229,18 +229,3 @@ class MessageSession:
         if claim is not None:
             self._claims.discard(claim)
             claim.release()
-
-
-def keep_bytes(budget: BodyBudget, account: str, size: int) -> Callable[[], None] | None:
-    """Count `size` bytes that are kept for a connection (a `KeepBytes`). Returns the function that releases them, or None."""
-    claim = budget.open(account)
-    try:
-        waiting = claim.grow(size)
-    except Unavailable:
-        waiting = None
-    if waiting is not None:
-        waiting.close()  # type: ignore[attr-defined]  # a coroutine that has not started
-        claim.release()
-        return None
-    claim.complete()
-    return claim.release

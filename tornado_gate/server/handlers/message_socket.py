@@ -21,7 +21,7 @@ from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.message_exchange import MessageContext
-from tornado_gate.server.handlers.message_session import Handshake, MessageSession, keep_bytes
+from tornado_gate.server.handlers.message_session import Handshake, MessageSession
 from tornado_gate.server.handlers.sockets import CALLER_LEFT, SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import digest_key
@@ -107,7 +107,7 @@ class MessageSocketHandler(SocketHandler):
         open_socket = self.matched.served.route.messages
         assert open_socket is not None
         try:
-            return open_socket(call, partial(keep_bytes, self.services.turns, call.caller.account))
+            return open_socket(call, partial(self.services.turns.keep, call.caller.account))
         except GateError:
             raise
         except Exception as error:
