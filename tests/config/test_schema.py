@@ -90,8 +90,8 @@ TOP = [
     (
         "providers: {p: {plugin: openai, shared_objects: [files]}}",
         "providers.p.shared_objects.0",
-        "must be 'response', 'item', 'conversation', 'file', 'container', 'vector_store', 'prompt', 'skill', 'audio', 'cache' or "
-        "'all', not 'files'",
+        "must be 'response', 'item', 'conversation', 'file', 'container', 'vector_store', 'prompt', 'skill', 'audio', 'cache', "
+        "'interaction', 'environment', 'credential' or 'all', not 'files'",
     ),
     ("providers: {p: p}", "providers.p", "must be a mapping such as {plugin: openai}, not a string"),
     ("providers: {'a b': {plugin: p}}", "providers.a b", "a name must not contain spaces or control characters"),

@@ -170,7 +170,13 @@ def messages(*, streamed: bool, calls: bool) -> Answer:
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5"}
     if not streamed:
         return answer(json.dumps({**message, "content": content, **ending, "usage": MESSAGE_USAGE}))
-    opened: dict[str, Any] = {**message, "content": [], **ending, "stop_reason": None, "usage": {**MESSAGE_USAGE, "output_tokens": 1}}
+    opened: dict[str, Any] = {
+        **message,
+        "content": [],
+        **ending,
+        "stop_reason": None,
+        "usage": {**MESSAGE_USAGE, "output_tokens": 1},
+    }
     events: list[dict[str, Any]] = [{"type": "message_start", "message": opened}, {"type": "ping"}]
     for index, block in enumerate(content):
         empty, deltas = _block_parts(block)

@@ -16,9 +16,11 @@ from tornado_gate.types.value import State, Value, field
 
 OBJECT_KINDS: Final = (
     "response", "item", "conversation", "file", "container", "vector_store", "prompt", "skill", "audio", "cache",
+    "interaction", "environment", "credential",
 )  # fmt: skip
 """The kinds of objects. `item` is an input or output item of a response, `audio` the audio of an earlier chat completion, `cache`
-a cached content."""
+a cached content. `interaction` and its sandbox, the `environment`, are Gemini's; a `credential` is a secret that the sandbox
+sends to addresses which the request chooses, so it is not shared by default."""
 OPERATORS_KINDS: Final = frozenset(("file", "vector_store", "prompt", "skill", "cache"))
 """Kinds that callers cannot create through the gateway. Such objects are the operator's, who can only have made them for callers
 or keep their ids secret; so they are shared unless conf says otherwise."""

@@ -1,4 +1,4 @@
-"""Gemini's wire format for callers: generateContent, countTokens, embeddings and the model list.
+"""Gemini's wire format for callers: generateContent, countTokens, embeddings, interactions and the model list.
 
 This module defines the hooks. `lanes` implements them and is imported with the first request of this format, to keep the
 start short.
@@ -10,7 +10,17 @@ from collections.abc import AsyncIterator, Awaitable
 
 from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, VerbatimRequest, WireRequest
+from tornado_gate.types import (
+    Call,
+    Reply,
+    Request,
+    Route,
+    StoredObjectRequest,
+    StreamEvent,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
 from tornado_gate_format_gemini import paths
 
 __all__ = [
@@ -59,7 +69,7 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
 
 
 @format_impl
-def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse) -> Reply:
     from tornado_gate_format_gemini import lanes
 
     return lanes.forward_response(call, request, incoming)

@@ -19,13 +19,15 @@ from tornado_gate.types import (
     Reply,
     Request,
     SpeechRequest,
+    StoredObjectRequest,
     StreamEvent,
     UpstreamResponse,
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.wire import formats
 from tornado_gate.wire.gemini_generate import parse_request
-from tornado_gate_format_gemini import paths
+from tornado_gate_format_gemini import interactions, paths
 from tornado_gate_format_gemini.embeddings import (
     forward_embedding,
     forward_embeddings,
@@ -46,6 +48,10 @@ from tornado_gate_format_gemini.verbatim import forward_answer, forward_body
 
 
 def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
+    if wire.route.model == "none" and wire.route.operation == "chat":
+        return interactions.make_stored_request(wire)
+    if wire.route.wire_format == formats.GEMINI_INTERACTIONS:
+        raise interactions.refuse_translation(call)
     if wire.route.operation == "models":
         model = wire.path_arguments.get("model")
         if model is None:
@@ -102,6 +108,8 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 
 def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
+    if wire.route.wire_format == formats.GEMINI_INTERACTIONS:
+        return interactions.forward_interaction(call, wire)
     if wire.route.operation == "embeddings":
         return forward_embedding(wire)
     if wire.route.operation == "count_tokens":
@@ -111,7 +119,9 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     return forward_body(wire, streams=_is_stream(wire), sse_wanted=_wants_sse(wire))
 
 
-def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
+def forward_response(call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse) -> Reply:
+    if isinstance(request, StoredObjectRequest) or request.wire_format == formats.GEMINI_INTERACTIONS:
+        return interactions.forward_answer(call, request, incoming)
     if request.operation == "embeddings":
         return forward_embeddings(call, incoming)
     return forward_answer(call, request, incoming)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Route
 from tornado_gate.wire import formats
-from tornado_gate_format_gemini.references import list_references
+from tornado_gate_format_gemini.references import list_interaction_references, list_references
 
 SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
 BATCH_METHOD: Final = "batchEmbedContents"
+INTERACTION_PATH: Final = "/interactions/{interaction_id}"
+CANCEL_ACTION: Final = "cancel"
 _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 """Operations of a generate request to a model that does not support chat."""
 
@@ -39,6 +41,20 @@ def _is_gemini_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> b
     return "x-goog-api-key" in headers or "key" in query or SDK_HEADER in headers
 
 
+def _interaction_routes() -> Iterator[Route]:
+    for version in ("/v1beta", "/v1"):
+        yield Route(
+            "POST",
+            f"{version}/interactions",
+            "chat",
+            formats.GEMINI_INTERACTIONS,
+            references=list_interaction_references,
+        )
+        path = version + INTERACTION_PATH
+        yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True)
+        yield from (Route(method, path, "chat", model="none") for method in ("GET", "DELETE"))
+
+
 def routes() -> list[Route]:
     """Return the routes, the more specific paths first."""
     posts = [
@@ -49,6 +65,7 @@ def routes() -> list[Route]:
     ]
     return [
         *posts,
+        *_interaction_routes(),
         Route("GET", "/v1beta/models", "models", model="none"),
         Route("GET", "/v1beta/models/{model}", "models", model="none"),
         Route("GET", "/v1/models", "models", model="none", claims=_is_gemini_caller),

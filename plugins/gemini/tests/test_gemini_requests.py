@@ -68,7 +68,7 @@ def test_what_the_plugin_can_do() -> None:
         "speech",
         "videos",
     }
-    assert capabilities.speaks == {"gemini-generate", "gemini-embeddings"}
+    assert capabilities.speaks == {"gemini-generate", "gemini-embeddings", "gemini-interactions"}
     assert capabilities.inputs_at_once == 100
     assert capabilities.signatures
 

@@ -1,4 +1,4 @@
-"""Provider for the Gemini API: chat, token counts, embeddings, images, speech and videos.
+"""Provider for the Gemini API: chat, interactions, token counts, embeddings, images, speech and videos.
 
 The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings`, `gemini_images` and
 `gemini_videos`; this module has the URLs and the differences between models.
@@ -23,6 +23,7 @@ from tornado_gate.types import (
     Link,
     Request,
     SpeechRequest,
+    StoredObjectRequest,
     StreamEvent,
     TokenCount,
     UpstreamRequest,
@@ -34,7 +35,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate.wire import gemini_embeddings
+from tornado_gate.wire import formats, gemini_embeddings
 from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
@@ -53,7 +54,7 @@ from tornado_gate.wire.gemini_generate import (
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
-from tornado_gate_gemini import videos
+from tornado_gate_gemini import interactions, videos
 from tornado_gate_gemini.address import build_url, make_resource_name
 from tornado_gate_gemini.inline import inline_links
 from tornado_gate_gemini.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
@@ -72,7 +73,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         operations=frozenset().union(*OPERATIONS_OF_MODEL.values()),
         models=OPERATIONS_OF_MODEL,
         inputs_at_once=gemini_embeddings.MAX_BATCH_SIZE,
-        speaks=frozenset({WIRE_FORMAT, gemini_embeddings.WIRE_FORMAT}),
+        speaks=frozenset({WIRE_FORMAT, gemini_embeddings.WIRE_FORMAT, formats.GEMINI_INTERACTIONS}),
         base_url=base_url,
         settings=facts,
         signatures=True,
@@ -88,6 +89,8 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     match request:
         case VerbatimRequest(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
             return _build_forwarded_request(call, request)
+        case VerbatimRequest() | StoredObjectRequest() if request.wire_format == formats.GEMINI_INTERACTIONS:
+            return interactions.build_request(call, request, _build_headers(call))
         case VerbatimRequest(operation="embeddings") if request.wire_format == gemini_embeddings.WIRE_FORMAT:
             return _build_forwarded_embedding(call, request)
         case ChatRequest():
