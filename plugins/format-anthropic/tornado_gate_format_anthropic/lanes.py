@@ -31,6 +31,7 @@ from tornado_gate.wire.anthropic_messages import BETA_HEADER, parse_request, ren
 from tornado_gate_format_anthropic.models import parse_models_request
 from tornado_gate_format_anthropic.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_format_anthropic.schemas import check_messages_body
+from tornado_gate_format_anthropic.thinking import read_state
 from tornado_gate_format_anthropic.verbatim import ADAPTER
 from tornado_gate_format_anthropic.version import check_version
 
@@ -54,7 +55,8 @@ def translate_request(call: Call, wire: WireRequest) -> Request:
         chat = replace(chat, extra={**chat.extra, BETA_HEADER: betas})
     if wire.route.operation == "count_tokens":
         return CountTokensRequest(model=chat.model, chat=chat)
-    return chat
+    state = read_state(body)
+    return chat if state is None else replace(chat, reply_state=state)
 
 
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:

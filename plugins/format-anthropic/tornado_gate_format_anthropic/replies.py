@@ -14,6 +14,7 @@ from tornado_gate.streams.events import close, render_collected, render_events
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate.wire.anthropic_messages import MessagesStreamRenderer, render_error, render_frame, render_response
 from tornado_gate_format_anthropic.models import render_models
+from tornado_gate_format_anthropic.thinking import MessagesState, omit_thinking
 
 KEEP_ALIVE: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -28,6 +29,8 @@ def render_error_frame(error: GateError, request_id: str) -> bytes:
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """Return the reply to a messages request. Its `model` is the name that the caller sent."""
+    if isinstance(request.reply_state, MessagesState) and request.reply_state.omits_thinking:
+        events = omit_thinking(events)
     envelope: dict[str, Any] = {"id": f"msg_{make_unique_id()[:24]}", "model": call.model or request.model}
     if request.stream:
         writer = MessagesStreamRenderer(**envelope)
