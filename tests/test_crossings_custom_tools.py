@@ -180,3 +180,34 @@ def test_earlier_calls_and_their_results_go_up_as_functions(gateway: Gateway, up
         assert (one["type"], one["function"]["name"]) == ("function", "apply_patch")
         assert json.loads(one["function"]["arguments"]) == ARGUMENTS
         assert (result["tool_call_id"], result["content"]) == (one["id"], "Done.")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_tools_that_codex_declares_in_a_namespace_between_messages_are_called(
+    gateway: Gateway, upstream: Upstream, model: str, stream: bool
+) -> None:
+    """As codex 0.169 asks models that it knows: no ``tools``, all of them in an item, in a namespace."""
+    reply = STREAMS[model] if stream else json.dumps(WHOLE[model])
+    reply = reply.replace('"name": "apply_patch"', '"name": "functions__apply_patch"')
+    upstream.script(answer(reply))
+    group = {"type": "namespace", "name": "functions", "description": "", "tools": [TOOL]}
+    item = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [group]}
+    history = [{**HISTORY[1], "namespace": "functions"}, HISTORY[2]]
+    body = {"model": model, "input": [item, HISTORY[0], *history], "stream": stream, "store": False}
+    response = post(gateway, "/v1/responses", body)
+    assert response.status_code == 200, response.text
+    assert "x-gate-loss" not in response.headers
+    up = json.dumps(sent(upstream))
+    assert up.count('"functions__apply_patch"') >= 2  # declared, and called in the history
+    assert "at_1" not in up
+    assert "additional_tools" not in up
+    if stream:
+        frames = [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: {")]
+        (item,) = [
+            one["item"] for one in frames if one["type"] == "response.output_item.done" and "input" in one["item"]
+        ]
+    else:
+        (item,) = [one for one in response.json()["output"] if one["type"] != "reasoning"]
+    assert (item["type"], item["namespace"], item["name"]) == ("custom_tool_call", "functions", "apply_patch")
+    assert item["input"] == PATCH

@@ -43,7 +43,7 @@ def replace_custom_tools(call: Call, request: ChatRequest) -> ChatRequest:
     Reports the grammars, which are not enforced, and unknown members to `call.drop_field`.
     """
     tools = tuple(
-        _make_function(call, tool, f"{request.field_name('tools')}.{number}") if isinstance(tool, VendorTool) else tool
+        _make_function(call, tool, request.tool_path(number)) if isinstance(tool, VendorTool) else tool
         for number, tool in enumerate(request.tools)
     )
     messages = tuple(_replace_calls(message) for message in request.messages)

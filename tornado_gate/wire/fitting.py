@@ -60,7 +60,7 @@ def _flatten_tools(
             lost: list[str] = []
             flattened = flatten_parameters(tool.parameters, lost.append)
             for name in lost:
-                call.drop_field(f"{request.field_name('tools')}.{number}.parameters.{name}")
+                call.drop_field(f"{request.tool_path(number)}.parameters.{name}")
             flat[number] = tool if flattened is tool.parameters else replace(tool, parameters=flattened)
     return tuple(flat)
 
@@ -85,7 +85,7 @@ def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | Vend
     ranks = sorted(range(len(request.tools)), key=lambda n: getattr(request.tools[n], "name", None) != forced)
     kept = sorted(ranks[:most])
     for number in sorted(ranks[most:]):
-        call.drop_field(f"{request.field_name('tools')}.{number}")
+        call.drop_field(request.tool_path(number))
     return tuple(request.tools[number] for number in kept)
 
 

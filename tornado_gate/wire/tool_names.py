@@ -2,7 +2,8 @@
 
 The mapping depends only on the name and the model's rule: it is computed for the request and again for the response, and is the
 same in every turn of a conversation. A mapped name keeps what is allowed of the original and ends with a digest of it, so
-that two names stay distinct. Custom tools are sent as functions to a model without them, see `custom_tools`.
+that two names stay distinct. Custom tools are sent as functions to a model without them, see `custom_tools`; tools in namespaces
+are sent in one list, see `namespaces`.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from tornado_gate.types import (
 from tornado_gate.types.value import replace
 from tornado_gate.wire.custom_tools import InputReader, list_custom_tools, replace_custom_tools
 from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.namespaces import NAMESPACE, flatten_namespaces, list_qualified_names
 
 _DIGEST_LENGTH: Final = 10
 
 
 def fit_tools(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
     """`request` with tools of kinds and names that the model accepts. Reports each loss to `call.drop_field`."""
+    request = flatten_namespaces(request)
     names = map_tool_names(request, features)
     if not features.custom_tools:
         request = replace_custom_tools(call, request)
@@ -47,11 +50,15 @@ def restore_tools(
     events: AsyncIterator[StreamEvent], request: ChatRequest, features: ChatFeatures
 ) -> AsyncIterator[StreamEvent]:
     """`events` with the caller's names of tools and its custom tools. `request` is the one before `fit_tools`."""
+    grouped = list_qualified_names(request)
+    request = flatten_namespaces(request)
     own = {sent: name for name, sent in map_tool_names(request, features).items()}
     custom = frozenset() if features.custom_tools else frozenset(list_custom_tools(request))
     if custom:
-        return add_step(events, _RestoredCustomTools(own, custom))
-    return add_step(events, _RestoredNames(own)) if own else events
+        events = add_step(events, _RestoredCustomTools(own, custom))
+    elif own:
+        events = add_step(events, _RestoredNames(own))
+    return add_step(events, _RestoredNamespaces(grouped)) if grouped else events
 
 
 def map_tool_names(request: ChatRequest, features: ChatFeatures) -> dict[str, str]:
@@ -92,6 +99,20 @@ class _RestoredNames(Step[StreamEvent, StreamEvent]):
             else event
             for event in items
         ]
+
+
+class _RestoredNamespaces(Step[StreamEvent, StreamEvent]):
+    __slots__ = ("_grouped",)
+
+    def __init__(self, grouped: Mapping[str, tuple[str, str]]) -> None:
+        self._grouped = grouped
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        for event in items:
+            if isinstance(event, PartStart) and (found := self._grouped.get(event.name)) is not None:
+                out.append(replace(event, name=found[1], extra={**event.extra, NAMESPACE: found[0]}))
+            else:
+                out.append(event)
 
 
 class _RestoredCustomTools(Step[StreamEvent, StreamEvent]):

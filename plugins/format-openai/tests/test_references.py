@@ -57,6 +57,7 @@ def test_a_file_is_found_at_any_depth(place: str, value: Any) -> None:
         {**PLAIN, "input": [{"type": "message", "id": "msg_1", "role": "assistant", "content": []}]},
         {**PLAIN, "input": [{"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"}]},
         {**PLAIN, "input": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}]},
+        {**PLAIN, "input": [{"type": "additional_tools", "id": "at_1", "role": "developer", "tools": []}]},
         {**PLAIN, "input": [{"role": "assistant", "content": [{"text": "", "annotations": [{"file_id": "cited"}]}]}]},
         {**PLAIN, "input": [5, None, "x", {"id": 5}]},
     ],

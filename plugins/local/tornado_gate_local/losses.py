@@ -94,7 +94,7 @@ def _iterate_format_drops(request: ChatRequest) -> Iterator[str]:
 def _iterate_tool_drops(request: ChatRequest) -> Iterator[str]:
     """Paths of vendor tools, and of members of other tools that are not supported."""
     for number, tool in enumerate(request.tools):
-        place = f"{request.field_name('tools')}.{number}"
+        place = request.tool_path(number)
         if isinstance(tool, VendorTool):
             yield place
         else:

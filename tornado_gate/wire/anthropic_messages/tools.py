@@ -75,7 +75,7 @@ def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures, mar
     allowed = request.tool_choice.names if request.tool_choice and request.tool_choice.mode == "allowed" else None
     values: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
-        path = f"{request.field_name('tools')}.{index}"
+        path = request.tool_path(index)
         if isinstance(tool, VendorTool):
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))

@@ -66,7 +66,7 @@ def render_tools(call: Call, request: ChatRequest, own: bool, dialect: GeminiMod
     declarations: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
-        path = f"{request.field_name('tools')}.{index}"
+        path = request.tool_path(index)
         if isinstance(tool, Tool):
             declarations.append(_render_function(call, tool, path, own, dialect))
         elif tool.wire_format == WIRE_FORMAT:

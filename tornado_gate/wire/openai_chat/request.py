@@ -234,7 +234,7 @@ def _render_extra(
 def _render_tools(call: Call, request: ChatRequest, own: bool, cache_markers: CacheMarkers) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
-        path = f"{request.field_name('tools')}.{index}"
+        path = request.tool_path(index)
         if isinstance(tool, VendorTool):
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))

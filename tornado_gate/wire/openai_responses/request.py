@@ -87,7 +87,7 @@ def parse_request(body: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]] 
         stream=bool(body.get("stream")),
         max_tokens=body.get("max_output_tokens"),
         logprobs=True if INCLUDE_LOGPROBS in include or body.get("top_logprobs") else None,
-        tools=tuple(_parse_tool(tool) for tool in body.get("tools") or ()),
+        tools=tuple(parse_tool(tool) for tool in body.get("tools") or ()),
         tool_choice=_parse_tool_choice(body.get("tool_choice")),
         response_format=_parse_format(text.get("format")),
         reasoning=_parse_reasoning(reasoning),
@@ -103,7 +103,8 @@ def _parse_reasoning(value: Mapping[str, Any] | None) -> Reasoning | None:
     return Reasoning(effort=value.get("effort"), summary=value.get("summary"))
 
 
-def _parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
+def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
+    """Return one tool; a `VendorTool` unless it is a function."""
     match value:
         case {"type": "function", "name": str(name)}:
             return Tool(
@@ -196,7 +197,7 @@ def _drop_unsupported(call: Call, request: ChatRequest) -> None:
 def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
-        path = f"{request.field_name('tools')}.{index}"
+        path = request.tool_path(index)
         if isinstance(tool, VendorTool):
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))

@@ -22,6 +22,8 @@ def is_self_contained(item: Mapping[str, Any]) -> bool:
     kind = item.get("type")
     if kind is None:
         return "role" in item
+    if kind == "additional_tools":  # codex gives them ids of its own
+        return isinstance(item.get("tools"), list)
     return kind in _COMPLETE_TYPES or (isinstance(kind, str) and kind.endswith(_OUTPUT_SUFFIX))
 
 

@@ -1,0 +1,147 @@
+"""Tools in namespaces, and tools declared between messages, for models that only have one list of tools, and the way back. Pure.
+
+The responses format groups tools in namespaces (``{"type": "namespace", "name": "functions", "tools": […]}``), and a conversation
+may declare tools by an item of the type ``additional_tools``. Codex declares all its tools this way for some models. Here such
+tools join the request's list, under the name ``NAMESPACE__NAME``, also in calls of the history; a call by the model gets its
+namespace back.
+
+Source: openai-python 3.52, types/responses/namespace_tool_param.py, response_input_item_param.py (AdditionalTools) and
+response_function_tool_call_param.py; codex 0.169 (requests recorded on 2026-11-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tornado_gate.types import ChatRequest, Message, Part, Tool, ToolCall, VendorPart, VendorTool
+from tornado_gate.types.value import replace
+from tornado_gate.wire import formats
+
+NAMESPACE: Final = "namespace"
+"""The type of a tool that groups tools, and the member of a call that names the group."""
+_ADDITIONAL_TOOLS: Final = "additional_tools"
+_SEPARATOR: Final = "__"
+
+
+def flatten_namespaces(request: ChatRequest) -> ChatRequest:
+    """`request` with all its tools in one list; itself if it has neither namespaces nor tools between messages."""
+    if request.wire_format != formats.OPENAI_RESPONSES or not _has_any(request):
+        return request
+    tools: list[Tool | VendorTool] = []
+    paths: dict[str, str] = {}
+    for path, value in _iterate_tools(request):
+        paths[f"tools.{len(tools)}"] = path
+        tools.append(value)
+    kept = [number for number, message in enumerate(request.messages) if _read_declaration(message) is None]
+    messages = tuple(_qualify_calls(request.messages[number]) for number in kept)
+    names = {name: path for name, path in request.names.items() if not name.startswith("messages.")}
+    for place, number in enumerate(kept):
+        names[f"messages.{place}"] = request.path(number)
+        for part in range(len(request.messages[number].parts)):
+            names[f"messages.{place}.content.{part}"] = request.path(number, part)
+    return replace(request, tools=tuple(tools), messages=messages, names=names | paths)
+
+
+def list_qualified_names(request: ChatRequest) -> dict[str, tuple[str, str]]:
+    """(namespace, name) of each tool in a namespace, by its name in the list that `flatten_namespaces` makes."""
+    if request.wire_format != formats.OPENAI_RESPONSES or not _has_any(request):
+        return {}
+    return {
+        _qualify(str(group["name"]), str(member["name"])): (str(group["name"]), str(member["name"]))
+        for _, value in _iterate_declared(request)
+        if isinstance(group := _get_vendor_value(value), Mapping)
+        for _, member in _iterate_members(group)
+        if isinstance(member.get("name"), str)
+    }
+
+
+def _has_any(request: ChatRequest) -> bool:
+    grouped = any(isinstance(tool, VendorTool) and tool.value.get("type") == NAMESPACE for tool in request.tools)
+    return grouped or any(_read_declaration(message) is not None for message in request.messages)
+
+
+def _read_declaration(message: Message) -> Mapping[str, Any] | None:
+    """The item of the type ``additional_tools`` that a message consists of, or None."""
+    match message.parts:
+        case (VendorPart(value={"type": "additional_tools", "tools": list()} as item),):
+            return item
+        case _:
+            return None
+
+
+def _iterate_declared(request: ChatRequest) -> Iterator[tuple[str, Tool | VendorTool]]:
+    """Path and value of each declared tool: those of the request, then those between its messages."""
+    for number, tool in enumerate(request.tools):
+        yield request.tool_path(number), tool
+    for number, message in enumerate(request.messages):
+        if (item := _read_declaration(message)) is not None:
+            from tornado_gate.wire.openai_responses.request import parse_tool
+
+            for place, value in enumerate(item["tools"]):
+                if isinstance(value, Mapping):
+                    yield f"{request.path(number)}.tools.{place}", parse_tool(value)
+
+
+def _iterate_tools(request: ChatRequest) -> Iterator[tuple[str, Tool | VendorTool]]:
+    """The same, with the members of namespaces in place of these. A name that is declared again is the same tool."""
+    seen: set[str] = set()
+    for path, tool in _iterate_declared(request):
+        group = _get_vendor_value(tool)
+        if group is None:
+            if isinstance(tool, VendorTool) or tool.name not in seen:
+                seen |= {tool.name} if isinstance(tool, Tool) else set()
+                yield path, tool
+            continue
+        for place, member in _iterate_members(group):
+            made = _make_member(group, member)
+            name = made.name if isinstance(made, Tool) else str(made.value.get("name"))
+            if name not in seen:
+                seen.add(name)
+                yield f"{path}.tools.{place}", made
+
+
+def _get_vendor_value(tool: Tool | VendorTool) -> Mapping[str, Any] | None:
+    """The value of a namespace, None for any other tool."""
+    if isinstance(tool, VendorTool) and tool.value.get("type") == NAMESPACE and isinstance(tool.value.get("name"), str):
+        return tool.value
+    return None
+
+
+def _iterate_members(group: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    members = group.get("tools")
+    for place, member in enumerate(members if isinstance(members, list) else ()):
+        if isinstance(member, Mapping):
+            yield place, member
+
+
+def _make_member(group: Mapping[str, Any], member: Mapping[str, Any]) -> Tool | VendorTool:
+    """A tool of a namespace. The description of the namespace precedes its own."""
+    from tornado_gate.wire.openai_responses.request import parse_tool
+
+    described = [
+        text for text in (group.get("description"), member.get("description")) if isinstance(text, str) and text
+    ]
+    changed: dict[str, Any] = {**member, "name": _qualify(str(group["name"]), str(member.get("name")))}
+    if described:
+        changed["description"] = "\n\n".join(described)
+    return parse_tool(changed)
+
+
+def _qualify_calls(message: Message) -> Message:
+    if message.role != "assistant":
+        return message
+    parts = tuple(_qualify_call(part) for part in message.parts)
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _qualify_call(part: Part) -> Part:
+    if not isinstance(part, ToolCall) or not isinstance(namespace := part.extra.get(NAMESPACE), str):
+        return part
+    extra = {name: value for name, value in part.extra.items() if name != NAMESPACE}
+    return replace(part, name=_qualify(namespace, part.name), extra=extra)
+
+
+def _qualify(namespace: str, name: str) -> str:
+    """The name in one list: two underscores, because all vendors accept them in names."""
+    return f"{namespace}{_SEPARATOR}{name}"
