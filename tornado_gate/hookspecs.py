@@ -93,12 +93,13 @@ class Capabilities(Value, frozen=True, kw_only=True):
     `operations` are the supported operations. `models` narrows them for some models: it maps patterns of upstream model names
     (``*`` matches anything) to operations; the first pattern that matches applies. `inputs_at_once` is the maximum number of
     inputs in one embeddings request: the core splits larger requests and joins the results. `speaks` names the wire formats
-    whose bodies the provider accepts unchanged (the verbatim lane). `base_url`, if given, replaces the entry's in every target;
-    `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn must
-    return; the core then stores them for clients that drop them. `videos_may_repeat`: a video may be started twice without
-    harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table` explains what
-    the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for models without
-    one in conf.
+    whose bodies the provider accepts unchanged (the verbatim lane). `base_url`, if given, replaces the entry's in every
+    target; `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn
+    must return; the core then stores them for clients that drop them. `unsigned_thinking` are patterns of models to which
+    thinking before tool calls must be returned also when it has no signature. `videos_may_repeat`: a video may be started
+    twice without harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table`
+    explains what the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for
+    models without one in conf.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -108,6 +109,7 @@ class Capabilities(Value, frozen=True, kw_only=True):
     base_url: str | None = None
     settings: Any = None
     signatures: bool = False
+    unsigned_thinking: tuple[str, ...] = ()
     videos_may_repeat: bool = False
     model_table: ModelExplainer | None = None
     description: str = ""
@@ -118,6 +120,10 @@ class Capabilities(Value, frozen=True, kw_only=True):
             if fnmatchcase(model, pattern):
                 return operations & self.operations
         return self.operations
+
+    def needs_unsigned_thinking(self, model: str) -> bool:
+        """Whether thinking without a signature must be returned to the upstream model named `model`."""
+        return any(fnmatchcase(model, pattern) for pattern in self.unsigned_thinking)
 
 
 class PluginSpec:

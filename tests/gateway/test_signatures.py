@@ -44,10 +44,10 @@ def at(call: Call, provider: str) -> Call:
     return replace(call, target=replace(call.target, provider=provider), losses=[])
 
 
-async def answered(call: Call, parts: Iterable[Part]) -> list[StreamEvent]:
+async def answered(call: Call, parts: Iterable[Part], *, unsigned: bool = False) -> list[StreamEvent]:
     result = ChatResult(model="m", choices=(Choice(parts=tuple(parts), reason="tool_calls"),))
     events = iterate_events(replay(result))
-    return [event async for event in continuity.record_signatures(call, events)]
+    return [event async for event in continuity.record_signatures(call, events, unsigned=unsigned)]
 
 
 def turn(*parts: Part) -> ChatRequest:
@@ -125,6 +125,19 @@ async def test_thinking_without_a_signature_is_left_as_it_is(call: Call) -> None
     plain = Thinking(text="hm")
     assert await seen(call, plain, CALL) == (plain, CALL)
     assert not call.losses
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("unsigned", [True, False])
+async def test_unsigned_thinking_that_a_client_dropped_comes_back_where_it_is_needed(
+    call: Call, unsigned: bool
+) -> None:
+    plain = Thinking(text="hm")
+    await answered(call, (plain, Text(text="so"), CALL), unsigned=unsigned)
+    assert await seen(call, Text(text="so"), CALL) == ((plain,) if unsigned else ()) + (Text(text="so"), CALL)
+    shown = Thinking(text="h…")
+    assert await seen(call, shown, CALL) == (shown, CALL)
+    assert await seen(at(call, "other"), CALL) == (CALL,)
 
 
 @pytest.mark.gen_test

@@ -221,7 +221,9 @@ async def _run_common_lane(
         outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
         events = await call_provider(call, provider, request, deadlines, outgoing)
     if used.capabilities.signatures:
-        events = signatures.record_signatures(call, events)
+        events = signatures.record_signatures(
+            call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
+        )
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
     last = metering.OutcomeStep(gate, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))

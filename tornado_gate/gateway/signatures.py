@@ -4,7 +4,8 @@ A thinking signature is valid only at the provider that issued it. Most clients 
 the upstream then rejects the next turn of a tool loop. So the core stores for each account, by tool-call id, the thinking before
 the call and the signature of the call, and the issuer of each signature. Before a request is sent, signatures of other issuers
 are removed, and those that the client dropped are restored. With ``responses: {store: never}`` no thinking is stored: only the
-issuers, by hashes of the signatures.
+issuers, by hashes of the signatures. Some upstreams also require thinking without a signature (`Capabilities.unsigned_thinking`),
+which clients of formats with signatures drop.
 """
 
 from __future__ import annotations
@@ -45,17 +46,23 @@ def _make_signature_key(value: Any) -> str:
     return "signature:" + hashlib.sha256(repr(value).encode()).hexdigest()
 
 
-def record_signatures(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """`events` unchanged; every signature in them is stored with its issuer before the last event of the response is yielded."""
-    return add_step(events, _RecordedEvents(call))
+def record_signatures(
+    call: Call, events: AsyncIterator[StreamEvent], *, unsigned: bool = False
+) -> AsyncIterator[StreamEvent]:
+    """`events` unchanged; every signature in them is stored with its issuer before the last event of the response is yielded.
+
+    With `unsigned`, thinking before tool calls is stored also when it has no signature.
+    """
+    return add_step(events, _RecordedEvents(call, unsigned))
 
 
 class _RecordedEvents(Step[StreamEvent, StreamEvent]):
     __slots__ = ("_call", "_recorder")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, unsigned: bool) -> None:
         self._call = call
-        self._recorder = _SignatureRecorder(call.target.provider, keeps_thinking=call.responses.store != "never")
+        keeps_thinking = call.responses.store != "never"
+        self._recorder = _SignatureRecorder(call.target.provider, keeps_thinking=keeps_thinking, unsigned=unsigned)
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
         for place, event in enumerate(items):
@@ -73,9 +80,10 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
 class _SignatureRecorder:
     """Collects the thinking and the tool calls of one response. Without `keeps_thinking` only hashes of signatures are stored."""
 
-    def __init__(self, issuer: str, *, keeps_thinking: bool) -> None:
+    def __init__(self, issuer: str, *, keeps_thinking: bool, unsigned: bool = False) -> None:
         self._issuer = issuer
         self._keeps_thinking = keeps_thinking
+        self._unsigned = unsigned
         self._open: dict[int, tuple[PartStart, list[str]]] = {}
         self._thinking: dict[int, list[dict[str, Any]]] = {}
         self._others: dict[int, dict[str, int]] = {}
@@ -108,7 +116,7 @@ class _SignatureRecorder:
             before.append(thought | self._others.get(start.choice, {}))
             return
         self._count(start.choice, "calls")
-        if value is not None or any(thought["signature"] for thought in before):
+        if value is not None or (before and self._unsigned) or any(thought["signature"] for thought in before):
             remembered = {"issuer": self._issuer, "thinking": list(before), "signature": value}
             self.values[_make_call_key(start.id)] = remembered
 
@@ -185,10 +193,12 @@ def _restore_message(call: Call, path: Callable[[int], str], message: Message, k
     parts = list(_drop_foreign_signatures(call, path, message, known))
     memories = [known.get(_make_call_key(part.id)) for part in parts if isinstance(part, ToolCall)]
     own = [memory for memory in memories if memory is not None and memory["issuer"] == issuer]
-    if own and _count_signed(parts) < sum(thought["signature"] is not None for thought in own[-1]["thinking"]):
+    stored = own[-1]["thinking"] if own else []
+    is_gone = stored and not any(isinstance(part, Thinking) for part in parts)
+    if is_gone or _count_signed(parts) < sum(thought["signature"] is not None for thought in stored):
         # The issuer cannot use reasoning without its signature, so the complete stored thinking replaces it.
         kept = [part for part in parts if not isinstance(part, Thinking)]
-        parts = list(_insert_thinking(issuer, own[-1]["thinking"], kept))
+        parts = list(_insert_thinking(issuer, stored, kept))
     return replace(message, parts=tuple(_add_signature(part, issuer, known) for part in parts))
 
 

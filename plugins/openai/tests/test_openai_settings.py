@@ -187,3 +187,11 @@ def test_a_wrong_setting_is_named_with_what_is_allowed(
         plugin.configure(entry(**settings))
     found = dict(caught.value.faults)
     assert message in found[path]
+
+
+def test_thinking_goes_back_to_the_models_that_require_it(entry: Entry) -> None:
+    capabilities = plugin.configure(entry("", preset="deepseek"))
+    assert (capabilities.signatures, capabilities.needs_unsigned_thinking("deepseek-reasoner")) == (True, True)
+    own = plugin.configure(entry("https://h", model_rules={"kimi-*": {"reasoning_content": True}}))
+    assert [own.needs_unsigned_thinking(model) for model in ("kimi-k2", "other")] == [True, False]
+    assert not plugin.configure(entry("https://h")).signatures

@@ -77,7 +77,8 @@ def configure(entry: ProviderEntry) -> Capabilities:
         base_url=base_url,
         settings=facts,
         model_table=facts.model_table,
-        signatures=facts.responses,
+        signatures=facts.responses or bool(facts.unsigned_thinking),
+        unsigned_thinking=facts.unsigned_thinking,
     )
 
 

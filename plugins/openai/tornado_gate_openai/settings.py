@@ -128,11 +128,11 @@ class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
     `api` is the API of translated chats, "auto" the one that the model wants; `responses`, `completions`, `compact` and
-    `input_tokens` are True when the upstream has these endpoints. `model_table` has the facts of its models. `serves` is the
-    upstream's operations; `models` restricts them by name patterns, of which the first match counts. `image_bytes` is patterns
-    of models that return image data by default; `video_json` is True when videos without an input image are requested with a
-    JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other formats to this upstream's.
-    `sent` caches the result of `get_headers`.
+    `input_tokens` are True when the upstream has these endpoints. `unsigned_thinking` are patterns of models with
+    ``reasoning_content``. `model_table` has the facts of its models. `serves` is the upstream's operations; `models` restricts
+    them by name patterns, of which the first match counts. `image_bytes` is patterns of models that return image data by
+    default; `video_json` is True when videos without an input image are requested with a JSON body; `realtime_dialect` is the
+    dialect of its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +144,7 @@ class OpenAISettings:
         default_factory=lambda: ModelTable(OpenAIModelFeatures, ()), repr=False
     )
     responses: bool = False
+    unsigned_thinking: tuple[str, ...] = ()
     completions: bool = False
     compact: bool = False
     input_tokens: bool = False
@@ -224,6 +225,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         api=api,
         model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, rules),
         responses=responses,
+        unsigned_thinking=tuple(pattern for pattern, facts in rules.items() if facts.get("reasoning_content")),
         completions=known.get("completions", False),
         compact=responses and known.get("compact", is_vendor),
         input_tokens=responses and known.get("input_tokens", is_vendor),
