@@ -62,7 +62,7 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
 
 
 @format_impl
-def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     from tornado_gate_format_gemini import lanes
 
     return lanes.forward_request(call, wire)

@@ -26,7 +26,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats
-from tornado_gate.wire.gemini_generate import parse_request
+from tornado_gate.wire.gemini_generate import CALL_SIGNATURE_START, parse_request
 from tornado_gate_format_gemini import interactions, paths
 from tornado_gate_format_gemini.embeddings import (
     forward_embedding,
@@ -107,11 +107,13 @@ def translate_error(call: Call | None, error: GateError, streaming: bool) -> byt
     return render_error_frame(call, error) if streaming else render_error_body(call, error)
 
 
-def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
+def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     if wire.route.wire_format == formats.GEMINI_INTERACTIONS:
         return interactions.forward_interaction(call, wire)
     if wire.route.operation == "embeddings":
         return forward_embedding(wire)
+    if CALL_SIGNATURE_START in wire.raw:
+        return None  # only the gateway can read it
     if wire.route.operation == "count_tokens":
         check_for_upstream(check_count, wire.json)
     else:

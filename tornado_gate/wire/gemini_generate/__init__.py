@@ -18,6 +18,7 @@ from tornado_gate.wire.gemini_generate.image_client import (
     parse_image_response,
     render_image_request,
 )
+from tornado_gate.wire.gemini_generate.json_values import CALL_SIGNATURE_START
 from tornado_gate.wire.gemini_generate.media_requests import parse_images, parse_speech
 from tornado_gate.wire.gemini_generate.media_responses import render_images, render_speech, stream_images, stream_speech
 from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY
@@ -38,6 +39,7 @@ from tornado_gate.wire.gemini_generate.usage import (
 )
 
 __all__ = [
+    "CALL_SIGNATURE_START",
     "DATA_KEYS",
     "MODERN_FEATURES",
     "SIGNATURE_DUMMY",

@@ -17,6 +17,7 @@ from tornado_gate.types import Part, Text, ToolCall, ToolResult
 from tornado_gate.wire.gemini_generate.json_values import (
     drop_none,
     parse_signature,
+    read_call_id,
     read_objects,
     read_string,
     select_unknown,
@@ -39,8 +40,9 @@ class CallRegistry:
     def parse_call(self, part: Mapping[str, Any]) -> ToolCall:
         """The `ToolCall` of a ``functionCall`` part."""
         call = part["functionCall"]
-        given_id = read_string(call.get("id"))
-        identity = given_id or self._make_id()
+        given_id, signature = read_string(call.get("id")), parse_signature(part.get("thoughtSignature"))
+        signed_id = read_call_id(signature)
+        identity = given_id or signed_id or self._make_id()
         name = read_string(call.get("name"))
         self._open.append((identity, name))
         extra = select_unknown(part, "functionCall", "thought", "thoughtSignature")
@@ -50,7 +52,7 @@ class CallRegistry:
             id=identity,
             name=name,
             arguments=orjson.dumps(call.get("args") or {}).decode(),
-            signature=parse_signature(part.get("thoughtSignature")),
+            signature=None if signed_id else signature,
             extra=extra if given_id else {**extra, **_NO_ID},
         )
 

@@ -91,3 +91,26 @@ def render_signature(signature: Opaque | None) -> str | None:
     if isinstance(value, str) and value and is_base64(value) and not base64.b64decode(value).startswith(_OPAQUE_PREFIX):
         return value
     return base64.b64encode(_OPAQUE_PREFIX + orjson.dumps(value)).decode()
+
+
+_CALL: Final = "call"
+CALL_SIGNATURE_START: Final = base64.b64encode(_OPAQUE_PREFIX + b'{"call').removesuffix(b"=")
+"""The first bytes of each `render_call_signature`, by which a body can be searched for one."""
+
+
+def render_call_signature(identity: str) -> str:
+    """A ``thoughtSignature`` with the id of a call that another vendor's model made after thinking.
+
+    Clients return the signature of a call, but often drop its id (the AI SDK's provider for Google, 2026-11) and signatures of
+    thoughts. By the id the core finds the thinking that must precede the call.
+    """
+    return base64.b64encode(_OPAQUE_PREFIX + orjson.dumps({_CALL: identity})).decode()
+
+
+def read_call_id(signature: Opaque | None) -> str:
+    """The id in a value of `render_call_signature`; "" for any other signature."""
+    match signature:
+        case Opaque(value={"call": str(identity), **others}) if not others:
+            return identity
+        case _:
+            return ""

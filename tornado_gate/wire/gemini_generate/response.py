@@ -22,8 +22,10 @@ from tornado_gate.wire.gemini_generate.function_calls import render_call
 from tornado_gate.wire.gemini_generate.json_values import (
     parse_signature,
     read_object,
+    read_call_id,
     read_objects,
     read_string,
+    render_call_signature,
     render_signature,
     select_unknown,
 )
@@ -120,11 +122,12 @@ def parse_said(part: Mapping[str, Any], wav: bool = False) -> Part:
             decode_base64(said.source.base64)  # validate now: later code relies on valid base64
             return replace(said, source=convert_to_wav(said.source)) if wav else said
         return said
+    signature = parse_signature(part.get("thoughtSignature"))
     return ToolCall(
         id=read_string(call.get("id")) or make_call_id(),
         name=read_string(call.get("name")),
         arguments=orjson.dumps(call.get("args") or {}).decode(),
-        signature=parse_signature(part.get("thoughtSignature")),
+        signature=None if read_call_id(signature) else signature,
     )
 
 
@@ -146,8 +149,11 @@ def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _render_choice(number: int, choice: Choice, include_thoughts: bool) -> dict[str, Any]:
-    shown = [part for part in choice.parts if include_thoughts or not isinstance(part, Thinking)]
-    rendered = [render_said(part) for part in shown]
+    rendered, thought = [], False
+    for part in choice.parts:
+        thought = thought or isinstance(part, Thinking)
+        if include_thoughts or not isinstance(part, Thinking):
+            rendered.append(render_said(part, after_thinking=thought))
     candidate: dict[str, Any] = {
         "content": {"role": "model", "parts": [part for part in rendered if part is not None]},
         "finishReason": render_finish_reason(choice.reason, choice.raw_reason),
@@ -168,12 +174,17 @@ def is_malformed(part: Part) -> bool:
     return isinstance(part, ToolCall) and render_call(part) is None
 
 
-def render_said(part: Part) -> dict[str, Any] | None:
-    """The response part with its signature; None for a part that this format cannot express."""
+def render_said(part: Part, *, after_thinking: bool = False) -> dict[str, Any] | None:
+    """The response part with its signature; None for a part that this format cannot express.
+
+    A call `after_thinking` without a signature gets one with its id, see `render_call_signature`.
+    """
     if isinstance(part, VendorPart):
         return render_part(part)
     value = render_call(part) if isinstance(part, ToolCall) else render_part(part)
     if value is None:
         return None
     signature = render_signature(part.signature) if isinstance(part, Text | Thinking | ToolCall) else None
+    if signature is None and after_thinking and isinstance(part, ToolCall) and part.id:
+        signature = render_call_signature(part.id)
     return value if signature is None else {**value, "thoughtSignature": signature}

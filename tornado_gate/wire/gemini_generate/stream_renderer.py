@@ -83,6 +83,7 @@ class _GenerateStreamRenderer(State):
     _parts: dict[int, _GeneratePartState] = field(default_factory=dict)
     _finishes: dict[int, Finish] = field(default_factory=dict)
     _malformed: set[int] = field(default_factory=set)
+    _thought: set[int] = field(default_factory=set)
     _spoken: bool = False
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
@@ -92,6 +93,8 @@ class _GenerateStreamRenderer(State):
                 return self._write_delta(self._parts[index], event)
             case PartStart():
                 self._parts[event.index] = _GeneratePartState(event)
+                if event.kind == "thinking":
+                    self._thought.add(event.choice)
             case PartEnd(index=index):
                 return self._write_end(self._parts.pop(index), event)
             case Finish():
@@ -175,7 +178,7 @@ class _GenerateStreamRenderer(State):
             kind=start.tool_kind,
             signature=event.signature,
         )
-        value = render_said(call)
+        value = render_said(call, after_thinking=start.choice in self._thought)
         if value is not None and not is_malformed(call):
             return self._render_chunk(start.choice, value)
         self._malformed.add(start.choice)
