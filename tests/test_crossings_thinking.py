@@ -1,4 +1,4 @@
-"""Thinking before tool calls comes back to models whose callers have another format and drop what they do not know. Real gateway."""
+"""Thinking before tool calls comes back to models whose callers have another format and drop what they do not know."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from tornado_gate.wire.gemini_generate.errors import find_error
 from tornado_gate.wire.gemini_generate.function_calls import render_call
 from tornado_gate.wire.gemini_generate.json_values import (
     parse_signature,
-    read_object,
     read_call_id,
+    read_object,
     read_objects,
     read_string,
     render_call_signature,
