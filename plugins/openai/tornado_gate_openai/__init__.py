@@ -43,8 +43,9 @@ from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai import cross_format
 from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
+from tornado_gate_openai.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
-from tornado_gate_openai.models import Api, drop_tool_members, fit_chat
+from tornado_gate_openai.models import FORMAT_OF_API, Api, drop_tool_members, fit_chat
 from tornado_gate_openai.settings import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
@@ -189,9 +190,8 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
     if api == "responses":
         from tornado_gate.wire.openai_responses import INCLUDE_ENCRYPTED
 
-        body = cross_format.render_response_body(call, request, features) | {
-            "store": False
-        }  # the gateway stores the turns
+        body = cross_format.render_response_body(call, request, features)
+        body["store"] = False  # the gateway stores the turns
         reasons = request.reasoning is not None if features.efforts is None else bool(features.efforts)
         if reasons:  # needed to continue a turn; models without reasoning reject it
             body["include"] = sorted({*body.get("include", ()), INCLUDE_ENCRYPTED})
@@ -200,6 +200,8 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
         if _must_refuse_storing(call, facts):
             body.setdefault("store", False)
     drop_tool_members(call, request, body)
+    if facts.prompt_cache == "auto" and request.wire_format != FORMAT_OF_API[api] and body.get(CACHE_KEY) is None:
+        body[CACHE_KEY] = make_cache_key(call, request)
     return body
 
 

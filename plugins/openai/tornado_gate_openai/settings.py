@@ -82,6 +82,7 @@ class OpenAISettingsSchema(Schema):
     usage_in_stream = Boolean()
     api = String(choices=API_NAMES)
     openai_models = Boolean()
+    prompt_cache = String(choices=("never", "auto"))
     model_rules = fields.Dict(keys=String())
     responses = Boolean()
     completions = Boolean()
@@ -127,12 +128,13 @@ class TargetHeaders:
 class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
-    `api` is the API of translated chats, "auto" the one that the model wants; `responses`, `completions`, `compact` and
-    `input_tokens` are True when the upstream has these endpoints. `unsigned_thinking` are patterns of models with
-    ``reasoning_content``. `model_table` has the facts of its models. `serves` is the upstream's operations; `models` restricts
-    them by name patterns, of which the first match counts. `image_bytes` is patterns of models that return image data by
-    default; `video_json` is True when videos without an input image are requested with a JSON body; `realtime_dialect` is the
-    dialect of its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches the result of `get_headers`.
+    `api` is the API of translated chats, "auto" the one that the model wants; with `prompt_cache` "auto" they get a
+    ``prompt_cache_key``. `responses`, `completions`, `compact` and `input_tokens` are True when the upstream has these
+    endpoints. `unsigned_thinking` are patterns of models with ``reasoning_content``. `model_table` has the facts of its models.
+    `serves` is the upstream's operations; `models` restricts them by name patterns, of which the first match counts.
+    `image_bytes` is patterns of models that return image data by default; `video_json` is True when videos without an input
+    image are requested with a JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other
+    formats to this upstream's. `sent` caches the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +142,7 @@ class OpenAISettings:
     roles: Mapping[str, str] = field(default_factory=dict)
     usage_in_stream: bool = True
     api: Literal["auto", "chat", "responses"] = "auto"
+    prompt_cache: Literal["never", "auto"] = "never"
     model_table: ModelTable[OpenAIModelFeatures] = field(
         default_factory=lambda: ModelTable(OpenAIModelFeatures, ()), repr=False
     )
@@ -223,6 +226,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         roles={role: other for role, other in known["roles"].items() if role != other},
         usage_in_stream=known.get("usage_in_stream", True),
         api=api,
+        prompt_cache=known.get("prompt_cache", "never"),
         model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, rules),
         responses=responses,
         unsigned_thinking=tuple(pattern for pattern, facts in rules.items() if facts.get("reasoning_content")),
