@@ -35,6 +35,7 @@ from tornado_gate.types import (
     Route,
     Target,
     UpstreamRequest,
+    ValueGroup,
     WireRequest,
     replace,
 )
@@ -80,6 +81,16 @@ class Recollection:
 
     async def delete(self, name: str) -> bool:
         return self.values.pop(name, None) is not None
+
+    async def read_group(self, head: str) -> ValueGroup:
+        return ValueGroup({name: value for name, value in sorted(self.values.items()) if name.startswith(head)}, 0)
+
+    async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
+        self.values.update(values)
+        return True
+
+    async def delete_group(self, head: str) -> bool:
+        return await self.delete(head)
 
 
 @cache

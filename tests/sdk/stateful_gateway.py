@@ -80,8 +80,12 @@ def send(gateway: Gateway, account: str, method: str, path: str, body: Any = Non
 
 def says(model: str, text: str) -> Answer:
     """The whole answer of a translated model, in the wire format of its upstream."""
-    bodies = {"chats": completion, "claude": message, "gemini": lambda text: json.dumps(generated(text))}
-    return answer(bodies[model](text))
+    match model:
+        case "chats":
+            return answer(completion(text))
+        case "claude":
+            return answer(message(text))
+    return answer(json.dumps(generated(text)))
 
 
 def asked(model: str, body: Any) -> str:

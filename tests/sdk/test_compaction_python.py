@@ -16,7 +16,7 @@ from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer
 
 SUMMARY = "Bob wants a red fox. We agreed on oil paint."
-CALLS: list[dict[str, Any]] = [
+CALLS: Any = [
     {"type": "message", "role": "user", "content": "I am Bob. Paint a fox."},
     {
         "type": "reasoning",

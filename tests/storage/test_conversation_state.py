@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tornado_gate.errors import Unavailable
 from tornado_gate.storage import conversation_state
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 
@@ -145,3 +146,71 @@ async def test_a_file_that_is_damaged_is_as_good_as_empty(tmp_path: Path, caplog
     assert await ann.get("other") is None
     assert not await ann.delete("other")
     assert "could not write conversation state" in caplog.text
+
+
+# Groups
+
+
+@pytest.mark.gen_test
+async def test_a_group_is_read_whole_in_the_order_of_its_names(store: MemoryStore) -> None:
+    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
+    assert await ann.extend_group("g", {"g": "head", "g:2": 2, "g:1": 1}, 60, new=True)
+    await ann.put_many({"g;": "no member", "gh": "no member", "f": "no member"}, 60)
+    group = await ann.read_group("g")
+    assert list(group.values.items()) == [("g", "head"), ("g:1", 1), ("g:2", 2)]
+    assert group.size > 0
+    assert await bob.read_group("g") == ({}, 0)
+    assert await ann.delete_group("g")
+    assert not await ann.delete_group("g")
+    assert await ann.read_group("g") == ({}, 0)
+    assert await ann.get_many(["g;", "gh", "f"]) == {"g;": "no member", "gh": "no member", "f": "no member"}
+
+
+@pytest.mark.gen_test
+async def test_a_group_is_extended_only_where_it_exists(store: MemoryStore) -> None:
+    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
+    assert not await ann.extend_group("g", {"g:1": 1}, 60)
+    assert await ann.extend_group("g", {"g": "head"}, 60, new=True)
+    assert not await bob.extend_group("g", {"g:1": 1}, 60)
+    assert await ann.extend_group("g", {"g:1": 1}, 60)
+    assert (await SharedMemory(store).get_account_memory("ann").read_group("g")).values == {"g": "head", "g:1": 1}
+    assert await ann.extend_group("g", {}, -1)
+    assert await ann.read_group("g") == ({}, 0)
+    assert not await ann.extend_group("g", {"g:2": 2}, 60)
+
+
+@pytest.mark.gen_test
+async def test_all_of_a_group_expires_when_its_newest_value_does(store: MemoryStore) -> None:
+    ann = SharedMemory(store).get_account_memory("ann")
+    await ann.extend_group("g", {"g": "head", "g:1": 1}, 1000, new=True)
+    await ann.extend_group("g", {"g:2": 2}, 2000)
+    with store._file.use_connection() as connection:
+        (expiries,) = connection.execute("SELECT COUNT(DISTINCT expires) FROM memory").fetchone()
+    assert expiries == 1
+
+
+@pytest.mark.gen_test
+async def test_a_full_file_takes_a_group_from_its_head_on(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a group never loses a part while the rest can be read."""
+    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 1)
+    greedy, small = SharedMemory(store).get_account_memory("greedy"), SharedMemory(store).get_account_memory("small")
+    await small.extend_group("s", {"s": "head", "s:1": "x" * 100}, 60, new=True)
+    await greedy.extend_group("g", {"g": "head", **{f"g:{n}": "x" * 1000 for n in range(10)}}, 60, new=True)
+    held = (await greedy.read_group("g")).size
+    monkeypatch.setattr(conversation_state, "MAX_BYTES", held)
+    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 2)
+    for number in range(3):
+        await greedy.extend_group(f"h{number}", {f"h{number}": "head"}, 120, new=True)
+    assert "g" not in (await greedy.read_group("g")).values
+    assert not await greedy.extend_group("g", {"g:11": 1}, 60)
+    assert list((await small.read_group("s")).values) == ["s", "s:1"]
+
+
+@pytest.mark.gen_test
+async def test_a_broken_file_fails_requests_about_groups(tmp_path: Path) -> None:
+    (tmp_path / conversation_state.FILE_NAME).write_bytes(b"no database" * 100)
+    ann = SharedMemory(MemoryStore(tmp_path)).get_account_memory("ann")
+    for work in (ann.read_group("g"), ann.extend_group("g", {"g": 1}, 60, new=True), ann.delete_group("g")):
+        with pytest.raises(Unavailable) as caught:
+            await work
+        assert caught.value.code == "storage_unavailable"

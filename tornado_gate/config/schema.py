@@ -308,6 +308,7 @@ class RealtimeSchema(Schema):
 
 class ResponsesSchema(Schema):
     store = String(choices=("never", "ask", "default"))
+    copies = Boolean()
     seconds = Seconds(most=MAX_KEPT_SECONDS)
 
 

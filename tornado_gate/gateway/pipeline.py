@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from tornado_gate.errors import GateError, InvalidField, UpstreamRefused
+from tornado_gate.errors import GateError, RequestError, UpstreamRefused
 from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, token_counts, upstream_objects
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
@@ -168,7 +168,7 @@ async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
         return False
     try:
         request = await once.request(call.replace(losses=[]))
-    except InvalidField:  # `forward_request` decides: values that cannot be translated may be known to the upstream
+    except RequestError:  # `forward_request` decides: what cannot be translated may be known to the upstream
         return False
     return bool(await signatures.has_foreign_signatures(call, request))
 

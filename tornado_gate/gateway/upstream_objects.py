@@ -26,10 +26,14 @@ def _make_name(kind: str, identity: str) -> str:
 
 
 class ObjectAccess(Value, frozen=True):
-    """The upstream objects that one request names: `kept` are recorded for the account, `unknown` are not."""
+    """The upstream objects that one request names: `kept` are recorded for the account, `unknown` are not.
+
+    Of those in `copied` the format has a copy, which every target may get; the entry that keeps the object comes first.
+    """
 
     wire_format: str
     kept: tuple[tuple[ObjectReference, KeptObject], ...] = ()
+    copied: tuple[KeptObject, ...] = ()
     unknown: tuple[ObjectReference, ...] = ()
 
     def select_targets(self, targets: list[Candidate]) -> list[Candidate]:
@@ -45,6 +49,8 @@ class ObjectAccess(Value, frozen=True):
             allowed = [target for target in allowed if target[0].provider == kept.provider]
             if not allowed:
                 raise _elsewhere_error(reference, kept)
+        for kept in self.copied:
+            allowed.sort(key=partial(_is_elsewhere, kept))
         return allowed
 
     def _find_unshared(self, target: Target, provider: ConfiguredProvider) -> ObjectReference | None:
@@ -58,6 +64,10 @@ class ObjectAccess(Value, frozen=True):
 
     def _is_verbatim(self, provider: ConfiguredProvider) -> bool:
         return self.wire_format in provider.capabilities.speaks
+
+
+def _is_elsewhere(kept: KeptObject, candidate: Candidate) -> bool:
+    return candidate[0].provider != kept.provider
 
 
 def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidField:
@@ -80,13 +90,16 @@ async def find_access(call: Call, wire: WireRequest, references: Sequence[Object
     names = [_make_name(reference.kind, reference.id) for reference in references]
     known = await call.memory.get_many({*names, *(reference.memory_name for reference in references)} - {""})
     kept: list[tuple[ObjectReference, KeptObject]] = []
+    copied: list[KeptObject] = []
     unknown: list[ObjectReference] = []
     for name, reference in zip(names, references, strict=True):
-        if name in known:
+        if name in known and reference.memory_name in known:
+            copied.append(msgspec.convert(known[name], KeptObject))
+        elif name in known:
             kept.append((reference, msgspec.convert(known[name], KeptObject)))
         elif reference.memory_name not in known:
             unknown.append(reference)
-    return ObjectAccess(wire.route.wire_format, tuple(kept), tuple(unknown))
+    return ObjectAccess(wire.route.wire_format, tuple(kept), tuple(copied), tuple(unknown))
 
 
 async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
@@ -98,8 +111,10 @@ async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
 
 
 async def forget(call: Call, reference: ObjectReference) -> None:
-    """Delete the record of an object that its upstream has deleted."""
+    """Delete the record of an object that its upstream has deleted, and the format's copy."""
     await call.memory.delete(_make_name(reference.kind, reference.id))
+    if reference.memory_name:
+        await call.memory.delete(reference.memory_name)
 
 
 def gone_error(reference: ObjectReference) -> NotFound:
@@ -128,7 +143,7 @@ class _RecordStep(Step[bytes, bytes]):
         self._issued = issued
 
     def take(self, items: list[bytes], out: list[bytes]) -> Pause | None:
-        if self._issued.due and self._issued.ids:
+        if self._issued.due and (self._issued.ids or self._issued.save is not None):
             return Pause(items, partial(_record, self._call, self._issued))
         out += items
         return None
@@ -136,6 +151,9 @@ class _RecordStep(Step[bytes, bytes]):
 
 async def _record(call: Call, issued: IssuedObjects) -> None:
     ids = list(issued.ids)
+    if issued.save is not None:
+        save, issued.save = issued.save, None
+        await save()
     if not ids:
         return
     target = call.target

@@ -4,6 +4,10 @@ Examples: a stored response that `previous_response_id` refers to; thinking that
 in one SQLite file that all processes of a machine share; recent values are also cached in memory. When the file has MAX_BYTES,
 the account that holds most loses the values that expire soonest (see `shares`). A failure of the file fails no request: it is
 logged, and the value counts as missing.
+
+A group of values, such as a conversation with its items, has a head and members, whose names begin with the name of the head and
+a colon. It is read and extended as a whole, is not cached, because processes change it, and expires and is evicted from its head
+on, so that no group loses a part. Where a group cannot be read or written, the request fails.
 """
 
 from __future__ import annotations
@@ -13,17 +17,21 @@ import logging
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from cachetools import LRUCache
 
+from tornado_gate.errors import Unavailable
 from tornado_gate.storage.shares import evict
 from tornado_gate.storage.sqlite import Schema, SqliteFile
+from tornado_gate.types import ValueGroup
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FILE_NAME = "memory.db"
 LONGEST_VALUE = 8 * 1024 * 1024
@@ -47,6 +55,10 @@ _SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS memory_held ON memory (account, expires, name, bytes)",
     ),
 )
+
+
+_IN_GROUP = "account = ? AND (name = ? OR (name > ? AND name < ?))"
+"""A group: the value with the name `head`, and those whose names begin with it and a colon (the character before ";")."""
 
 
 class MemoryFileError(Exception):
@@ -82,17 +94,53 @@ class MemoryStore:
     def put(self, account: str, values: Mapping[str, bytes], expires: float) -> None:
         """Store values until `expires` (Unix seconds); existing values of the same names are replaced."""
         self._make()
+        with self._file.transaction() as connection:
+            self._insert(connection, account, values, expires)
+
+    def _insert(
+        self, connection: sqlite3.Connection, account: str, values: Mapping[str, bytes], expires: float
+    ) -> None:
         rows = [
             (account, name, value, len(value) + 2 * (len(account) + len(name)) + ROW_BYTES, expires)
             for name, value in values.items()
         ]
+        connection.executemany("INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?)", rows)
+        self._writes += 1
+        self._written_bytes += sum(row[3] for row in rows)
+        if self._writes % WRITES_BETWEEN_PRUNES == 1 or self._written_bytes > BYTES_BETWEEN_PRUNES:
+            self._written_bytes = 0
+            self._prune(connection)
+
+    def read_group(self, account: str, head: str) -> tuple[dict[str, bytes], int]:
+        """Return the values of a group that have not expired, by name, and their bytes in the file."""
+        self._make()
+        select = f"SELECT name, value, bytes FROM memory WHERE {_IN_GROUP} AND expires > ? ORDER BY name"
+        with self._file.use_connection() as connection:
+            rows = connection.execute(select, (*_name_group(account, head), time.time())).fetchall()
+        return {name: value for name, value, _ in rows}, sum(row[2] for row in rows)
+
+    def extend_group(self, account: str, head: str, values: Mapping[str, bytes], expires: float, new: bool) -> bool:
+        """Store values of a group in one transaction; all of the group then expires at `expires`.
+
+        Returns False for a group without its head, of which nothing is stored, unless the group is `new`.
+        """
+        self._make()
+        exists = "SELECT 1 FROM memory WHERE account = ? AND name = ? AND expires > ?"
         with self._file.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?)", rows)
-            self._writes += 1
-            self._written_bytes += sum(row[3] for row in rows)
-            if self._writes % WRITES_BETWEEN_PRUNES == 1 or self._written_bytes > BYTES_BETWEEN_PRUNES:
-                self._written_bytes = 0
-                self._prune(connection)
+            if not new and connection.execute(exists, (account, head, time.time())).fetchone() is None:
+                return False
+            connection.execute(
+                f"UPDATE memory SET expires = ? WHERE {_IN_GROUP}", (expires, *_name_group(account, head))
+            )
+            self._insert(connection, account, values, expires)
+            return True
+
+    def delete_group(self, account: str, head: str) -> int:
+        """Delete a group. Returns the number of its values."""
+        self._make()
+        with self._file.transaction() as connection:
+            done = connection.execute(f"DELETE FROM memory WHERE {_IN_GROUP}", _name_group(account, head))
+            return done.rowcount
 
     def delete(self, account: str, name: str) -> bool:
         """Delete a value. Returns False if it does not exist."""
@@ -112,7 +160,7 @@ class MemoryStore:
         held = dict(connection.execute("SELECT account, SUM(bytes) FROM memory GROUP BY account").fetchall())
 
         def list_items(account: str) -> Iterator[tuple[int, tuple[str, str]]]:
-            select = "SELECT bytes, name FROM memory WHERE account = ? ORDER BY expires"
+            select = "SELECT bytes, name FROM memory WHERE account = ? ORDER BY expires, name"
             for size, name in connection.execute(select, (account,)).fetchall():
                 yield size, (account, name)
 
@@ -121,6 +169,11 @@ class MemoryStore:
             return True
 
         evict(sum(held.values()) - MAX_BYTES, held, list_items, remove)
+
+
+def _name_group(account: str, head: str) -> tuple[str, str, str, str]:
+    """The parameters of _IN_GROUP. The names of a group's members follow its head and a colon."""
+    return account, head, f"{head}:", f"{head};"
 
 
 class _Cached(NamedTuple):
@@ -180,6 +233,29 @@ class SharedMemory:
         else:
             self._cache.pop((account, name), None)
 
+    async def read_group(self, account: str, head: str) -> ValueGroup:
+        return await self._run(self._read_group, account, head)
+
+    def _read_group(self, account: str, head: str) -> ValueGroup:
+        raw, size = self._store.read_group(account, head)
+        return ValueGroup({name: orjson.loads(value) for name, value in raw.items()}, size)
+
+    async def extend_group(self, account: str, head: str, values: Mapping[str, Any], seconds: float, new: bool) -> bool:
+        raw = {name: orjson.dumps(value) for name, value in values.items()}
+        return await self._run(self._store.extend_group, account, head, raw, time.time() + seconds, new)
+
+    async def delete_group(self, account: str, head: str) -> bool:
+        return bool(await self._run(self._store.delete_group, account, head))
+
+    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of `work`, which runs in a thread. Raises Unavailable when the file cannot be used."""
+        try:
+            return await asyncio.to_thread(work, *arguments)
+        except MemoryFileError as error:
+            log.warning("could not use conversation state: %s", error)
+            message = "The gateway's store of conversations cannot be used at the moment. Retry later."
+            raise Unavailable(message, code="storage_unavailable") from error
+
     async def delete(self, account: str, name: str) -> bool:
         self._cache.pop((account, name), None)
         try:
@@ -216,3 +292,15 @@ class AccountMemory:
     async def delete(self, name: str) -> bool:
         """Delete a value. Returns False if it does not exist."""
         return await self._memory.delete(self._account, name)
+
+    async def read_group(self, head: str) -> ValueGroup:
+        """Return a group of values, as all processes have stored it."""
+        return await self._memory.read_group(self._account, head)
+
+    async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
+        """Store values of a group. Returns False for a group without its head, unless it is `new`."""
+        return await self._memory.extend_group(self._account, head, values, seconds, new)
+
+    async def delete_group(self, head: str) -> bool:
+        """Delete a group. Returns False if it does not exist."""
+        return await self._memory.delete_group(self._account, head)

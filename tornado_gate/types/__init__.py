@@ -10,6 +10,7 @@ from tornado_gate.types.call import (
     ResponseFileStore,
     Target,
     Timeouts,
+    ValueGroup,
 )
 from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
@@ -216,6 +217,7 @@ __all__ = [
     "UpstreamResponse",
     "Usage",
     "UsageReport",
+    "ValueGroup",
     "Vector",
     "VendorPart",
     "VendorTool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
@@ -112,6 +112,13 @@ class Meter(State):
     hidden_fields = frozenset({"estimate_prompt"})
 
 
+class ValueGroup(NamedTuple):
+    """A group of a memory: its values by name, in the order of the names, and the `size` that they take in bytes."""
+
+    values: dict[str, Any]
+    size: int
+
+
 class Memory(Protocol):
     """A store of JSON values that outlives a request: private to the caller's account, with eviction and expiry."""
 
@@ -129,6 +136,21 @@ class Memory(Protocol):
 
     async def delete(self, name: str) -> bool:
         """Delete a value. Returns False if it did not exist."""
+
+    async def read_group(self, head: str) -> ValueGroup:
+        """Return the group of values `head`: the value with this name and those whose names begin with it and a colon.
+
+        Empty if the group does not exist. Raises Unavailable when the store cannot be used, as the next two methods.
+        """
+
+    async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
+        """Store `values` of a group, whose values all expire after `seconds` from now. They may be of any length.
+
+        Returns False, and stores nothing, if the group does not exist and is not `new`.
+        """
+
+    async def delete_group(self, head: str) -> bool:
+        """Delete a group. Returns False if it did not exist."""
 
 
 class UrlFetcher(Protocol):
@@ -207,6 +229,15 @@ class NullMemory:
         return None
 
     async def delete(self, name: str) -> bool:
+        return False
+
+    async def read_group(self, head: str) -> ValueGroup:
+        return ValueGroup({}, 0)
+
+    async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
+        return new
+
+    async def delete_group(self, head: str) -> bool:
         return False
 
 

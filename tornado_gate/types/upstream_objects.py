@@ -8,7 +8,7 @@ issues (`VerbatimRequest.issued`); `gateway/upstream_objects.py` does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
 from tornado_gate.errors import GateError, NotFound
@@ -35,10 +35,12 @@ class ResponseRules(Value, frozen=True, kw_only=True):
 
     `store`: responses are never stored, neither here nor at an upstream ("never"); only if the request has ``store: true``
     ("ask"); or unless it has ``store: false`` ("default"). `seconds` is how long the gateway keeps a response, or the id of one
-    that an upstream keeps.
+    that an upstream keeps. `copies`: the gateway keeps a copy of each response that an upstream stores, so that other targets can
+    continue it.
     """
 
     store: StoreMode = "default"
+    copies: bool = False
     seconds: float = 30 * 24 * 3600.0
 
 
@@ -46,8 +48,9 @@ class ObjectReference(Value, frozen=True, kw_only=True):
     """An id in a request that names an object of `kind`. `param` is the path of its field.
 
     `error` returns the error for an id that the account does not own, which is the same as for one that does not exist; by
-    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object; then the
-    upstream does not know the id. `only_verbatim`: on the common lane the format resolves the id and no upstream receives it.
+    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object, or a copy
+    of it; if the core has no record of the id, no upstream knows it. `only_verbatim`: on the common lane the format resolves the
+    id and no upstream receives it.
     """
 
     kind: str
@@ -71,12 +74,13 @@ class IssuedObjects(State):
 
     The format adds to `ids` while it reads the response and sets `due` when they must be recorded before the caller receives
     more. What is left at the end of the request is recorded then. `unmetered`: the response will be completed in the background,
-    so its usage is known only when it is retrieved.
+    so its usage is known only when it is retrieved. `save` is what else the format stores of the response, at the same time.
     """
 
     ids: list[tuple[str, str]] = field(default_factory=list)
     due: bool = False
     unmetered: bool = False
+    save: Callable[[], Awaitable[None]] | None = None
 
 
 class KeptObject(Value, frozen=True, kw_only=True):

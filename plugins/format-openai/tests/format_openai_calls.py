@@ -10,7 +10,7 @@ import orjson
 
 import tornado_gate_format_openai as plugin
 from tornado_gate.testing import call_to, target_of, wire_request
-from tornado_gate.types import Call, Reply, WireRequest
+from tornado_gate.types import Call, Reply, ValueGroup, WireRequest
 
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 ROUTES = {(route.method, route.path): route for route in plugin.routes()}
@@ -40,6 +40,20 @@ class FakeMemory:
 
     async def delete(self, name: str) -> bool:
         return self.values.pop(name, None) is not None
+
+    async def read_group(self, head: str) -> ValueGroup:
+        names = sorted(name for name in self.values if name == head or name.startswith(f"{head}:"))
+        return ValueGroup(await self.get_many(names), sum(len(self.values[name]) for name in names))
+
+    async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
+        if not new and head not in self.values:
+            return False
+        await self.put_many(values, seconds)
+        return True
+
+    async def delete_group(self, head: str) -> bool:
+        names = [name for name in self.values if name == head or name.startswith(f"{head}:")]
+        return bool([await self.delete(name) for name in names])
 
 
 def call_for(model: str = "m", operation: str = "chat", key: str = "", **fields: Any) -> Call:

@@ -27,7 +27,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate_format_openai import conversations, paths, stored
+from tornado_gate_format_openai import conversation_objects, conversations, paths, stored
 from tornado_gate_format_openai.replies import make_models_reply, render_error_frame
 
 __all__ = [
@@ -112,6 +112,7 @@ def routes() -> list[Route]:
     return [
         *(route for found in _ROUTES.values() for route in found),
         *stored.ROUTES,
+        *conversation_objects.ROUTES,
         Route("GET", "/v1/models", "models", model="none"),
         Route("GET", "/v1/models/{model}", "models", model="none"),
     ]
@@ -119,8 +120,11 @@ def routes() -> list[Route]:
 
 @format_impl
 def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Request | Reply]:
-    if wire.route in stored.ROUTES:
-        return stored.answer(call, wire)
+    if wire.route.model == "none":
+        if wire.route in stored.ROUTES:
+            return stored.answer(call, wire)
+        if wire.route in conversation_objects.ROUTES:
+            return conversation_objects.answer(call, wire)
     if wire.route.operation == "models":
         return ModelsRequest(model=wire.path_arguments.get("model"))
     name = "realtime" if wire.route.path == paths.SECRETS_PATH else _MODULE_OF_FORMAT[wire.route.wire_format]

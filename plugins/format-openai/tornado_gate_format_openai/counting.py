@@ -73,8 +73,8 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     body = _read_body(call, wire)
     check_for_upstream(check_state_body, body)
     storing.check_previous_response(call, body)
-    raw, body = await resolve_state(call, wire, body, {})
-    return make_verbatim(wire, raw, body, DEFAULT_STATE)
+    resolved = await resolve_state(call, wire, body, {})
+    return make_verbatim(wire, resolved.raw, resolved.body, DEFAULT_STATE)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:

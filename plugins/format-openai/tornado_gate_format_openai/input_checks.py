@@ -29,17 +29,21 @@ _MESSAGE_ROLES: Final = ("user", "assistant", "system", "developer")
 
 
 def check_input(value: Any) -> None:
-    """Raise InvalidField for the first invalid item."""
-    if isinstance(value, str):
-        return
+    """Raise InvalidField for ``input`` that is neither a text nor an array of valid items."""
+    if not isinstance(value, str):
+        check_items(value, "input")
+
+
+def check_items(value: Any, name: str) -> None:
+    """Raise InvalidField for the first invalid item of the field `name`."""
     if not isinstance(value, list):
-        raise_invalid("input", f"must be a string or an array, not {describe_type(value)}")
+        raise_invalid(name, f"must be a string or an array, not {describe_type(value)}")
     if not value:
-        raise_invalid("input", "must not be empty")
+        raise_invalid(name, "must not be empty")
     if len(value) > MAX_ITEMS:
-        refuse_value("input", f"has {len(value)} items; at most {MAX_ITEMS} are allowed")
+        refuse_value(name, f"has {len(value)} items; at most {MAX_ITEMS} are allowed")
     for index, item in enumerate(value):
-        path = f"input.{index}"
+        path = f"{name}.{index}"
         need_object(item, path)
         check = _ITEM_CHECKS.get(_get_item_type(item, path))
         if check is not None:

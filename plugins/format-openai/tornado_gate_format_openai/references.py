@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ObjectReference, WireRequest
 from tornado_gate.wire.openai_responses import get_response_id, is_self_contained
-from tornado_gate_format_openai import store, storing
+from tornado_gate_format_openai import conversation_store, store, storing
 from tornado_gate_format_openai.message_checks import have_only_texts
 
 _KIND_OF_MEMBER: Final[Mapping[str, str]] = {
@@ -49,7 +49,8 @@ def list_response_references(call: Call, wire: WireRequest) -> References:
         identity = value.get("id") if isinstance(value, dict) else value
         if isinstance(identity, str):
             param = name if value is identity else f"{name}.id"
-            found.append(ObjectReference(kind=name, id=identity, param=param))
+            memory_name = conversation_store.make_head(identity) if name == "conversation" else ""
+            found.append(ObjectReference(kind=name, id=identity, param=param, memory_name=memory_name))
     items = body.get("input")
     for number, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and isinstance(item.get("id"), str) and not is_self_contained(item):
@@ -104,6 +105,13 @@ def _add(kind: str, value: Any, path: str, found: References) -> None:
     for place, identity in ids.items():
         if isinstance(identity, str) and not (kind == "skill" and identity.startswith(_VENDORS_SKILLS)):
             found.append(ObjectReference(kind=kind, id=identity, param=place))
+
+
+def list_object_references(items: list[Any], path: str) -> References:
+    """Return the ids of objects at an upstream in items: files, containers and others, but not the ids of the items."""
+    found: References = []
+    _walk(items, path, found)
+    return found
 
 
 def _refer_to_response(call: Call, response_id: str) -> ObjectReference:

@@ -26,7 +26,7 @@ from tornado_gate.wire.openai_responses import (
     render_stream,
     restore_items,
 )
-from tornado_gate_format_openai import compaction, contract, dialect, history, store, storing
+from tornado_gate_format_openai import compaction, contract, conversation_store, dialect, history, store, storing
 from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
 
 _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
@@ -42,7 +42,8 @@ _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 class ResponseState(Value, frozen=True, kw_only=True):
     """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
 
-    `compacts`: the response is a compaction of the conversation, which the model summarises.
+    `compacts`: the response is a compaction of the conversation, which the model summarises. `last` is the name of the last
+    member of the conversation to which the turn is added.
     """
 
     id: str = ""
@@ -50,6 +51,7 @@ class ResponseState(Value, frozen=True, kw_only=True):
     items: tuple[Mapping[str, Any], ...] = ()
     dialect: dialect.Dialect = "vendor"
     compacts: bool = False
+    last: str = ""
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
@@ -79,9 +81,6 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
             "'background' is not supported by this model. Omit it, and set 'stream' to true to receive output early."
         )
         raise InvalidField("background", message, code="unsupported_parameter")
-    if body.get("conversation") is not None:
-        message = "'conversation' is not supported. Use 'previous_response_id' to continue a conversation."
-        raise InvalidField("conversation", message, code="unsupported_parameter")
     body = {**body, **storing.apply_rules(call, body)}
     found = await history.load(call, body)
     compacts = has_trigger(found.items)
@@ -96,6 +95,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         items=tuple(found.items),
         dialect=choose_response_dialect(call, body),
         compacts=compacts,
+        last=found.last,
     )
     return replace(request, extra=_select_unsupported(request.extra), reply_state=state)
 
@@ -174,8 +174,13 @@ def render_event_frame(event: Mapping[str, Any]) -> bytes:
 
 
 async def _store_turn(call: Call, state: ResponseState, body: Mapping[str, Any]) -> None:
-    if state.asked.get("store") is not False and body["status"] != "failed":
-        await store.save_turn(call, state.asked.get("previous_response_id"), state.items, body)
+    if body["status"] == "failed":
+        return
+    if state.last:
+        conversation_id = conversation_store.get_id(state.asked)
+        await conversation_store.add_turn(call, conversation_id, state.items, body["output"], provider="", stored=False)
+    if state.asked.get("store") is not False:
+        await store.save_turn(call, state.asked.get("previous_response_id"), state.items, body, last=state.last)
 
 
 def _hide_encrypted(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

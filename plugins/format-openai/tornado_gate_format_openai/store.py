@@ -1,6 +1,8 @@
 """Stored turns of the responses route: kept in the caller's memory, found by ``previous_response_id``.
 
-A record is one turn with the id of the turn before it: ``{"previous": id or null, "input": [items], "response": body}``. The
+A record is one turn with the id of the turn before it: ``{"previous": id or null, "input": [items], "response": body}``, or with
+its place in a conversation that the gateway keeps: ``"conversation": {"id": …, "last": name of the member before it}``. A
+copy of a response that an upstream stores has its provider entry in ``"kept_by"``; only other targets use the copy. The
 memory belongs to the caller's account, so the ids of other accounts are not found.
 """
 
@@ -12,6 +14,7 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types import Call
 from tornado_gate.wire.openai_responses import get_item_type, get_response_id, is_own_compaction
+from tornado_gate_format_openai import conversation_store
 
 TurnRecord = Mapping[str, Any]
 ItemList = list[dict[str, Any]]
@@ -21,10 +24,24 @@ MAX_TURNS: Final = 1000
 
 
 async def save_turn(
-    call: Call, previous: str | None, items: Iterable[Mapping[str, Any]], body: Mapping[str, Any]
+    call: Call,
+    previous: str | None,
+    items: Iterable[Mapping[str, Any]],
+    body: Mapping[str, Any],
+    *,
+    last: str = "",
+    kept_by: str = "",
 ) -> None:
-    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`."""
-    record = {"previous": previous, "input": list(items), "response": dict(body)}
+    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`.
+
+    `last` is the name of the member of a kept conversation after which the turn came. `kept_by` is the provider entry whose
+    upstream stores the response, for a copy.
+    """
+    record: dict[str, Any] = {"previous": previous, "input": list(items), "response": dict(body)}
+    if last:
+        record["conversation"] = {"id": conversation_store.get_id(body), "last": last}
+    if kept_by:
+        record["kept_by"] = kept_by
     await call.memory.put(make_name(str(body["id"])), record, call.responses.seconds)
 
 
@@ -83,11 +100,19 @@ async def load_history(call: Call, response_id: str) -> ItemList:
     wanted: str | None = response_id
     while wanted is not None and len(turns) < MAX_TURNS:
         record = await get_turn(call, wanted, PREVIOUS_RESPONSE_ID)
-        output = record["response"]["output"]
+        asked, output = record["input"], record["response"]["output"]
+        if "kept_by" in record:
+            asked, output = (
+                conversation_store.make_portable(items, lambda: call.drop_field(PREVIOUS_RESPONSE_ID))
+                for items in (asked, output)
+            )
         if any(map(is_own_compaction, output)):  # it stands for everything before it
             turns.append(output)
             break
-        turns.append([*record["input"], *output])
+        turns.append([*asked, *output])
+        if place := record.get("conversation"):
+            conversation = await conversation_store.get(call, place["id"], PREVIOUS_RESPONSE_ID)
+            turns.append(conversation_store.select_items(call, conversation, place["last"]))
         wanted = record["previous"]
     return [item for turn in reversed(turns) for item in turn]
 

@@ -31,6 +31,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import openai_responses
 from tornado_gate_format_openai import store
+from tornado_gate_format_openai.paging import render_page
 from tornado_gate_format_openai.replies import JSON_TYPE
 from tornado_gate_format_openai.responses import drop_encrypted
 from tornado_gate_format_openai.stream_adapters import ResponsesAdapter
@@ -43,8 +44,6 @@ _DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none")
 ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
 _ACTIONS: Final = {_ITEMS_ROUTE.path: "input_items", _CANCEL_ROUTE.path: "cancel"}
 
-_MAX_LIMIT: Final = 100
-_DEFAULT_LIMIT: Final = 20
 _FORWARDED_PARAMETERS: Final = ("stream", "starting_after", "include_obfuscation", "after", "limit", "order")
 _FORWARDED_LISTS: Final = ("include", "include[]")
 
@@ -53,7 +52,7 @@ async def answer(call: Call, wire: WireRequest) -> Reply | StoredObjectRequest:
     """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
     response_id = wire.path_arguments["response_id"]
     record = await store.find_turn(call, response_id)
-    if record is None:
+    if record is None or "kept_by" in record:
         return _make_upstream_request(wire, response_id)
     body = orjson.dumps(await _render_answer(call, wire, response_id, record))
     return Reply(content_type=JSON_TYPE, chunks=_iterate_once(body))
@@ -65,6 +64,7 @@ def _make_upstream_request(wire: WireRequest, response_id: str) -> StoredObjectR
         id=response_id,
         param="response_id",
         error=partial(store.response_not_found_error, response_id, "response_id"),
+        memory_name=store.make_name(response_id),
     )
     return StoredObjectRequest(
         reference=reference,
@@ -105,7 +105,7 @@ async def _render_answer(
         message = "Only a response that its upstream produces in the background can be streamed again. Omit 'stream'."
         raise InvalidField("stream", message, code="unsupported_parameter")
     if wire.route == _ITEMS_ROUTE:
-        return _render_page(_add_item_ids(record), wire.query)
+        return render_page(_add_item_ids(record), wire.query)
     body = record["response"]
     return {**body, "output": [drop_encrypted(item) for item in body["output"]]}
 
@@ -151,22 +151,3 @@ def _add_item_ids(record: store.TurnRecord) -> list[dict[str, Any]]:
     stem = str(record["response"]["id"]).removeprefix("resp_")
     items = (drop_encrypted(item) for item in record["input"])
     return [{"id": f"item_{stem}{number:04x}", **item} for number, item in enumerate(items)]
-
-
-def _render_page(items: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page: at most `limit` items after the id `after`, the newest first unless `order` is ``asc``."""
-    limit = query.get("limit", str(_DEFAULT_LIMIT))
-    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= _MAX_LIMIT:
-        raise InvalidField("limit", f"'limit' must be an integer from 1 to {_MAX_LIMIT}, not '{limit[:50]}'.")
-    ordered = items if query.get("order") == "asc" else items[::-1]
-    ids = [item["id"] for item in ordered]
-    after = query.get("after")
-    first = ids.index(after) + 1 if after in ids else 0
-    page = ordered[first : first + int(limit)]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else None,
-        "last_id": page[-1]["id"] if page else None,
-        "has_more": first + len(page) < len(items),
-    }

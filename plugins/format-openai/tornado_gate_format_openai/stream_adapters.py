@@ -10,14 +10,16 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
+from tornado_gate.types.value import Value
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
-from tornado_gate_format_openai import contract, store, storing
+from tornado_gate_format_openai import contract, conversation_store, store, storing
+from tornado_gate_format_openai.keeping import KeepingMeter, keep_body, render_conversation
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
 from tornado_gate_format_openai.responses import choose_response_dialect, render_event_frame
-from tornado_gate_format_openai.verbatim import OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
+from tornado_gate_format_openai.verbatim import KeptTurn, OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
 
 _REASON_PATTERN: Final = re.compile(rb'"finish_reason"(?!: ?null)')
 _USAGE_PATTERN: Final = re.compile(rb'"usage"(?!: ?null)')
@@ -99,7 +101,15 @@ class ResponsesAdapter(OpenAIAdapter):
     """
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
-        return openai_responses.ResponsesStreamMeter(call.meter, request.issued, stored=get_state(request).stored)
+        state = get_state(request)
+        if state.kept is not None and request.issued is not None:
+            return KeepingMeter(call, request.issued, state, state.kept)
+        return openai_responses.ResponsesStreamMeter(call.meter, request.issued, stored=state.stored)
+
+    def render_frames(self, meter: Any, frames: list[bytes]) -> list[bytes]:
+        if isinstance(meter, KeepingMeter):
+            frames = [meter.render_frame(raw) for raw in frames]
+        return super().render_frames(meter, frames)
 
     def parse_error(self, body: Any) -> GateError | None:
         return openai_responses.find_error(body)
@@ -108,24 +118,27 @@ class ResponsesAdapter(OpenAIAdapter):
         return b"" if error is None else b"".join(render_event_frame(event) for event in meter.render_ending(error))
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
+        state = get_state(request)
         if not openai_responses.is_unfinished(body):
             openai_responses.note_body(call.meter, body)
         if request.issued is not None:
-            openai_responses.note_issued(request.issued, body, stored=get_state(request).stored)
-        if get_state(request).contract:
+            openai_responses.note_issued(request.issued, body, stored=state.stored)
+        if state.kept is not None and request.issued is not None:
+            raw = keep_body(call, request.issued, state, state.kept, raw, body)
+        if state.contract:
             return orjson.dumps(contract.render_response(body))
         if isinstance(body, dict) and isinstance(body.get("usage"), dict):
             return patch_json(raw, {"usage": contract.render_usage(body["usage"])}, body)
         return raw
 
     def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
-        result = openai_responses.parse_response(body)
+        result, kept = openai_responses.parse_response(body), get_state(request).kept
         events = openai_responses.render_stream(
             iterate_events(replay(result)),
             id=result.id or openai_responses.make_response_id(),
             model=result.model,
             created=result.created or int(time.time()),
-            asked=body,
+            asked={**body, **render_conversation(kept)} if kept is not None else body,
         )
         return _stream_frames(events)
 
@@ -160,46 +173,97 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
 
     The upstream stores its own responses and resolves ``previous_response_id``. It does not know a turn that the gateway
     stored because another model answered it; then ``previous_response_id`` is replaced by the items of the conversation.
-    Reasoning items are left out, because only their issuer can decrypt them.
+    Reasoning items are left out, because only their issuer can decrypt them. A conversation that the gateway keeps is replaced
+    in the same way.
     """
     body = wire.json
     changes = storing.apply_rules(call, body)
+    resolved = await resolve_state(call, wire, body, changes)
     state = OpenAIForwardState(
-        contract=choose_response_dialect(call, body) == "contract", stored=storing.is_stored(call, body)
+        contract=choose_response_dialect(call, body) == "contract",
+        stored=storing.is_stored(call, body),
+        kept=await resolved.make_kept_turn(call, body) if resolved.conversation or call.responses.copies else None,
     )
-    raw, body = await resolve_state(call, wire, body, changes)
-    return make_verbatim(wire, raw, body, state, IssuedObjects())
+    return make_verbatim(wire, resolved.raw, resolved.body, state, IssuedObjects())
 
 
 async def forward_compaction(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> VerbatimRequest:
     """Return the request of the verbatim lane for a checked body of ``POST /v1/responses/compact``."""
     storing.check_previous_response(call, body)
-    raw, body = await resolve_state(call, wire, body, {})
+    resolved = await resolve_state(call, wire, body, {})
     state = OpenAIForwardState(stored=storing.is_stored(call, body))
-    return make_verbatim(wire, raw, body, state, IssuedObjects())
+    return make_verbatim(wire, resolved.raw, resolved.body, state, IssuedObjects())
+
+
+class ResolvedBody(Value, frozen=True):
+    """A body in which everything is replaced that only the gateway can resolve: its JSON text and its value.
+
+    `items` are the items of ``input``. `conversation` is the id of a conversation that the gateway keeps, and `last` the name of
+    its last member.
+    """
+
+    raw: bytes
+    body: Mapping[str, Any]
+    items: store.ItemList
+    conversation: str = ""
+    last: str = ""
+
+    async def make_kept_turn(self, call: Call, body: Mapping[str, Any]) -> KeptTurn | None:
+        """Return what the gateway keeps of the turn; None for nothing. `body` is the caller's. Raises InvalidField."""
+        if self.conversation and body.get("background") is True:
+            message = "'background' is not supported in a conversation that the gateway keeps. Omit it."
+            raise InvalidField("background", message, code="unsupported_parameter")
+        copies = call.responses.copies and storing.is_stored(call, body) and await self._can_be_copied(call, body)
+        if not copies and not self.conversation:
+            return None
+        return KeptTurn(
+            items=tuple(self.items),
+            conversation=self.conversation,
+            last=self.last,
+            copies=copies,
+            previous=body.get(store.PREVIOUS_RESPONSE_ID),
+        )
+
+    async def _can_be_copied(self, call: Call, body: Mapping[str, Any]) -> bool:
+        """Whether another target could continue a copy: the whole conversation is known here, and the response is awaited."""
+        if body.get("background") is True or (body.get("conversation") is not None and not self.conversation):
+            return False
+        if any(openai_responses.get_item_type(item) == "item_reference" for item in self.items):
+            return False
+        previous = body.get(store.PREVIOUS_RESPONSE_ID)
+        return not previous or await store.find_turn(call, previous) is not None
 
 
 async def resolve_state(
     call: Call, wire: WireRequest, body: Mapping[str, Any], changes: dict[str, Any]
-) -> tuple[bytes, Mapping[str, Any]]:
-    """Return the JSON text and the value of a checked body, with everything replaced that only the gateway can resolve.
-
-    `changes` are further members to replace.
-    """
-    previous = body.get("previous_response_id")
+) -> ResolvedBody:
+    """Resolve a checked body for the target of `call`. `changes` are further members to replace."""
+    previous = body.get(store.PREVIOUS_RESPONSE_ID)
     earlier: store.ItemList = []
-    if previous and await store.find_turn(call, previous) is not None:
-        earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
-        changes["previous_response_id"] = REMOVE
+    conversation, last = "", ""
+    if previous:
+        turn = await store.find_turn(call, previous)
+        if turn is not None and turn.get("kept_by") != call.target.provider:
+            earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
+            changes[store.PREVIOUS_RESPONSE_ID] = REMOVE
+    elif body.get("conversation") is not None:
+        conversation_store.check_rules(call, body)
+        found = await conversation_store.find(call, conversation_store.get_id(body))
+        if found is not None:
+            found.check_space("conversation")
+            conversation, last = found.id, found.last_name
+            earlier = conversation_store.select_items(call, found)
+            changes["conversation"] = REMOVE
     items = openai_responses.read_items(body.get("input") or ())
     known = await store.resolve_references(call, items, earlier, strict=False)
+    sent = known
     if earlier:
-        earlier = openai_responses.restore_items(earlier, "previous_response_id")
+        earlier = openai_responses.restore_items(earlier, store.PREVIOUS_RESPONSE_ID)
     if openai_responses.MARK in wire.raw:
-        known = openai_responses.restore_items(known)
-    if earlier or known != items:
-        changes["input"] = [*earlier, *known]
+        sent = openai_responses.restore_items(known)
+    if earlier or sent != items:
+        changes["input"] = [*earlier, *sent]
     if not changes:
-        return wire.raw, body
+        return ResolvedBody(wire.raw, body, known, conversation, last)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return patch_json(wire.raw, changes, body), merged
+    return ResolvedBody(patch_json(wire.raw, changes, body), merged, known, conversation, last)

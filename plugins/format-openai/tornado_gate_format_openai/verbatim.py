@@ -16,15 +16,31 @@ from tornado_gate.types.value import Value
 from tornado_gate_format_openai.replies import render_error_frame
 
 
+class KeptTurn(Value, frozen=True, kw_only=True):
+    """A turn of the verbatim lane of which the gateway keeps the input `items` and the output.
+
+    They are added to the conversation with the id `conversation`, if there is one. `copies`: the response is copied, with the id
+    of the turn before it in `previous`; `last` is the name of the last member of the conversation before the turn.
+    """
+
+    items: tuple[Mapping[str, Any], ...]
+    conversation: str = ""
+    last: str = ""
+    copies: bool = False
+    previous: str | None = None
+
+
 class OpenAIForwardState(Value, frozen=True):
     """State for `forward_response`. `hide_usage`: only the gateway requested the usage chunk.
 
     `contract`: the reply is in the contract's dialect. `stored`: the upstream stores the response, unless it says otherwise.
+    `kept`: what the gateway keeps of the turn, too.
     """
 
     hide_usage: bool = False
     contract: bool = False
     stored: bool = False
+    kept: KeptTurn | None = None
 
 
 DEFAULT_STATE: Final = OpenAIForwardState()

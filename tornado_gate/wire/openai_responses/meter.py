@@ -43,6 +43,11 @@ class ResponsesStreamMeter:
         self.finished = False
         self.done = False
 
+    @property
+    def response(self) -> Mapping[str, Any]:
+        """The last state of the response; empty before the first."""
+        return self._response
+
     def note(self, raw: bytes) -> bool:
         """Note one frame. Always returns False, because this format has no frame that must be hidden from the client."""
         if (number := _SEQUENCE_NUMBER.search(raw)) is not None:

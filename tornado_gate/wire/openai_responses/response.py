@@ -141,7 +141,14 @@ def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, An
         "output": [],
         "usage": None,
         **echoed,
+        **_render_conversation(asked),
     }
+
+
+def _render_conversation(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the member ``conversation``, which is an object in a response; {} for a request without one."""
+    value = asked.get("conversation")
+    return {"conversation": {"id": value} if isinstance(value, str) else value} if value else {}
 
 
 def get_completion_time(status: str) -> int | None:
