@@ -122,6 +122,7 @@ def _build_choice(choice: _OpenChoice) -> Choice:
         reason=finish.reason,
         raw_reason=finish.raw,
         stop_sequence=finish.stop_sequence,
+        explanation=finish.explanation,
         logprobs=choice.logprobs or None,
         extra=finish.extra,
     )
@@ -151,7 +152,7 @@ def _close_part(part: _OpenPart, end: PartEnd) -> Part:
         case "refusal":
             return Refusal(text=text, extra=extra)
         case "text":
-            return Text(text=text, signature=end.signature, extra=extra)
+            return Text(text=text, signature=end.signature, citations=end.citations, extra=extra)
         case _:
             raise OrderError(f"a part of kind {start.kind} without `part` in its PartStart")
 
@@ -249,6 +250,7 @@ def replay(result: ChatResult) -> Iterator[StreamEvent]:
             raw=choice.raw_reason,
             choice=number,
             stop_sequence=choice.stop_sequence,
+            explanation=choice.explanation,
             extra=choice.extra,
         )
 
@@ -259,7 +261,7 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
         case Text():
             yield start(kind="text", extra=part.extra)
             yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("content", None))
-            yield PartEnd(index=index, signature=part.signature)
+            yield PartEnd(index=index, signature=part.signature, citations=part.citations)
         case Refusal():
             yield start(kind="refusal", extra=part.extra)
             yield PartDelta(index=index, data=part.text, logprobs=logprobs.pop("refusal", None))

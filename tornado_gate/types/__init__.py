@@ -12,6 +12,7 @@ from tornado_gate.types.call import (
     Timeouts,
     ValueGroup,
 )
+from tornado_gate.types.citations import Citation
 from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
     Audio,
@@ -89,6 +90,7 @@ from tornado_gate.types.requests import (
     VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
+from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
     KeptObject,
@@ -131,6 +133,7 @@ __all__ = [
     "ChatRequest",
     "ChatResult",
     "Choice",
+    "Citation",
     "ClientSecret",
     "ClientSecretRequest",
     "CommonRequest",
@@ -186,6 +189,9 @@ __all__ = [
     "Result",
     "Role",
     "Route",
+    "ServerTool",
+    "ServerToolKind",
+    "ServerToolUse",
     "Socket",
     "SocketRequest",
     "Source",

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from tornado_gate.types.citations import Citation
+from tornado_gate.types.server_tools import ServerToolUse
 from tornado_gate.types.value import Value, field
 
 Extra = Mapping[str, Any]
@@ -47,8 +49,11 @@ Source = Data | Link | FileReference
 
 
 class Text(Value, frozen=True, kw_only=True):
+    """Text. `citations` are the sources of text in a response; those in a caller's history stay in `extra`."""
+
     text: str
     signature: Opaque | None = None
+    citations: tuple[Citation, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
@@ -115,10 +120,15 @@ class Thinking(Value, frozen=True, kw_only=True):
 
 
 class VendorPart(Value, frozen=True, kw_only=True):
-    """A part that only `wire_format` defines: `value` is unchanged."""
+    """A part that only `wire_format` defines: `value` is unchanged.
+
+    `server` is set if it is about a tool that several vendors run; renderers of other formats then use it. `value` is empty if
+    the upstream has no part for it, only metadata of the response.
+    """
 
     wire_format: str
     value: Mapping[str, Any]
+    server: ServerToolUse | None = None
 
 
 Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking | VendorPart

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tornado_gate.errors import GateError
+from tornado_gate.types.citations import Citation
 from tornado_gate.types.content import Extra, Opaque, Part
 from tornado_gate.types.media_results import (
     EmbeddingResult,
@@ -73,10 +74,11 @@ class PartDelta(Value, frozen=True, kw_only=True):
 
 
 class PartEnd(Value, frozen=True, kw_only=True):
-    """The end of part `index`; the next turn must return `signature` with the part."""
+    """The end of part `index`; the next turn must return `signature` with the part. `citations` belong to a text."""
 
     index: int
     signature: Opaque | None = None
+    citations: tuple[Citation, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
@@ -87,12 +89,13 @@ class UsageReport(Value, frozen=True, kw_only=True):
 
 
 class Finish(Value, frozen=True, kw_only=True):
-    """The end of choice `choice`. `raw` is the upstream's finish reason."""
+    """The end of choice `choice`. `raw` is the upstream's finish reason; `explanation` says why content was filtered."""
 
     reason: FinishReason
     raw: str = ""
     choice: int = 0
     stop_sequence: str | None = None
+    explanation: str = ""
     extra: Extra = field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from tornado_gate.types.media_requests import (
     TranscriptionRequest,
 )
 from tornado_gate.types.realtime import ClientSecretRequest, RealtimeRequest
+from tornado_gate.types.server_tools import ServerTool
 from tornado_gate.types.upstream_objects import IssuedObjects, StoredObjectRequest
 from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
@@ -32,10 +33,14 @@ class Tool(Value, frozen=True, kw_only=True):
 
 
 class VendorTool(Value, frozen=True, kw_only=True):
-    """A tool that only `wire_format` defines (web search, custom grammar, …): `value` is unchanged."""
+    """A tool that only `wire_format` defines (web search, custom grammar, …): `value` is unchanged.
+
+    `server` is set if several vendors run such a tool; renderers of other formats then use it.
+    """
 
     wire_format: str
     value: Mapping[str, Any]
+    server: ServerTool | None = None
 
 
 class ToolChoice(Value, frozen=True, kw_only=True):
@@ -111,6 +116,11 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     def field_name(self, field_of_ours: str) -> str:
         """The caller's name for a field of this class: ``max_completion_tokens`` for ``max_tokens``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
+
+    def tool_path(self, index: int) -> str:
+        """The path of a tool in the caller's body. `names` has it as "tools.0" if the tool is not in the caller's array."""
+        names = self.names
+        return names.get(f"tools.{index}") or f"{names.get('tools', 'tools')}.{index}"
 
     def path(self, message: int, part: int | None = None) -> str:
         """The path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``.

@@ -35,12 +35,15 @@ class Usage(Value, frozen=True, kw_only=True):
 
 
 class Choice(Value, frozen=True, kw_only=True):
-    """One of `n` choices. `raw_reason` is the upstream's finish reason; `stop_sequence` the stop string that ended the text."""
+    """One of `n` choices. `raw_reason` is the upstream's finish reason; `stop_sequence` the stop string that ended the text;
+    `explanation` says why content was filtered, if the upstream says so.
+    """
 
     parts: tuple[Part, ...]
     reason: FinishReason
     raw_reason: str = ""
     stop_sequence: str | None = None
+    explanation: str = ""
     logprobs: Mapping[str, Any] | None = None
     extra: Extra = field(default_factory=dict)
 

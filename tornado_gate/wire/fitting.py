@@ -12,6 +12,7 @@ from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire.json_schema import flatten_parameters
 from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.server_tools import forget_server_tools
 
 _EMPTY: Final[dict[str, Any]] = {"stop": (), "tools": (), "modalities": ()}
 _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
@@ -47,6 +48,10 @@ def fit_request(call: Call, request: ChatRequest, features: ChatFeatures) -> Cha
         changed.setdefault("user", make_opaque_user(request.user or ""))
     if features.flat_parameters and request.tools:
         changed["tools"] = _flatten_tools(call, request, changed.get("tools", request.tools))
+    if request.tools:
+        tools = changed.get("tools", request.tools)
+        if (known := forget_server_tools(tools, features.server_tools)) is not tools:
+            changed["tools"] = known
     return replace(request, **changed) if changed else request
 
 

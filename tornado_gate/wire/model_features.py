@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tornado_gate.types.server_tools import ServerToolKind
 from tornado_gate.types.value import Value
 
 DroppableField = Literal[
@@ -44,7 +45,8 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     `longest_tool_name` characters: ASCII letters, digits and `tool_name_signs`, and with `tool_name_letter_first` not a digit or
     sign at the start, except ``_``. `custom_tools`: whether the model has tools whose input is free text; they are sent as
     functions otherwise. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool are an object
-    without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `max_output`: the largest ``max_tokens``.
+    without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `server_tools`: the tools of other formats that its vendor runs,
+    too. `max_output`: the largest ``max_tokens``.
     """
 
     drops: tuple[DroppableField, ...] = ()
@@ -59,4 +61,5 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     custom_tools: bool = False
     schema: SchemaDialect = "json"
     flat_parameters: bool = False
+    server_tools: tuple[ServerToolKind, ...] = ()
     max_output: int | None = None

@@ -36,8 +36,10 @@ from tornado_gate.wire.anthropic_messages import (
     threads_unsupported_error,
 )
 from tornado_gate.wire.fitting import fit_request
+from tornado_gate.wire.json_mode import keep_json, wants_json
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
+from tornado_gate_anthropic.foreign_citations import remove_foreign_citations
 from tornado_gate_anthropic.foreign_thinking import remove_foreign_thinking
 from tornado_gate_anthropic.settings import THREADS_BETA, AnthropicSettings, read_settings
 
@@ -104,17 +106,20 @@ def _render_body(
 ) -> dict[str, Any]:
     abilities = settings.model_table.find(call.target.upstream_model)
     if chat.wire_format != WIRE_FORMAT:
-        chat = fit_request(call, fit_tools(call, chat, abilities), abilities)
+        json_mode = {"response_format": chat.response_format} if wants_json(chat) else {}
+        chat = replace(chat, response_format=None) if json_mode else chat  # the instruction suits every model
+        chat = replace(fit_request(call, fit_tools(call, chat, abilities), abilities), **json_mode)
     return render_request(
         call, chat, abilities=abilities, default_max_tokens=settings.default_max_tokens, auto_cache=auto_cache
     )
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
-    """The verbatim body with the upstream's model name, with ``max_tokens``, which the vendor requires, and without thinking
-    that the vendor did not sign.
+    """The verbatim body with the upstream's model name, with ``max_tokens``, which the vendor requires, and without blocks
+    that only the vendor can make and did not make.
     """
     changed = remove_foreign_thinking(call, request)
+    remove_foreign_citations(call, request, changed)
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:
@@ -179,6 +184,8 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         events = _parse_whole(call, request, incoming)
     if request.wire_format == WIRE_FORMAT:
         return events
+    if wants_json(request):
+        events = keep_json(events)
     settings: AnthropicSettings = call.target.settings
     return restore_tools(events, request, settings.model_table.find(call.target.upstream_model))
 

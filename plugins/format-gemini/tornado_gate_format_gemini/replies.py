@@ -24,6 +24,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import render_response, render_stream
+from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_format_gemini.envelope import render_error_body, render_error_frame
 from tornado_gate_format_gemini.models import render_models
 
@@ -58,7 +59,8 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
     }
     if not request.stream:
         return Reply(content_type=JSON_TYPE, chunks=_render_whole(events, envelope))
-    return make_stream_reply(call, render_stream(events, **envelope), sse_wanted=get_stream_state(request).sse_wanted)
+    chunks = render_stream(events, cites=may_cite(request), **envelope)
+    return make_stream_reply(call, chunks, sse_wanted=get_stream_state(request).sse_wanted)
 
 
 async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:

@@ -103,7 +103,7 @@ def _add(kind: str, value: Any, path: str, found: References) -> None:
     """Add the references of a member, whose value is an id or an array of ids."""
     ids = {path: value} if type(value) is not list else {f"{path}.{place}": one for place, one in enumerate(value)}
     for place, identity in ids.items():
-        if isinstance(identity, str) and not (kind == "skill" and identity.startswith(_VENDORS_SKILLS)):
+        if isinstance(identity, str) and identity and not (kind == "skill" and identity.startswith(_VENDORS_SKILLS)):
             found.append(ObjectReference(kind=kind, id=identity, param=place))
 
 

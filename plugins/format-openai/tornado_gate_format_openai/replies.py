@@ -14,6 +14,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.streams.events import render_collected, render_events
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.openai_chat import ChatStreamRenderer, is_legacy, mark_legacy_call, render_response
+from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_format_openai.models import render_models
 
 DONE_FRAME: Final = sse.render(b"[DONE]")
@@ -40,7 +41,8 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
     if is_legacy(request):
         events = mark_legacy_call(events)
     if request.stream:
-        writer = ChatStreamRenderer(include_usage=request.include_usage is True, **envelope)
+        usage = request.include_usage is True
+        writer = ChatStreamRenderer(include_usage=usage, cites=may_cite(request), **envelope)
         chunks = render_events(
             events,
             writer.append_frames,

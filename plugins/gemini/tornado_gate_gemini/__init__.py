@@ -53,6 +53,7 @@ from tornado_gate.wire.gemini_generate import (
 )
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
+from tornado_gate.wire.server_tools import may_cite
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_gemini import interactions, videos
 from tornado_gate_gemini.address import build_url, make_resource_name
@@ -228,10 +229,11 @@ async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamRe
 def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """The response's content type decides between stream and whole response, not the request."""
     streams = isinstance(request, ChatRequest) and request.stream
+    cites = isinstance(request, ChatRequest) and may_cite(request)
     if incoming.is_event_stream(otherwise=streams):
-        return parse_stream(sse.read_json_frames(incoming.chunks))
+        return parse_stream(sse.read_json_frames(incoming.chunks), cites=cites)
     if streams:
-        return parse_stream(iterate_elements(incoming.chunks))
+        return parse_stream(iterate_elements(incoming.chunks), cites=cites)
     return _parse_whole(call, request, incoming)
 
 

@@ -63,6 +63,9 @@ _FIELD_OF_MEMBER: Final = {
 lazy_import(__name__, "counts", "media", "realtime", "videos")
 lazy_import("tornado_gate.wire", "openai_responses")
 
+_MADE_HERE: Final = b'_gate"'
+"""In the bodies with items of the gateway's about server tools."""
+
 _PATH_OF_API: Final = {"chat": CHAT, "responses": RESPONSES}
 _AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
@@ -221,7 +224,23 @@ def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> 
         changed["model"] = model
     if request.wire_format == formats.OPENAI_CHAT and _must_refuse_storing(call, facts) and body.get("store") is None:
         changed["store"] = False
+    if request.wire_format == formats.OPENAI_RESPONSES and _MADE_HERE in request.raw:
+        _drop_items_of_gateway(call, request, changed)
     return patch_json(request.raw, changed, request.body) if changed else request.raw
+
+
+def _drop_items_of_gateway(call: Call, request: VerbatimRequest, changed: dict[str, Any]) -> None:
+    """Set ``changed["input"]`` without the items about server tools of other vendors, and report them."""
+    from tornado_gate.wire.openai_responses import is_made_here
+
+    items = changed.get("input", request.body.get("input"))
+    if not isinstance(items, list):
+        return
+    lost = [number for number, item in enumerate(items) if is_made_here(item)]
+    for number in lost:
+        call.drop_field(f"input.{number}")
+    if lost:
+        changed["input"] = [item for number, item in enumerate(items) if number not in lost]
 
 
 @provider_impl

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from tornado_gate.types import Call, ChatRequest, Part, Reasoning, Thinking
+from tornado_gate.types import Call, ChatRequest, Part, Reasoning, ServerToolKind, Thinking, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request
@@ -31,7 +31,8 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
     "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
     ``max_output_tokens`` of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back
-    as this member. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
+    as this member. `server_tools` are those of the responses API; `chat_server_tools` those of the chat API, which only search
+    models have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"
@@ -41,6 +42,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     least_output: int | None = None
     reasoning_content: bool = False
     cache_markers: CacheMarkers = "none"
+    chat_server_tools: tuple[ServerToolKind, ...] = ()
 
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
@@ -50,6 +52,8 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
     if request.wire_format == FORMAT_OF_API[api]:
         return request
     request = fit_tools(call, request, features)
+    if api == "chat":
+        features = replace(features, server_tools=features.chat_server_tools)
     request = fit_request(call, request, features)
     request = _fit_reasoning(call, request, features)
     request = _fit_sampling(call, request, features)
@@ -58,6 +62,17 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
         call.drop_field(request.field_name("max_tokens"))
         request = replace(request, max_tokens=least)
     return request
+
+
+def wants_server_tool(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
+    """Whether a request has a server tool that the model has at the responses API only."""
+    return any(
+        isinstance(tool, VendorTool)
+        and tool.server is not None
+        and tool.server.kind in features.server_tools
+        and tool.server.kind not in features.chat_server_tools
+        for tool in request.tools
+    )
 
 
 def _drop_own_reasoning(call: Call, request: ChatRequest) -> ChatRequest:

@@ -40,6 +40,8 @@ from tornado_gate.types import (
     VendorTool,
     replace,
 )
+from tornado_gate.wire.anthropic_messages.citations import parse_citations
+from tornado_gate.wire.anthropic_messages.server_tools import parse_vendor_block
 
 WIRE_FORMAT = "anthropic-messages"
 
@@ -253,18 +255,14 @@ _citations = st.lists(
     min_size=1,
     max_size=2,
 )
-_answer_texts = st.builds(Text, text=some_words, extra=st.just({}) | _citations.map(lambda found: {"citations": found}))
+_answer_texts = st.builds(Text, text=some_words, citations=st.just(()) | _citations.map(parse_citations))
 _answer_calls = st.builds(ToolCall, id=ids, name=some_words, arguments=arguments)
 _answer_thinking = st.builds(Thinking, text=some_words, signature=st.none() | signatures) | st.builds(
     Thinking, redacted=st.just(True), signature=signatures
 )
-_server_tools = st.builds(
-    VendorPart,
-    wire_format=st.just(WIRE_FORMAT),
-    value=st.fixed_dictionaries(
-        {"type": st.just("server_tool_use"), "id": some_words, "name": st.just("web_search"), "input": objects}
-    ),
-)
+_server_tools = st.fixed_dictionaries(
+    {"type": st.just("server_tool_use"), "id": some_words, "name": st.just("web_search"), "input": objects}
+).map(parse_vendor_block)
 _answer_parts = _answer_texts | _answer_calls | _answer_thinking | _server_tools
 
 
@@ -324,7 +322,7 @@ def _track(draw: Any, part: Part) -> list[Any]:
     match part:
         case Text(text=text):
             deltas = [PartDelta(index=index, data=piece) for piece in _pieces(draw, text)]
-            return [PartStart(index=index, kind="text"), *deltas, PartEnd(index=index, extra=part.extra)]
+            return [PartStart(index=index, kind="text"), *deltas, PartEnd(index=index, citations=part.citations)]
         case Thinking():
             deltas = [PartDelta(index=index, data=piece) for piece in _pieces(draw, part.text)]
             start = PartStart(index=index, kind="thinking", redacted=part.redacted)

@@ -50,8 +50,6 @@ def test_a_missing_limit_is_the_models_own_or_a_careful_one() -> None:
         {"modalities": ("text", "audio")},
         {"audio": {"voice": "alloy"}},
         {"metadata": {"a": "b"}},
-        {"response_format": ResponseFormat(kind="json_object")},
-        {"response_format": ResponseFormat(kind="json_schema", name="x")},
     ],
 )
 def test_fields_without_a_word_of_their_own_are_lost_by_name(fields: dict[str, Any]) -> None:
@@ -59,6 +57,14 @@ def test_fields_without_a_word_of_their_own_are_lost_by_name(fields: dict[str, A
     body, losses = rendered(**fields, names={name: "the-callers-name"})
     assert losses == ["the-callers-name"]
     assert set(body) == {"model", "max_tokens", "messages"}
+
+
+@pytest.mark.parametrize("wanted", [ResponseFormat(kind="json_object"), ResponseFormat(kind="json_schema", name="x")])
+def test_json_without_a_schema_is_an_instruction(wanted: ResponseFormat) -> None:
+    body, losses = rendered(response_format=wanted)
+    assert losses == []
+    assert "output_config" not in body
+    assert body["system"].startswith("Respond with one valid JSON")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_the_short_way_gives_the_frames_of_the_long_one(events: list[StreamEvent
     assert frames == [render_frame(value) for event in events for value in writer.write(event)]
 
 
-@pytest.mark.parametrize("kind", ["text", "refusal", "thinking", "tool_call"])
+@pytest.mark.parametrize("kind", ["text", "thinking", "tool_call"])
 def test_words_of_an_open_block_are_not_made_into_events_first(kind: Any) -> None:
     writer = MessagesStreamRenderer("msg_1", "m")
     frames: list[bytes] = []

@@ -18,12 +18,14 @@ from tests.wire.anthropic_messages.support import (
 )
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
 from tornado_gate.types import (
+    Citation,
     Finish,
     Opaque,
     PartDelta,
     PartEnd,
     PartStart,
     ResponseStart,
+    ServerToolUse,
     StreamError,
     Text,
     Thinking,
@@ -101,7 +103,7 @@ def test_citations_belong_to_their_text() -> None:
         delta(0, "citations_delta", citation=citation),
         delta(0, "text_delta", text="Hi"),
         closed(0),
-    ) == (Text(text="Hi", extra={"citations": [citation]}),)
+    ) == (Text(text="Hi", citations=(Citation(quote="x", wire_format="anthropic-messages", value=citation),)),)
 
 
 def test_blocks_of_the_vendors_own_come_whole() -> None:
@@ -116,10 +118,12 @@ def test_blocks_of_the_vendors_own_come_whole() -> None:
         VendorPart(
             wire_format="anthropic-messages",
             value={"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
+            server=ServerToolUse(id="s", kind="web_search", step="call", queries=("x",)),
         ),
         VendorPart(
             wire_format="anthropic-messages",
             value={"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+            server=ServerToolUse(id="s", kind="web_search", step="result"),
         ),
     )
 

@@ -31,6 +31,7 @@ from tornado_gate.types import (
     replace,
 )
 from tornado_gate.wire.anthropic_messages import WIRE_FORMAT, parse_request, render_request
+from tornado_gate.wire.anthropic_messages.server_tools import parse_server_tool
 from tornado_gate.wire.openai_chat import render_request as render_for_openai
 
 CODE_CALLER = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
@@ -266,7 +267,7 @@ def test_tools_are_custom_unless_they_say_something_else() -> None:
     assert parse_request(body_with(ASK, tools=tools)).tools == (
         Tool(name="f", parameters={"type": "object"}, extra={"cache_control": {"type": "ephemeral"}}),
         Tool(name="g", parameters={}),
-        VendorTool(wire_format=WIRE_FORMAT, value=tools[2]),
+        VendorTool(wire_format=WIRE_FORMAT, value=tools[2], server=parse_server_tool(tools[2])),
     )
 
 

@@ -33,6 +33,7 @@ from tornado_gate.types import (
     Meter,
     Opaque,
     Refusal,
+    ServerToolUse,
     Text,
     Thinking,
     ToolCall,
@@ -93,7 +94,11 @@ def test_a_whole_answer_is_read() -> None:
             name="get",
             arguments='{"city":"Oslo"}',
         ),
-        VendorPart(wire_format="anthropic-messages", value=BODY["content"][4]),
+        VendorPart(
+            wire_format="anthropic-messages",
+            value=BODY["content"][4],
+            server=ServerToolUse(id="srvtoolu_1", kind="web_search", step="call", queries=("x",)),
+        ),
     )
     assert (choice.reason, choice.raw_reason, choice.stop_sequence) == ("tool_calls", "tool_use", None)
     assert (result.id, result.model, result.extra) == (BODY["id"], BODY["model"], {})
@@ -241,9 +246,9 @@ def test_an_answer_of_another_provider_has_the_vendors_shape() -> None:
             {"type": "text", "text": "spoken", "citations": None},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
         ],
-        "stop_reason": "end_turn",
+        "stop_reason": "refusal",
         "stop_sequence": None,
-        "stop_details": None,
+        "stop_details": {"type": "refusal", "category": None, "explanation": "No."},
         "container": None,
         "usage": UNKNOWN_USAGE | {"input_tokens": 0, "output_tokens": 0},
     }

@@ -32,6 +32,7 @@ from tornado_gate.types import (
     VendorPart,
     VendorTool,
 )
+from tornado_gate.wire.gemini_generate.server_tools import parse_server_tool
 
 WIRE_FORMAT = "gemini-generate"
 
@@ -70,7 +71,7 @@ files = st.builds(
 vendor_parts = st.builds(
     VendorPart,
     wire_format=st.just(WIRE_FORMAT),
-    value=st.dictionaries(names, words, min_size=1, max_size=2).map(lambda value: {"executableCode": value}),
+    value=st.dictionaries(names, words, min_size=1, max_size=2).map(lambda value: {"toolCall": value}),
 )
 json_objects = objects.map(lambda value: orjson.dumps(value).decode())
 results_text = some_words.filter(lambda text: not text.lstrip().startswith("{"))
@@ -127,7 +128,7 @@ tools = st.builds(
     extra=st.just({}) | st.just({"behavior": "BLOCKING"}),
 )
 vendor_tools = st.sampled_from(["googleSearch", "codeExecution", "urlContext"]).map(
-    lambda name: VendorTool(wire_format=WIRE_FORMAT, value={name: {}})
+    lambda name: VendorTool(wire_format=WIRE_FORMAT, value={name: {}}, server=parse_server_tool(name, {}))
 )
 
 
@@ -230,7 +231,7 @@ def _candidates(draw: Any) -> Choice:
         parts=parts,
         reason=reason,
         raw_reason=raw,
-        extra=draw(st.sampled_from([{}, {"groundingMetadata": {"webSearchQueries": ["q"]}, "avgLogprobs": -0.5}])),
+        extra=draw(st.sampled_from([{}, {"safetyRatings": [], "avgLogprobs": -0.5}])),
     )
 
 

@@ -110,7 +110,7 @@ def test_words_of_every_kind_become_parts() -> None:
         {"functionCall": {"id": "d", "name": "g"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAEC"}},
         {"inlineData": {"mimeType": "audio/wav", "data": "AAEC"}},
-        {"executableCode": {"code": "1"}},
+        {"toolCall": {"toolType": "URL_CONTEXT"}},
         {"text": "c"},
         {"text": "", "thoughtSignature": "AAEC"},
     ) == (
@@ -120,7 +120,7 @@ def test_words_of_every_kind_become_parts() -> None:
         ToolCall(id="d", name="g", arguments="{}"),
         Image(source=Data(media_type="image/png", base64="AAEC")),
         Audio(source=Data(media_type="audio/wav", base64="AAEC")),
-        VendorPart(wire_format="gemini-generate", value={"executableCode": {"code": "1"}}),
+        VendorPart(wire_format="gemini-generate", value={"toolCall": {"toolType": "URL_CONTEXT"}}),
         Text(text="c", signature=signature),
     )
 

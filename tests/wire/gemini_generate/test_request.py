@@ -26,6 +26,7 @@ from tornado_gate.wire.gemini_generate import (
     render_count,
     render_request,
 )
+from tornado_gate.wire.gemini_generate.server_tools import parse_server_tool
 
 OLD = GeminiModelFeatures(schema="openapi", thinking_levels=False, tools_with_format=False, parts_in_results=False)
 
@@ -244,7 +245,9 @@ def test_functions_are_declared_in_one_entry() -> None:
     )
     assert request.tools == (
         Tool(name="a", description="A", parameters={"type": "object"}),
-        VendorTool(wire_format="gemini-generate", value={"googleSearch": {}}),
+        VendorTool(
+            wire_format="gemini-generate", value={"googleSearch": {}}, server=parse_server_tool("googleSearch", {})
+        ),
         Tool(name="b", parameters={"type": "object"}),
     )
     assert rendered(request)[0]["tools"] == [

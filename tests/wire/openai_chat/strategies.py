@@ -42,6 +42,7 @@ from tornado_gate.types import (
     VendorTool,
     replace,
 )
+from tornado_gate.wire.openai_chat.citations import parse_annotations
 
 WIRE_FORMAT = "openai-chat"
 MEDIA_TYPE = "audio/wav"
@@ -239,6 +240,7 @@ entries = st.builds(
 )
 arguments = objects.map(lambda value: orjson.dumps(value).decode()) | st.just("")
 _annotations = st.lists(objects, min_size=1, max_size=2)
+_citations = st.just(()) | _annotations.map(lambda values: parse_annotations(values, WIRE_FORMAT))
 _top_extra = st.fixed_dictionaries({}, optional={"service_tier": st.just("flex"), "system_fingerprint": some_words})
 _ends = st.sampled_from(["stop", "length", "content_filter"])
 
@@ -262,8 +264,7 @@ def _choice(draw: Any) -> Choice:
     if draw(st.booleans()):
         parts.append(Thinking(text=draw(some_words)))
     if draw(st.booleans()):
-        extra = {"annotations": draw(_annotations)} if draw(st.booleans()) else {}
-        parts.append(Text(text=draw(some_words), extra=extra))
+        parts.append(Text(text=draw(some_words), citations=draw(_citations)))
     if draw(st.booleans()):
         parts.append(Refusal(text=draw(some_words)))
     if draw(st.booleans()):
@@ -357,9 +358,9 @@ def _words_events(draw: Any, number: int, index: int, kind: Any) -> list[StreamE
             None if kind == "thinking" else draw(st.none() | st.lists(entries, min_size=1, max_size=2).map(tuple))
         )
         deltas.append(PartDelta(index=index, data=piece, logprobs=logprobs))
-    name = {"text": "annotations", "thinking": "reasoning_details"}.get(kind)
-    extra = {name: draw(_annotations)} if name and draw(st.booleans()) else {}
-    return [PartStart(index=index, kind=kind, choice=number), *deltas, PartEnd(index=index, extra=extra)]
+    extra = {"reasoning_details": draw(_annotations)} if kind == "thinking" and draw(st.booleans()) else {}
+    end = PartEnd(index=index, citations=draw(_citations) if kind == "text" else (), extra=extra)
+    return [PartStart(index=index, kind=kind, choice=number), *deltas, end]
 
 
 def _call_events(draw: Any, number: int, next_part: Callable[[], int]) -> list[StreamEvent]:

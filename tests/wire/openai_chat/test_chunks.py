@@ -16,6 +16,7 @@ from tornado_gate.testing import iterate
 from tornado_gate.types import (
     Audio,
     ChatResult,
+    Citation,
     Data,
     Finish,
     Image,
@@ -113,7 +114,7 @@ def test_words_of_every_kind_become_parts() -> None:
         {"images": [{"type": "image_url", "image_url": {"url": "https://a.example/b"}}]},
     ) == (
         Thinking(text="hm so"),
-        Text(text="ab", extra={"annotations": [{"type": "url_citation"}]}),
+        Text(text="ab", citations=(Citation(wire_format="openai-chat", value={"type": "url_citation"}),)),
         Refusal(text="No."),
         Image(source=Link(url="https://a.example/b")),
     )

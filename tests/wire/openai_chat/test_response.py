@@ -14,6 +14,7 @@ from tornado_gate.types import (
     Audio,
     ChatResult,
     Choice,
+    Citation,
     Data,
     FinishReason,
     Image,
@@ -151,7 +152,7 @@ def test_an_id_of_another_shape_is_replaced() -> None:
         ({"content": None, "refusal": "No."}, (Refusal(text="No."),)),
         (
             {"content": "a", "annotations": [{"type": "url_citation"}]},
-            (Text(text="a", extra={"annotations": [{"type": "url_citation"}]}),),
+            (Text(text="a", citations=(Citation(wire_format="openai-chat", value={"type": "url_citation"}),)),),
         ),
         (
             {"images": [{"type": "image_url", "image_url": {"url": "https://a.example/b"}}, "odd"]},

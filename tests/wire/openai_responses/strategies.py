@@ -41,7 +41,9 @@ from tornado_gate.types import (
     VendorPart,
     VendorTool,
 )
+from tornado_gate.wire.openai_chat.citations import parse_annotations
 from tornado_gate.wire.openai_responses.request import FIELD_NAMES
+from tornado_gate.wire.openai_responses.server_tools import parse_vendor_item
 
 WIRE_FORMAT = "openai-responses"
 
@@ -122,7 +124,7 @@ tools = st.builds(
     strict=st.none() | st.booleans(),
     extra=extras,
 ) | st.builds(
-    VendorTool, wire_format=st.just(WIRE_FORMAT), value=objects.map(lambda value: value | {"type": "web_search"})
+    VendorTool, wire_format=st.just(WIRE_FORMAT), value=objects.map(lambda value: value | {"type": "file_search"})
 )
 tool_choices = (
     st.builds(ToolChoice, mode=st.sampled_from(["auto", "none", "required"]))
@@ -193,7 +195,8 @@ entries = st.builds(
 _citations = st.builds(
     lambda title: {"type": "url_citation", "title": title, "url": "u", "start_index": 0, "end_index": 1}, words
 )
-annotations = st.fixed_dictionaries({}, optional={"annotations": st.lists(_citations, min_size=1, max_size=2)})
+annotations = st.lists(_citations, max_size=2).map(lambda values: parse_annotations(values, WIRE_FORMAT))
+_searches = objects.map(lambda members: parse_vendor_item(members | {"type": "web_search_call"}))
 _pictures = st.builds(Image, source=st.builds(Data, media_type=st.just("image/png"), base64=sounds.filter(bool)))
 _ends = st.sampled_from([("stop", "completed"), ("length", "max_output_tokens"), ("content_filter", "content_filter")])
 
@@ -202,12 +205,12 @@ def _result_parts(draw: Any) -> list[Part]:
     """Parts as an answer has them. The ids of calls are unlike."""
     said = draw(
         st.lists(
-            st.builds(Text, text=some_words, extra=annotations)
+            st.builds(Text, text=some_words, citations=annotations)
             | st.builds(Refusal, text=some_words)
             | st.builds(Thinking, text=some_words, signature=st.none() | signatures)
             | st.builds(Thinking, redacted=st.just(True), signature=signatures)
             | _pictures
-            | vendor("web_search_call"),
+            | _searches,
             max_size=4,
         )
     )
@@ -281,9 +284,9 @@ def _overlapping(draw: Callable[..., Any], tracks: list[list[StreamEvent]]) -> l
 def _part_events(draw: Any, index: int, part: Part) -> list[StreamEvent]:
     end = PartEnd(index=index)
     match part:
-        case Text(text=text, extra=extra):
+        case Text(text=text, citations=citations):
             kind: Any = "text"
-            end = PartEnd(index=index, extra=extra)
+            end = PartEnd(index=index, citations=citations)
         case Refusal(text=text):
             kind = "refusal"
         case Thinking(text=text, signature=signature, redacted=redacted):

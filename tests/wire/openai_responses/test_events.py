@@ -16,6 +16,7 @@ from tests.wire.openai_responses.streaming import RESPONSE_ID, collected, read, 
 from tornado_gate.errors import UpstreamError, UpstreamRateLimited
 from tornado_gate.types import (
     ChatResult,
+    Citation,
     Finish,
     Opaque,
     PartDelta,
@@ -228,7 +229,7 @@ def test_logprobs_and_annotations_are_told() -> None:
         START,
         PartStart(index=0, kind="text"),
         PartDelta(index=0, data="Hi", logprobs=(entry,)),
-        PartEnd(index=0, extra={"annotations": [{"type": "file_path", "file_id": "f", "index": 0}]}),
+        PartEnd(index=0, citations=(Citation(file_id="f", title="f.txt"),)),
         Finish(reason="stop"),
     ]
     said = written(events)
@@ -236,7 +237,7 @@ def test_logprobs_and_annotations_are_told() -> None:
     assert "output_text.annotation.added" in kinds(said)
     content = said[-1]["response"]["output"][0]["content"][0]
     assert content["logprobs"] == said[4]["logprobs"]
-    assert len(content["annotations"]) == 1
+    assert content["annotations"] == [{"type": "file_citation", "file_id": "f", "filename": "f.txt", "index": 2}]
 
 
 # The client half

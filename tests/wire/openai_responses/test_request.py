@@ -161,7 +161,7 @@ def test_fields_are_those_of_the_vocabulary() -> None:
         max_output_tokens=5,
         text={"format": {"type": "json_schema", "name": "n", "schema": {}, "strict": True}, "verbosity": "low"},
         reasoning={"effort": "low", "summary": "auto", "context": None},
-        tools=[{"type": "function", "name": "f", "parameters": {}, "strict": None}, {"type": "web_search"}],
+        tools=[{"type": "function", "name": "f", "parameters": {}, "strict": None}, {"type": "file_search"}],
         tool_choice={"type": "function", "name": "f"},
         include=["message.output_text.logprobs", "reasoning.encrypted_content"],
         store=False,
@@ -174,7 +174,7 @@ def test_fields_are_those_of_the_vocabulary() -> None:
     assert request.reasoning == Reasoning(effort="low", summary="auto")
     assert request.tools == (
         Tool(name="f", parameters={}),
-        VendorTool(wire_format=WIRE_FORMAT, value={"type": "web_search"}),
+        VendorTool(wire_format=WIRE_FORMAT, value={"type": "file_search"}),
     )
     assert request.tool_choice == ToolChoice(mode="tool", name="f")
     assert (request.logprobs, request.stream) == (True, True)

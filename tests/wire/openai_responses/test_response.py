@@ -63,7 +63,7 @@ def test_parsing_rendered_usage_gives_it_back(usage: Usage) -> None:
 def test_an_answer_has_the_vendors_whole_shape() -> None:
     result = of(
         Thinking(text="hm", signature=Opaque(issuer="p", value="e")),
-        Text(text="Hi", extra={"annotations": [], "x_foreign": 1}),
+        Text(text="Hi", extra={"x_foreign": 1}),
         Refusal(text="No."),
         ToolCall(id="call_1", name="f", arguments='{"a" : 1}', extra={"extra_content": {}}),
         ToolCall(id="call_2", name="g", arguments="ls", kind="custom"),

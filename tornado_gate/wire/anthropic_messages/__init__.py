@@ -5,6 +5,7 @@ The client half (`render_request`, `parse_response`, `parse_stream`) is for prov
 `MessagesStreamMeter` and `note_body` read usage and finish reason from verbatim responses.
 """
 
+from tornado_gate.wire.anthropic_messages.citations import FOREIGN_MARK, is_foreign_citation
 from tornado_gate.wire.anthropic_messages.errors import (
     NO_THREADS,
     find_error,
@@ -22,6 +23,7 @@ from tornado_gate.wire.anthropic_messages.request import (
     render_request,
 )
 from tornado_gate.wire.anthropic_messages.response import parse_response, render_response
+from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block
 from tornado_gate.wire.anthropic_messages.stream_parser import parse_stream
 from tornado_gate.wire.anthropic_messages.stream_renderer import MessagesStreamRenderer, render_frame, render_stream
 from tornado_gate.wire.anthropic_messages.usage import (
@@ -33,6 +35,7 @@ from tornado_gate.wire.anthropic_messages.usage import (
 
 __all__ = [
     "BETA_HEADER",
+    "FOREIGN_MARK",
     "NO_THREADS",
     "WIRE_FORMAT",
     "MessagesStreamMeter",
@@ -40,6 +43,8 @@ __all__ = [
     "ModelFeatures",
     "choose_max_tokens",
     "find_error",
+    "is_foreign_block",
+    "is_foreign_citation",
     "note_body",
     "note_container",
     "parse_error",

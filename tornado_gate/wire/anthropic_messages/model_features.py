@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from tornado_gate.types.value import field
 from tornado_gate.wire.model_features import ChatFeatures
+
+_SERVER_TOOL_TYPES = {
+    "web_search": "web_search_20250305",
+    "web_fetch": "web_fetch_20250910",
+    "code_execution": "code_execution_20250825",
+}
+"""The first versions, which do not need code execution for a search."""
 
 
 class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
@@ -17,7 +26,8 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     be an assistant turn, to be continued. `sampling` is which of temperature, top_p and top_k the model accepts: "all", "one"
     (not both temperature and top_p) or "none". `system_turns`: the model accepts messages of role "system" between turns.
     `opaque_user`: a user id that shows an e-mail address or phone number is rejected. `default_output` is ``max_tokens`` for
-    requests without a limit, without thinking.
+    requests without a limit, without thinking. `server_tool_types`: the type of each server tool, with its version, for requests
+    of other formats.
     """
 
     thinking: Literal["budget", "adaptive", "none"] = "budget"
@@ -30,3 +40,4 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     system_turns: bool = False
     opaque_user: bool = False
     default_output: int = 4096
+    server_tool_types: Mapping[str, str] = field(default_factory=lambda: dict(_SERVER_TOOL_TYPES))

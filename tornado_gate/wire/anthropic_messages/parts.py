@@ -25,6 +25,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
+from tornado_gate.wire.anthropic_messages.citations import is_foreign_citation
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
 from tornado_gate.wire.anthropic_messages.json_values import (
     WIRE_FORMAT,
@@ -35,6 +36,7 @@ from tornado_gate.wire.anthropic_messages.json_values import (
     read_string,
     select_unknown,
 )
+from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
 
 DIRECT_CALLER: Final[Mapping[str, Any]] = {"type": "direct"}
@@ -171,7 +173,10 @@ def render_block(part: Part, own: bool) -> dict[str, Any] | None:
     value = _render_part(part, own)
     if value is None or not own or isinstance(part, VendorPart):
         return value
-    return add_extra(value, part.extra, inside="source")
+    value = add_extra(value, part.extra, inside="source")
+    if value.get("citations") and isinstance(part, Text):
+        value["citations"] = [one for one in value["citations"] if not is_foreign_citation(one)]
+    return value
 
 
 def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
@@ -191,7 +196,7 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
         case ToolCall(kind="function" | "custom"):
             return render_call(part)
         case VendorPart(wire_format=wire_format, value=value) if own and wire_format == WIRE_FORMAT:
-            return dict(value)
+            return None if is_foreign_block(value) else dict(value)
         case _:
             return None
 

@@ -23,6 +23,7 @@ from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, rende
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
 from tornado_gate.wire.closed_schema import restrict_schema
 from tornado_gate.wire.fitting import make_opaque_user
+from tornado_gate.wire.json_mode import make_json_instruction, wants_json
 from tornado_gate.wire.json_schema import close_objects
 from tornado_gate.wire.prompt_cache import refuses_caching, select_losses
 from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT
@@ -129,6 +130,8 @@ def render_request(
     body: dict[str, Any] = {"model": call.target.upstream_model, "max_tokens": request.max_tokens}
     body |= render_conversation(call, request, abilities, markers)
     if not own:
+        if wants_json(request):
+            body["system"] = _join_system(body.get("system"), make_json_instruction(request))
         _end_with_user_turn(call, request, abilities, body["messages"])
     limit = request.max_tokens if request.max_tokens is not None else _get_known_limit(call)
     reasoning = render_reasoning(call, request, abilities, body["messages"], limit)
@@ -163,6 +166,13 @@ def _end_with_user_turn(
     if not abilities.prefill and turns and turns[-1]["role"] == "assistant":
         call.drop_field(request.path(len(request.messages) - 1))
         turns.append({"role": "user", "content": "Continue."})
+
+
+def _join_system(system: str | list[dict[str, Any]] | None, text: str) -> str | list[dict[str, Any]]:
+    """The system prompt with `text` at its end. The vendor joins blocks without white space."""
+    if isinstance(system, list):
+        return [*system, {"type": "text", "text": f"\n\n{text}"}]
+    return f"{system}\n\n{text}" if system else text
 
 
 def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
@@ -235,8 +245,7 @@ def _render_output(call: Call, request: ChatRequest, abilities: ModelFeatures) -
     if wanted is None or wanted.kind == "text":
         return {}
     name = request.field_name("response_format")
-    if wanted.kind == "json_object" or wanted.schema is None:
-        call.drop_field(name)
+    if wanted.schema is None:  # wants_json
         return {}
     if wanted.description is not None:
         call.drop_field(f"{name}.description")

@@ -18,16 +18,26 @@ from tornado_gate.types import (
     Image,
     Link,
     Part,
+    Refusal,
     Text,
     Thinking,
     ToolCall,
     VendorPart,
 )
+from tornado_gate.types.value import replace
+from tornado_gate.wire.anthropic_messages.citations import parse_citations, render_citations
 from tornado_gate.wire.anthropic_messages.errors import find_error
 from tornado_gate.wire.anthropic_messages.ids import make_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_null, read_string, select_unknown
 from tornado_gate.wire.anthropic_messages.parts import DIRECT_CALLER, parse_block, render_block
-from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage, render_stop_reason, render_usage
+from tornado_gate.wire.anthropic_messages.server_tools import count_uses, parse_vendor_block, render_vendor_blocks
+from tornado_gate.wire.anthropic_messages.usage import (
+    add_server_tool_uses,
+    parse_stop_reason,
+    parse_usage,
+    render_stop,
+    render_usage,
+)
 
 ID_PREFIX: Final = "msg_"
 TOP_EXTRA: Final = ("container", "diagnostics")
@@ -36,7 +46,7 @@ TOP_EXTRA: Final = ("container", "diagnostics")
 FINISH_EXTRA: Final = ("stop_details",)
 """The members of `extra` of a `Choice` or a `Finish` event that this format supports."""
 
-_BLOCK_EXTRA: Final = ("citations", "caller", "toolset_name")
+_BLOCK_EXTRA: Final = ("caller", "toolset_name")
 _REQUIRED_BLOCK_MEMBERS: Final[Mapping[str, dict[str, Any]]] = {
     "text": {"citations": None},
     "tool_use": {"caller": DIRECT_CALLER},
@@ -71,6 +81,7 @@ def parse_response(body: Any) -> ChatResult:
         reason=parse_stop_reason(raw, any(isinstance(part, ToolCall) for part in parts)),
         raw_reason=raw,
         stop_sequence=read_string(body.get("stop_sequence")) or None,
+        explanation=read_explanation(body),
         extra=select_known_extra(body, *FINISH_EXTRA),
     )
     known = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", *FINISH_EXTRA)
@@ -83,6 +94,12 @@ def parse_response(body: Any) -> ChatResult:
     )
 
 
+def read_explanation(stop: Mapping[str, Any]) -> str:
+    """The vendor's reason for a refusal; "" when there is none. `stop` has the member ``stop_details``."""
+    details = stop.get("stop_details")
+    return read_string(details.get("explanation")) if isinstance(details, Mapping) else ""
+
+
 def parse_answer_block(block: Mapping[str, Any]) -> Part:
     """The part of one response block. Null members are ignored."""
     if block.get("type") == "tool_use":
@@ -90,7 +107,13 @@ def parse_answer_block(block: Mapping[str, Any]) -> Part:
         block = {**block, "input": arguments if isinstance(arguments, dict) else {}}
         block["id"] = read_string(block.get("id")) or make_id()
         block["name"] = read_string(block.get("name"))
-    return parse_block(drop_null(block))
+    part = parse_block(drop_null(block))
+    match part:
+        case VendorPart(value=value):
+            return parse_vendor_block(value)
+        case Text(extra={"citations": citations}):
+            return replace(part, citations=parse_citations(citations), extra=select_unknown(part.extra, "citations"))
+    return part
 
 
 def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any]:
@@ -99,21 +122,29 @@ def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any
     Raises UpstreamError for a finish reason of "error".
     """
     choice = result.choices[0]
-    blocks = [block for part in choice.parts if (block := render_answer_block(part)) is not None]
+    refusal = "".join(part.text for part in choice.parts if isinstance(part, Refusal))
     return {
         "id": make_response_id(result.id, id),
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": blocks,
-        "stop_reason": render_stop_reason(choice.reason, choice.raw_reason, choice.stop_sequence),
-        "stop_sequence": choice.stop_sequence,
-        "stop_details": None,
+        "content": [block for part in choice.parts for block in render_answer_blocks(part)],
+        **render_stop(
+            choice.reason, choice.raw_reason, choice.stop_sequence, refusal or choice.explanation, bool(refusal)
+        ),
         **select_known_extra(choice.extra, *FINISH_EXTRA),
-        "usage": render_usage(result.usage),
+        "usage": add_server_tool_uses(render_usage(result.usage), map(count_uses, choice.parts)),
         "container": None,
         **select_known_extra(result.extra, *TOP_EXTRA),
     }
+
+
+def render_answer_blocks(part: Part) -> list[dict[str, Any]]:
+    """The blocks of a part: one, or none; two for the use of a server tool of another vendor."""
+    if isinstance(part, VendorPart) and part.wire_format != WIRE_FORMAT:
+        return render_vendor_blocks(part)
+    block = render_answer_block(part)
+    return [] if block is None else [block]
 
 
 def render_answer_block(part: Part) -> dict[str, Any] | None:
@@ -126,16 +157,19 @@ def render_answer_block(part: Part) -> dict[str, Any] | None:
             return render_block(part, own=part.wire_format == WIRE_FORMAT)
         case Audio(transcript=transcript):
             return complete_block({"type": "text", "text": transcript}) if transcript else None
-        case Text(text=""):
+        case Text(text="", citations=()):
             return None
         case Thinking(text="", signature=None):
             return None
         case Image(source=Data() | Link()) | File(source=Data() | Link()):
             return render_block(part, own=False)
     block = render_block(part, own=False)
+    if isinstance(part, Text) and part.citations and block is not None:
+        block["citations"] = render_citations(part.citations)
     return block and complete_block(block) | select_known_extra(part.extra, *_BLOCK_EXTRA)
 
 
 def complete_block(block: dict[str, Any]) -> dict[str, Any]:
     """The block with the members that the vendor's types require in responses, and not in requests."""
-    return block | _REQUIRED_BLOCK_MEMBERS.get(block["type"], {})
+    required = _REQUIRED_BLOCK_MEMBERS.get(block["type"], {})
+    return block | {name: value for name, value in required.items() if name not in block}

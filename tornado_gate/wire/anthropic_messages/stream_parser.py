@@ -27,20 +27,20 @@ from tornado_gate.types import (
     StreamError,
     StreamEvent,
     UsageReport,
-    VendorPart,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.anthropic_messages.citations import parse_citations
 from tornado_gate.wire.anthropic_messages.errors import find_error
 from tornado_gate.wire.anthropic_messages.ids import make_id, parse_id
 from tornado_gate.wire.anthropic_messages.json_values import (
-    WIRE_FORMAT,
     drop_null,
     dump_compact,
     read_string,
     select_unknown,
 )
 from tornado_gate.wire.anthropic_messages.parts import parse_signature, select_call_extra
-from tornado_gate.wire.anthropic_messages.response import FINISH_EXTRA, TOP_EXTRA, select_known_extra
+from tornado_gate.wire.anthropic_messages.response import FINISH_EXTRA, TOP_EXTRA, read_explanation, select_known_extra
+from tornado_gate.wire.anthropic_messages.server_tools import parse_vendor_block
 from tornado_gate.wire.anthropic_messages.usage import parse_stop_reason, parse_usage
 
 _PART_KINDS: Final[Mapping[str, PartKind]] = {
@@ -161,6 +161,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
             reason=parse_stop_reason(raw, self._calls_tools),
             raw=raw,
             stop_sequence=read_string(self._stop.get("stop_sequence")) or None,
+            explanation=read_explanation(self._stop),
             extra=select_known_extra(self._stop, *FINISH_EXTRA, *TOP_EXTRA),
         )
 
@@ -260,8 +261,8 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         if block.type == "tool_use" and not block.told:
             arguments = block.value.get("input")
             yield PartDelta(index=block.part, data=dump_compact(arguments if isinstance(arguments, dict) else {}))
-        extra = {"citations": block.citations} if block.citations else {}
-        yield PartEnd(index=block.part, signature=parse_signature(block.signature), extra=extra)
+        citations = parse_citations(block.citations) if block.citations else ()
+        yield PartEnd(index=block.part, signature=parse_signature(block.signature), citations=citations)
 
     def _parse_whole_block(self, block: _BlockState) -> Iterator[StreamEvent]:
         """Emit a block as one `VendorPart`. The input of a server tool comes in deltas."""
@@ -274,7 +275,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 raise UpstreamError(
                     "The upstream sent a server tool call whose input is not JSON. Retry the request."
                 ) from error
-        yield PartStart(index=part, kind="vendor", part=VendorPart(wire_format=WIRE_FORMAT, value=value))
+        yield PartStart(index=part, kind="vendor", part=parse_vendor_block(value))
         yield PartEnd(index=part)
 
     def _end_all_blocks(self) -> Iterator[StreamEvent]:

@@ -29,16 +29,24 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.anthropic_messages.citations import render_citations
+from tornado_gate.wire.anthropic_messages.json_values import dump_compact
 from tornado_gate.wire.anthropic_messages.parts import render_call, render_signature
 from tornado_gate.wire.anthropic_messages.response import (
     FINISH_EXTRA,
     TOP_EXTRA,
     complete_block,
     make_response_id,
-    render_answer_block,
+    render_answer_blocks,
     select_known_extra,
 )
-from tornado_gate.wire.anthropic_messages.usage import render_delta_usage, render_stop_reason, render_usage
+from tornado_gate.wire.anthropic_messages.server_tools import count_uses
+from tornado_gate.wire.anthropic_messages.usage import (
+    add_server_tool_uses,
+    render_delta_usage,
+    render_stop,
+    render_usage,
+)
 
 Event = dict[str, Any]
 
@@ -102,6 +110,8 @@ class MessagesStreamRenderer:
         self._queue: deque[_MessagesPartState] = deque()  # only the first part may be written
         self._written: list[Event] = []
         self._goes_on = -1  # index of the open part whose deltas are text only, else -1
+        self._uses: list[dict[str, int]] = []  # the counted uses of server tools
+        self._refusal: list[str] = []
         self._frame = (b"", b"")  # bytes before and after the text in its delta frames
 
     def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
@@ -156,15 +166,17 @@ class MessagesStreamRenderer:
         self._written = written
         finish = self._finish or Finish(reason="error")
         usage = self._usage.usage if self._usage is not None else None
+        refusal = "".join(self._refusal)
         delta = {
-            "stop_reason": render_stop_reason(finish.reason, finish.raw, finish.stop_sequence),
-            "stop_sequence": finish.stop_sequence,
-            "stop_details": None,
+            **render_stop(
+                finish.reason, finish.raw, finish.stop_sequence, refusal or finish.explanation, bool(refusal)
+            ),
             "container": None,
             **select_known_extra(finish.extra, *FINISH_EXTRA, "container"),
         }
         self._start_message()
-        written.append({"type": "message_delta", "delta": delta, "usage": render_delta_usage(usage)})
+        counts = add_server_tool_uses(render_delta_usage(usage), self._uses)
+        written.append({"type": "message_delta", "delta": delta, "usage": counts})
         written.append({"type": "message_stop"})
         return written
 
@@ -224,31 +236,47 @@ class MessagesStreamRenderer:
                 self._open_thinking(part)
             elif not part.block_open:
                 self._open_block(part, complete_block({"type": "text", "text": ""}))
+            if start.kind == "refusal":
+                self._refusal.append(text)
             kind, member = _TEXT_DELTAS.get(start.kind, _TEXT_DELTAS["text"])
             self._render_delta({"type": kind, member: text})
 
     def _write_end(self, part: _MessagesPartState, event: PartEnd) -> None:
         start = part.start
         if not part.in_pieces:
-            block = _render_whole_block(part, event)
-            if block is not None:
-                self._open_block(part, block)
+            self._write_whole(part, event)
         elif start.kind == "thinking" and event.signature is not None:
             self._open_thinking(part)
             self._render_delta({"type": "signature_delta", "signature": render_signature(event.signature)})
-        elif part.block_open and start.kind == "text":
-            citations = {**start.extra, **event.extra}.get("citations")
-            for citation in citations if isinstance(citations, list) else ():
+        elif event.citations and start.kind == "text":
+            if not part.block_open:
+                self._open_block(part, complete_block({"type": "text", "text": ""}))
+            for citation in render_citations(event.citations):
                 self._render_delta({"type": "citations_delta", "citation": citation})
         if part.block_open:
-            self._goes_on = -1
-            self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
+            self._close_block()
+
+    def _write_whole(self, part: _MessagesPartState, event: PartEnd) -> None:
+        """Write the blocks of a part that is not streamed, and leave the last one open."""
+        self._uses.append(count_uses(part.start.part))
+        for block in _render_whole_blocks(part, event):
+            if part.block_open:
+                self._close_block()
+            if block["type"] == "server_tool_use":  # as the vendor: clients read the input from deltas
+                self._open_block(part, {**block, "input": {}})
+                self._render_delta({"type": "input_json_delta", "partial_json": dump_compact(block.get("input") or {})})
+            else:
+                self._open_block(part, block)
+
+    def _close_block(self) -> None:
+        self._goes_on = -1
+        self._written.append({"type": "content_block_stop", "index": self._next_index - 1})
 
     def _open_block(self, part: _MessagesPartState, block: dict[str, Any]) -> None:
         part.block_open = True
         self._next_index += 1
         self._written.append({"type": "content_block_start", "index": self._next_index - 1, "content_block": block})
-        if part.in_pieces and part.start.kind in _TEXT_DELTAS:
+        if part.in_pieces and part.start.kind in _TEXT_DELTAS and part.start.kind != "refusal":
             kind, member = _TEXT_DELTAS[part.start.kind]
             before, _, after = render_frame(self._make_delta_event({"type": kind, member: ""})).rpartition(b'""')
             self._goes_on, self._frame = part.start.index, (before, after)
@@ -278,11 +306,11 @@ def _is_streamed(start: PartStart) -> bool:
     )
 
 
-def _render_whole_block(part: _MessagesPartState, end: PartEnd) -> dict[str, Any] | None:
+def _render_whole_blocks(part: _MessagesPartState, end: PartEnd) -> list[dict[str, Any]]:
     start = part.start
     if start.part is not None:
-        return render_answer_block(start.part)
+        return render_answer_blocks(start.part)
     if start.redacted:
-        return {"type": "redacted_thinking", "data": render_signature(end.signature)} if end.signature else None
+        return [{"type": "redacted_thinking", "data": render_signature(end.signature)}] if end.signature else []
     call = ToolCall(id=start.id, name=start.name, arguments="".join(part.pieces), kind=start.tool_kind)
-    return render_answer_block(call)
+    return render_answer_blocks(call)

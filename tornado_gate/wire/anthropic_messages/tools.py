@@ -16,6 +16,7 @@ from tornado_gate.types import Call, ChatRequest, Tool, ToolChoice, VendorTool
 from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
+from tornado_gate.wire.anthropic_messages.server_tools import parse_server_tool, render_server_tool
 from tornado_gate.wire.closed_schema import restrict_schema
 from tornado_gate.wire.prompt_cache import select_losses
 
@@ -37,7 +38,7 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
                 extra=select_unknown(value, *_TOOL_MEMBERS),
             )
         case _:
-            return VendorTool(wire_format=WIRE_FORMAT, value=value)
+            return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value))
 
 
 def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | None, bool | None, dict[str, Any]]:
@@ -79,8 +80,8 @@ def render_tools(call: Call, request: ChatRequest, abilities: ModelFeatures, mar
         if isinstance(tool, VendorTool):
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))
-            else:
-                call.drop_field(path)
+            elif (value := render_server_tool(call, tool, path, abilities.server_tool_types)) is not None:
+                values.append(value)
         elif allowed is None or tool.name in allowed:
             values.append(value := _render_tool(call, tool, own, path, abilities))
             if tool.extra and not own:
@@ -117,7 +118,9 @@ def _render_choice(call: Call, request: ChatRequest, own: bool, abilities: Model
     elif choice.mode == "vendor":
         if own:
             return dict(choice.vendor or {})
-        call.drop_field(request.field_name("tool_choice"))
+        value = _render_forced_server_tool(request, choice)
+        if value is None:
+            call.drop_field(request.field_name("tool_choice"))
     elif choice.mode == "tool":
         value = {"type": "tool", "name": choice.name or ""}
     elif choice.mode == "allowed":  # `render_tools` has removed the other tools
@@ -130,3 +133,14 @@ def _render_choice(call: Call, request: ChatRequest, own: bool, abilities: Model
     if value is not None and parallel is not None and value["type"] != "none" and (own or not parallel):
         value[DISABLE_PARALLEL] = not parallel
     return value
+
+
+def _render_forced_server_tool(request: ChatRequest, choice: ToolChoice) -> dict[str, Any] | None:
+    """The choice of a server tool of another format, whose type names the tool; None for any other choice."""
+    wanted = (choice.vendor or {}).get("type")
+    for tool in request.tools:
+        if isinstance(tool, VendorTool) and tool.server is not None and wanted is not None:
+            kind = tool.server.kind
+            if wanted == tool.value.get("type") or (kind == "web_search" and str(wanted).startswith(kind)):
+                return {"type": "tool", "name": kind}
+    return None

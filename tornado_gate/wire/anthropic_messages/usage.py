@@ -7,7 +7,7 @@ Source: anthropic-python 2.11, types/usage.py, types/message_delta_usage.py and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.http.upstream_errors import response_failed
@@ -60,6 +60,36 @@ def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str |
     if _FINISH_REASONS.get(raw) == reason:
         return raw
     return "stop_sequence" if reason == "stop" and stop_sequence is not None else _STOP_REASONS[reason]
+
+
+def render_stop(
+    reason: FinishReason, raw: str, stop_sequence: str | None, explanation: str, refused: bool
+) -> dict[str, Any]:
+    """``stop_reason``, ``stop_sequence`` and ``stop_details``. Raises as `render_stop_reason`.
+
+    `refused`: the model refused in a text of its own, `explanation`, which in this format is a refusal too.
+    """
+    if refused and reason in ("stop", "content_filter"):
+        reason, raw = "content_filter", ""
+    details = None
+    if explanation and reason == "content_filter":
+        details = {"type": "refusal", "category": None, "explanation": explanation}
+    return {
+        "stop_reason": render_stop_reason(reason, raw, stop_sequence),
+        "stop_sequence": stop_sequence,
+        "stop_details": details,
+    }
+
+
+def add_server_tool_uses(value: dict[str, Any], counts: Iterable[Mapping[str, int]]) -> dict[str, Any]:
+    """The rendered usage `value` with the counted uses of server tools, unless the upstream reported them."""
+    total: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            total[name] = total.get(name, 0) + number
+    if total and value.get("server_tool_use") is None:
+        value["server_tool_use"] = {"web_search_requests": 0, "web_fetch_requests": 0, **total}
+    return value
 
 
 def parse_usage(value: Any) -> Usage | None:

@@ -150,7 +150,7 @@ def render_part(part: Part) -> dict[str, Any] | None:
         case File(source=source, name=name):
             return render_source(source, name)
         case VendorPart(wire_format=wire_format, value=value) if wire_format == WIRE_FORMAT:
-            return dict(value)
+            return dict(value) or None
         case _:
             return None
 

@@ -16,8 +16,10 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.types import (
     Audio,
+    Citation,
     Data,
     Finish,
+    Opaque,
     PartDelta,
     PartEnd,
     PartKind,
@@ -31,28 +33,41 @@ from tornado_gate.types import (
     Usage,
     UsageReport,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate.audio import decode_base64
 from tornado_gate.wire.gemini_generate.errors import find_error
+from tornado_gate.wire.gemini_generate.grounding import read_citations, read_uses
 from tornado_gate.wire.gemini_generate.json_values import read_object, read_objects, read_string, select_unknown
 from tornado_gate.wire.gemini_generate.logprobs import parse_logprobs
 from tornado_gate.wire.gemini_generate.names import convert_to_camel_case
-from tornado_gate.wire.gemini_generate.response import CANDIDATE_MEMBERS, RESPONSE_MEMBERS, get_index, parse_said
+from tornado_gate.wire.gemini_generate.response import (
+    CANDIDATE_MEMBERS,
+    METADATA,
+    RESPONSE_MEMBERS,
+    get_index,
+    make_call_id,
+    parse_said,
+    read_block_message,
+    read_explanation,
+)
 from tornado_gate.wire.gemini_generate.usage import find_block_reason, parse_finish_reason, parse_usage
 
 
-def parse_stream(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+def parse_stream(chunks: AsyncIterator[Any], *, cites: bool = False) -> AsyncIterator[StreamEvent]:
     """Common stream events. `chunks` is the parsed objects, as from `sse.json_frames`.
 
+    With `cites` texts are kept to locate citations; without it, citations have no start and end.
     Raises UpstreamError for data that is not a chunk. A truncated stream ends without a Finish, which the core reports as an
     error.
     """
-    return stages.add_step(chunks, _GenerateStreamParser())
+    return stages.add_step(chunks, _GenerateStreamParser(cites))
 
 
 class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
     """State of one stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, cites: bool) -> None:
+        self._cites = cites
         self._started = False
         self._usage: Usage | None = None
         self._counts: Any = None
@@ -95,21 +110,29 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
         if (reason := find_block_reason(chunk)) and not self._candidates:
             candidate = self._get_candidate(0)
             candidate.finished = True
-            yield Finish(reason="content_filter", raw=reason)
+            yield Finish(reason="content_filter", raw=reason, explanation=read_block_message(chunk))
 
     def _get_candidate(self, number: int) -> _CandidateParser:
         if number not in self._candidates:
-            self._candidates[number] = _CandidateParser(number, self._next_part)
+            self._candidates[number] = _CandidateParser(number, self._next_part, self._cites)
         return self._candidates[number]
 
 
 class _CandidateParser:
-    """State of one candidate. `_open` is the kind and index of the open text or thinking part."""
+    """State of one candidate. `_open` is the kind and index of the open text or thinking part.
 
-    def __init__(self, number: int, next_part: Callable[[], int]) -> None:
+    `_signature` is that of the open part, which ends with the next part: metadata about its sources may follow. `_texts` are the
+    indexes and pieces of the text parts.
+    """
+
+    def __init__(self, number: int, next_part: Callable[[], int], cites: bool) -> None:
         self._number = number
         self._next_part = next_part
+        self._cites = cites
         self._open: tuple[PartKind, int] | None = None
+        self._signature: Opaque | None = None
+        self._texts: dict[int, list[str]] = {}
+        self._code_id = ""
         self._extra: dict[str, Any] = {}
         self._calls_tools = False
         self.finished = False
@@ -121,12 +144,21 @@ class _CandidateParser:
         result = value.get("logprobsResult")
         logprobs = () if result is None else parse_logprobs(result)
         for part in read_objects(read_object(value.get("content")).get("parts")):
-            if self._open is not None and self._open[0] == "text" and _is_text_alone(part):
+            if (
+                self._open is not None
+                and self._open[0] == "text"
+                and _is_text_alone(part)
+                and (self._signature is None or not part["text"])
+            ):
                 if part["text"] or logprobs:
+                    if self._cites:
+                        self._texts[self._open[1]].append(part["text"])
                     yield PartDelta(index=self._open[1], data=part["text"], logprobs=logprobs or None)
                 logprobs = ()
                 continue
-            said = parse_said(part)
+            if "executableCode" in part:
+                self._code_id = make_call_id()
+            said = parse_said(part, code_id=self._code_id)
             if isinstance(said, Text | Thinking):
                 mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
                 yield from self._append_text(said, mine)
@@ -137,24 +169,31 @@ class _CandidateParser:
             yield PartDelta(index=self._open[1], logprobs=logprobs)
         for name, member in value.items():
             if name not in CANDIDATE_MEMBERS and member is not None:
-                self._extra[name] = member
+                earlier = self._extra.get(name) if name in METADATA else None
+                both = (earlier, member) if isinstance(earlier, dict) and isinstance(member, dict) else ()
+                self._extra[name] = {**both[0], **both[1]} if both else member
         if raw := read_string(value.get("finishReason")):
             yield from self._finish_candidate(raw)
 
     def _append_text(self, said: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
         kind: PartKind = "text" if isinstance(said, Text) else "thinking"
-        if self._open is None or self._open[0] != kind:
+        if self._open is None or self._open[0] != kind or (self._signature is not None and said.text):
             if not said.text and said.signature is None:
                 return
             yield from self._close_part()
             self._open = (kind, self._next_part())
+            if kind == "text":
+                self._texts[self._open[1]] = []
             yield PartStart(index=self._open[1], kind=kind, choice=self._number, extra=said.extra)
         index = self._open[1]
         if said.text or logprobs:
+            if self._cites and kind == "text":
+                self._texts[index].append(said.text)
             yield PartDelta(index=index, data=said.text, logprobs=logprobs or None)
         if said.signature is not None:
-            self._open = None
-            yield PartEnd(index=index, signature=said.signature)
+            self._signature = said.signature
+            if kind == "thinking":
+                yield from self._close_part()
 
     def _emit_part(self, part: Any) -> Iterator[StreamEvent]:
         """Emit a part that is complete in one chunk."""
@@ -175,17 +214,39 @@ class _CandidateParser:
                 yield PartStart(index=index, kind="vendor", choice=self._number, part=part)
                 yield PartEnd(index=index)
 
-    def _close_part(self) -> Iterator[StreamEvent]:
+    def _close_part(self, citations: tuple[Citation, ...] = ()) -> Iterator[StreamEvent]:
         if self._open is not None:
             index, self._open = self._open[1], None
-            yield PartEnd(index=index)
+            signature, self._signature = self._signature, None
+            yield PartEnd(index=index, signature=signature, citations=citations)
 
     def _finish_candidate(self, raw: str) -> Iterator[StreamEvent]:
-        yield from self._close_part()
+        if METADATA.isdisjoint(self._extra):
+            yield from self._close_part()
+        else:
+            yield from self._add_sources()
         self.finished = True
-        yield Finish(
-            reason=parse_finish_reason(raw, self._calls_tools), raw=raw, choice=self._number, extra=self._extra
-        )
+        reason = parse_finish_reason(raw, self._calls_tools)
+        explanation = read_explanation(reason, self._extra)
+        yield Finish(reason=reason, raw=raw, choice=self._number, explanation=explanation, extra=self._extra)
+
+    def _add_sources(self) -> Iterator[StreamEvent]:
+        """End the open part with all citations, then emit the uses of tools that the candidate has metadata about.
+
+        Texts that have ended get no citations any more: those cite the whole last text, which is an empty one if no text is open.
+        """
+        texts = [(0, "".join(pieces)) for pieces in self._texts.values()]
+        last = len(texts) - 1
+        found = read_citations(self._extra, texts or [(0, "")])
+        if found and (self._open is None or self._open[0] != "text"):
+            yield from self._close_part()
+            index, last = self._next_part(), -1
+            self._open = ("text", index)
+            yield PartStart(index=index, kind="text", choice=self._number)
+        citations = (one if place == last else replace(one, start=None, end=None) for place, one in found)
+        yield from self._close_part(tuple(citations))
+        for part in read_uses(self._extra, make_call_id):
+            yield from self._emit_part(part)
 
 
 def _is_text_alone(part: Mapping[str, Any]) -> bool:

@@ -24,8 +24,10 @@ from tornado_gate.types import (
     ToolCall,
     Usage,
     UsageReport,
+    VendorPart,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.gemini_generate.grounding import GroundingWriter
 from tornado_gate.wire.gemini_generate.json_values import render_signature
 from tornado_gate.wire.gemini_generate.logprobs import render_logprobs
 from tornado_gate.wire.gemini_generate.response import (
@@ -36,10 +38,11 @@ from tornado_gate.wire.gemini_generate.response import (
     render_said,
     select_known_extra,
 )
+from tornado_gate.wire.gemini_generate.server_tools import render_code_parts
 from tornado_gate.wire.gemini_generate.usage import (
     MALFORMED_CALL,
     find_block_reason,
-    render_finish_reason,
+    render_finish,
     render_usage,
 )
 
@@ -47,10 +50,14 @@ _UNKNOWN_AUDIO_TYPE = "application/octet-stream"
 
 
 def render_stream(
-    events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False
+    events: AsyncIterator[StreamEvent], *, id: str, model: str, include_thoughts: bool = False, cites: bool = True
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream. Raises the error of a StreamError. `id` is used when the upstream sends none."""
-    return stages.add_step(events, _RenderGenerateChunksStep(_GenerateStreamRenderer(id, model, include_thoughts)))
+    """The chunks of a stream. Raises the error of a StreamError. `id` is used when the upstream sends none.
+
+    With `cites` texts are kept for the segments of citations; without it, the last chunk only has their sources.
+    """
+    renderer = _GenerateStreamRenderer(id, model, include_thoughts, cites)
+    return stages.add_step(events, _RenderGenerateChunksStep(renderer))
 
 
 class _RenderGenerateChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
@@ -74,16 +81,26 @@ class _GeneratePartState(State):
     pieces: list[str] = field(default_factory=list)
 
 
+class _SourceState(State):
+    """The sources of a choice, and the bytes of its texts so far."""
+
+    writer: GroundingWriter = field(default_factory=GroundingWriter)
+    base: int = 0
+
+
 class _GenerateStreamRenderer(State):
     id: str
     model: str
     include_thoughts: bool
+    cites: bool
     _extra: dict[str, Any] = field(default_factory=dict)
     _usage: Usage | None = None
     _parts: dict[int, _GeneratePartState] = field(default_factory=dict)
     _finishes: dict[int, Finish] = field(default_factory=dict)
     _malformed: set[int] = field(default_factory=set)
     _thought: set[int] = field(default_factory=set)
+    _sources: dict[int, _SourceState] = field(default_factory=dict)
+    _refusals: dict[int, list[str]] = field(default_factory=dict)
     _spoken: bool = False
 
     def write(self, event: StreamEvent) -> dict[str, Any] | None:
@@ -118,10 +135,13 @@ class _GenerateStreamRenderer(State):
         return {**chunk, **self._render_envelope()}
 
     def _render_finish(self, finish: Finish) -> dict[str, Any]:
+        refusal = "".join(self._refusals.get(finish.choice, ()))
+        sources = self._sources.get(finish.choice)
         candidate: dict[str, Any] = {
             "content": {"role": "model", "parts": [{"text": ""}]},
-            "finishReason": render_finish_reason(finish.reason, finish.raw),
+            **render_finish(finish.reason, finish.raw, refusal or finish.explanation, bool(refusal)),
             "index": finish.choice,
+            **(sources.writer.render() if sources is not None else {}),
         }
         if finish.choice in self._malformed:
             candidate |= {"finishReason": MALFORMED_CALL, "finishMessage": MALFORMED_MESSAGE}
@@ -130,29 +150,28 @@ class _GenerateStreamRenderer(State):
     def _render_envelope(self) -> dict[str, Any]:
         return {"modelVersion": self.model, "responseId": self.id, **self._extra}
 
-    def _render_chunk(self, choice: int, part: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _render_chunk(self, choice: int, *parts: dict[str, Any], **more: Any) -> dict[str, Any]:
         self._spoken = True
-        candidate = {"content": {"role": "model", "parts": [part]}, "index": choice, **more}
+        candidate = {"content": {"role": "model", "parts": list(parts)}, "index": choice, **more}
         return {"candidates": [candidate], **self._render_envelope()}
 
     def _write_delta(self, part: _GeneratePartState, event: PartDelta) -> dict[str, Any] | None:
-        start = part.start
-        if isinstance(event.data, bytes):
-            if event.data:
-                blob = {
-                    "mimeType": start.media_type or _UNKNOWN_AUDIO_TYPE,
-                    "data": base64.b64encode(event.data).decode(),
-                }
-                return self._render_chunk(start.choice, {"inlineData": blob})
-        elif start.kind == "tool_call":
-            part.pieces.append(event.data)
-        elif start.kind in ("text", "refusal") and event.logprobs:
+        start, data = part.start, event.data
+        if isinstance(data, bytes):
+            media_type = start.media_type or _UNKNOWN_AUDIO_TYPE
+            blob = {"mimeType": media_type, "data": base64.b64encode(data).decode()}
+            return self._render_chunk(start.choice, {"inlineData": blob}) if data else None
+        if start.kind == "tool_call" or (self.cites and start.kind == "text"):
+            part.pieces.append(data)
+        elif start.kind == "refusal":
+            self._refusals.setdefault(start.choice, []).append(data)
+        if start.kind in ("text", "refusal") and event.logprobs:
             more = {"logprobsResult": render_logprobs(event.logprobs)}
-            return self._render_chunk(start.choice, {"text": event.data}, **more)
-        elif start.kind in ("text", "refusal") and event.data:
-            return self._render_chunk(start.choice, {"text": event.data})
-        elif start.kind == "thinking" and event.data and self.include_thoughts:
-            return self._render_chunk(start.choice, {"text": event.data, "thought": True})
+            return self._render_chunk(start.choice, {"text": data}, **more)
+        if start.kind in ("text", "refusal") and data:
+            return self._render_chunk(start.choice, {"text": data})
+        if start.kind == "thinking" and data and self.include_thoughts:
+            return self._render_chunk(start.choice, {"text": data, "thought": True})
         return None
 
     def _write_end(self, part: _GeneratePartState, event: PartEnd) -> dict[str, Any] | None:
@@ -160,14 +179,35 @@ class _GenerateStreamRenderer(State):
         if start.kind == "tool_call":
             return self._write_call(part, event)
         if start.part is not None:
-            value = render_said(start.part)
-            return None if value is None else self._render_chunk(start.choice, value)
+            return self._write_whole(start)
+        if start.kind == "text" and (part.pieces or event.citations):
+            self._take_citations(part, event)
         if (signature := render_signature(event.signature)) is not None:
             if start.kind == "text":
                 return self._render_chunk(start.choice, {"text": "", "thoughtSignature": signature})
             if start.kind == "thinking" and self.include_thoughts and not start.redacted:
                 return self._render_chunk(start.choice, {"text": "", "thought": True, "thoughtSignature": signature})
         return None
+
+    def _get_sources(self, choice: int) -> _SourceState:
+        return self._sources.setdefault(choice, _SourceState())
+
+    def _take_citations(self, part: _GeneratePartState, event: PartEnd) -> None:
+        sources, text = self._get_sources(part.start.choice), "".join(part.pieces)
+        sources.writer.add_citations(event.citations, text, sources.base)
+        sources.base += len(text.encode("utf-8", "surrogatepass"))
+
+    def _write_whole(self, start: PartStart) -> dict[str, Any] | None:
+        """The chunk of a part without deltas; two parts for the code and the output of another format."""
+        assert start.part is not None, "the caller has looked"
+        values: list[dict[str, Any]] = []
+        if isinstance(start.part, VendorPart):
+            if start.part.server is not None:
+                self._get_sources(start.choice).writer.add_use(start.part.server)
+            values = render_code_parts(start.part)
+        if not values and (value := render_said(start.part)) is not None:
+            values = [value]
+        return self._render_chunk(start.choice, *values) if values else None
 
     def _write_call(self, part: _GeneratePartState, event: PartEnd) -> dict[str, Any] | None:
         start = part.start

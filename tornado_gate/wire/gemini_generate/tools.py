@@ -13,6 +13,7 @@ from tornado_gate.wire.gemini_generate.json_values import drop_none, read_object
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
+from tornado_gate.wire.gemini_generate.server_tools import parse_server_tool, render_server_tool
 from tornado_gate.wire.json_schema import inline_references, simplify_schema
 from tornado_gate.wire.prompt_cache import select_losses
 
@@ -27,7 +28,8 @@ def parse_tools(tools: Any) -> tuple[Tool | VendorTool, ...]:
             if name == "functionDeclarations":
                 parsed += [_parse_function(declaration) for declaration in read_objects(value)]
             elif value is not None:
-                parsed.append(VendorTool(wire_format=WIRE_FORMAT, value={name: value}))
+                server = parse_server_tool(name, value)
+                parsed.append(VendorTool(wire_format=WIRE_FORMAT, value={name: value}, server=server))
     return tuple(parsed)
 
 
@@ -62,7 +64,12 @@ def parse_tool_choice(config: Mapping[str, Any]) -> ToolChoice | None:
 
 
 def render_tools(call: Call, request: ChatRequest, own: bool, dialect: GeminiModelFeatures) -> list[dict[str, Any]]:
-    """All functions in one entry, as the vendor requires, then the other tools of this format."""
+    """All functions in one entry, as the vendor requires, then the other tools.
+
+    Server tools of other formats are dropped beside functions: the vendor accepts both only if the caller returns parts of this
+    format about them.
+    """
+    functions = any(isinstance(tool, Tool) for tool in request.tools)
     declarations: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
@@ -71,8 +78,10 @@ def render_tools(call: Call, request: ChatRequest, own: bool, dialect: GeminiMod
             declarations.append(_render_function(call, tool, path, own, dialect))
         elif tool.wire_format == WIRE_FORMAT:
             others.append(dict(tool.value))
-        else:
+        elif functions:
             call.drop_field(path)
+        elif (entry := render_server_tool(call, tool, path)) is not None and entry not in others:
+            others.append(entry)
     return [{"functionDeclarations": declarations}, *others] if declarations else others
 
 

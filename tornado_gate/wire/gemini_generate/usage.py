@@ -74,6 +74,19 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
     return _REASON_WORDS[reason]
 
 
+def render_finish(reason: FinishReason, raw: str, explanation: str, refused: bool) -> dict[str, Any]:
+    """``finishReason``, and ``finishMessage`` with the explanation of filtered content.
+
+    `refused`: the model refused in a text of its own, `explanation`, which in this format is filtered content.
+    """
+    if refused and reason in ("stop", "content_filter"):
+        reason, raw = "content_filter", ""
+    value: dict[str, Any] = {"finishReason": render_finish_reason(reason, raw)}
+    if explanation and reason == "content_filter":
+        value["finishMessage"] = explanation
+    return value
+
+
 def parse_usage(value: Any) -> Usage | None:
     """The usage an upstream reports; None for a value without token counts."""
     if not isinstance(value, dict):

@@ -66,6 +66,8 @@ def _parse_assistant(value: Mapping[str, Any]) -> Message:
     extra = select_unknown(value, "role", "content", "name", "refusal", "audio", "tool_calls")
     if extra.get("function_call", ...) is None:
         del extra["function_call"]  # null in messages that an SDK serialized from a response
+    if extra.get("annotations", ...) == []:
+        del extra["annotations"]  # so are its empty annotations
     return Message(
         role="assistant",
         parts=tuple(parts),

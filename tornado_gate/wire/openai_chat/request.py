@@ -29,6 +29,7 @@ from tornado_gate.wire.openai_chat.parts import (
     select_unknown,
     select_unknown_members,
 )
+from tornado_gate.wire.openai_chat.web_search import OPTIONS, parse_options, render_options
 from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, select_losses
 from tornado_gate.wire.reasoning import find_effort
@@ -82,6 +83,10 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     options = body.get("stream_options") or {}
     extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
     names = map_part_names(body["messages"])
+    tools = tuple(_parse_tool(tool) for tool in body.get("tools") or ())
+    if isinstance(extra.get(OPTIONS), Mapping):
+        names[f"tools.{len(tools)}"] = OPTIONS
+        tools = (*tools, parse_options(extra.pop(OPTIONS)))
     if unsaid := select_unknown(options, "include_usage"):
         extra["stream_options"] = unsaid
     max_tokens = body.get("max_tokens")
@@ -101,7 +106,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
         include_usage=options.get("include_usage"),
         max_tokens=max_tokens,
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
-        tools=tuple(_parse_tool(tool) for tool in body.get("tools") or ()),
+        tools=tools,
         tool_choice=_parse_tool_choice(body.get("tool_choice")),
         response_format=_parse_response_format(body.get("response_format")),
         reasoning=None if effort is None else Reasoning(effort=effort),
@@ -202,7 +207,7 @@ def render_request(
         if (value := getattr(request, name)) is not None:
             body[name] = value
     body |= drop_none(
-        **{max_tokens_name: request.max_tokens},
+        **{max_tokens_name: request.max_tokens, OPTIONS: render_options(call, request)},
         stop=list(request.stop) or None,
         tools=_render_tools(call, request, own, cache_markers) or None,
         tool_choice=_render_tool_choice(call, request, own),
@@ -236,10 +241,8 @@ def _render_tools(call: Call, request: ChatRequest, own: bool, cache_markers: Ca
     for index, tool in enumerate(request.tools):
         path = request.tool_path(index)
         if isinstance(tool, VendorTool):
-            if tool.wire_format == WIRE_FORMAT:
+            if tool.wire_format == WIRE_FORMAT and OPTIONS not in tool.value:
                 values.append(dict(tool.value))
-            else:
-                call.drop_field(path)
             continue
         function = drop_none(
             name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict

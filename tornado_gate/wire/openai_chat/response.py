@@ -31,10 +31,12 @@ from tornado_gate.types import (
     ToolCall,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.wire.openai_chat.citations import parse_annotations, render_annotations
 from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
 from tornado_gate.wire.openai_chat.messages import render_tool_call
 from tornado_gate.wire.openai_chat.parts import (
+    WIRE_FORMAT,
     add_extra,
     parse_image,
     render_part,
@@ -112,8 +114,7 @@ def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterato
     if thinking or isinstance(details, list):
         yield Thinking(text=thinking, extra={"reasoning_details": details} if isinstance(details, list) else {})
     if text:
-        annotations = message.get("annotations")
-        yield Text(text=text, extra={"annotations": annotations} if isinstance(annotations, list) else {})
+        yield Text(text=text, citations=parse_annotations(message.get("annotations"), WIRE_FORMAT))
     if refusal:
         yield Refusal(text=refusal)
     audio = message.get("audio")
@@ -241,24 +242,28 @@ def _render_choice(number: int, choice: Choice, created: int) -> dict[str, Any]:
     logprobs = choice.logprobs
     return {
         "index": number,
-        "message": _render_message(choice.parts, created),
+        "message": _render_message(choice, created),
         "logprobs": logprobs and {"content": logprobs.get("content"), "refusal": logprobs.get("refusal")},
         "finish_reason": render_finish_reason(choice.reason, choice.raw_reason),
     }
 
 
-def _render_message(parts: tuple[Part, ...], created: int) -> dict[str, Any]:
+def _render_message(choice: Choice, created: int) -> dict[str, Any]:
+    parts = choice.parts
     text = [part.text for part in parts if isinstance(part, Text)]
-    refusal = "".join(part.text for part in parts if isinstance(part, Refusal))
+    refusal = "".join(part.text for part in parts if isinstance(part, Refusal)) or choice.explanation
     message: dict[str, Any] = {
         "role": "assistant",
         "content": "".join(text) if text else None,
         "refusal": refusal or None,
     }
+    base = 0
     for part in parts:
         match part:
-            case Text(extra={"annotations": list(annotations)}):
-                message.setdefault("annotations", []).extend(annotations)
+            case Text(text=said, citations=citations):
+                if annotations := render_annotations(citations, WIRE_FORMAT, base, len(said)):
+                    message.setdefault("annotations", []).extend(annotations)
+                base += len(said)
             case Thinking(text=thinking):
                 _add_thinking(message, thinking, part.extra)
             case Audio(source=Data(base64=sound)):

@@ -29,9 +29,10 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.openai_chat.citations import parse_annotations
 from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
-from tornado_gate.wire.openai_chat.parts import select_unknown
+from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT, select_unknown
 from tornado_gate.wire.openai_chat.response import decode_sound, parse_images, read_content, read_string
 from tornado_gate.wire.openai_chat.tool_deltas import ToolCallDeltas
 from tornado_gate.wire.openai_chat.usage import parse_finish_reason, parse_usage
@@ -45,7 +46,7 @@ _TEXT_MEMBERS: Final[Mapping[str, PartKind]] = {
 """Text members of a delta, and the kind of part that they belong to."""
 
 _LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasoning_details": "thinking"}
-"""Array members of a delta that are added to the end of a part of this kind."""
+"""Array members of a delta that are added to the end of a part of this kind; annotations as its citations."""
 
 
 def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
@@ -276,7 +277,10 @@ class _ChoiceParser:
             kind, part = self._open
             self._open = None
             names = [name for name, owner in _LIST_MEMBERS.items() if owner == kind and name in self._lists]
-            yield PartEnd(index=part, extra={name: self._lists.pop(name) for name in names})
+            extra = {name: self._lists.pop(name) for name in names}
+            yield PartEnd(
+                index=part, citations=parse_annotations(extra.pop("annotations", None), WIRE_FORMAT), extra=extra
+            )
 
     def _close_sound(self) -> Iterator[StreamEvent]:
         if self._sound is not None:

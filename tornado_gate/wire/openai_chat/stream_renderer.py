@@ -31,8 +31,9 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.openai_chat.citations import render_annotations
 from tornado_gate.wire.openai_chat.legacy_functions import LEGACY_CALL
-from tornado_gate.wire.openai_chat.parts import drop_none, render_part
+from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT, drop_none, render_part
 from tornado_gate.wire.openai_chat.response import (
     TOP_EXTRA,
     make_response_id,
@@ -45,14 +46,22 @@ _DELTA_NAMES = {"text": "content", "refusal": "refusal", "thinking": "reasoning_
 
 
 def render_stream(
-    events: AsyncIterator[StreamEvent], *, id: str, model: str, created: int, include_usage: bool
+    events: AsyncIterator[StreamEvent],
+    *,
+    id: str,
+    model: str,
+    created: int,
+    include_usage: bool,
+    cites: bool = True,
 ) -> AsyncIterator[dict[str, Any]]:
     """Yield the chunks of a stream, without the final ``[DONE]``. Raises the error of a StreamError.
 
     `id` and `created` (Unix seconds) are used if the upstream sends no id with this format's prefix and no time. With
-    `include_usage` the last chunk has usage and no choice, and every other chunk has ``usage: null``.
+    `include_usage` the last chunk has usage and no choice, and every other chunk has ``usage: null``. `cites`: see
+    `ChatStreamRenderer`.
     """
-    return stages.add_step(events, _RenderChatChunksStep(ChatStreamRenderer(id, model, created, include_usage)))
+    renderer = ChatStreamRenderer(id, model, created, include_usage, cites)
+    return stages.add_step(events, _RenderChatChunksStep(renderer))
 
 
 class _RenderChatChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
@@ -71,28 +80,36 @@ class _RenderChatChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
 
 
 class _ChoiceState(State):
-    """The state of one choice: whether its role was sent, and the number of its tool calls so far."""
+    """The state of one choice: whether its role and a refusal were sent, and how many tool calls and characters of texts."""
 
     number: int
     role_sent: bool = False
+    refused: bool = False
     calls: int = 0
+    length: int = 0
 
 
 class _ChatPartState(State):
-    """The state of one part; `call` is its index among the choice's tool calls."""
+    """The state of one part; `call` is its index among the choice's tool calls, `length` the characters of a text so far."""
 
     start: PartStart
     choice: _ChoiceState
     call: int = 0
+    length: int = 0
 
 
 class ChatStreamRenderer(State):
-    """Renders the chunks of one response. Its first four fields are the parameters of `render_stream`."""
+    """Renders the chunks of one response. Its first fields are the parameters of `render_stream`.
+
+    With `cites` the characters of all texts are counted: the indexes of a citation count the whole content. Without it, citations
+    have the indexes in their own text, which are the same in a response with one text.
+    """
 
     id: str
     model: str
     created: int
     include_usage: bool
+    cites: bool = False
     usage: Usage | None = None
     _extra: dict[str, Any] = field(default_factory=dict)
     _choices: dict[int, _ChoiceState] = field(default_factory=dict)
@@ -116,6 +133,8 @@ class ChatStreamRenderer(State):
     def _cache_delta_frame(self, index: int) -> None:
         """Cache the bytes of a part's delta frame around its text, to render the next deltas without building a chunk."""
         part = self._parts[index]
+        if self.cites and part.start.kind == "text":
+            return
         if name := _DELTA_NAMES.get(part.start.kind):
             before, _, after = sse.render_json(self._render_chunk(part.choice, {name: ""})).rpartition(b'""')
             self._around[index] = (before, after)
@@ -133,6 +152,8 @@ class ChatStreamRenderer(State):
             case Finish():
                 choice = self._get_choice(event.choice)
                 delta = {} if choice.role_sent else {"content": ""}
+                if event.explanation and not choice.refused:
+                    delta["refusal"] = event.explanation
                 return self._render_chunk(choice, delta, finish_reason=render_finish_reason(event.reason, event.raw))
             case UsageReport(usage=usage):
                 self.usage = usage
@@ -180,6 +201,7 @@ class ChatStreamRenderer(State):
     def _write_start(self, start: PartStart) -> dict[str, Any] | None:
         choice = self._get_choice(start.choice)
         part = self._parts[start.index] = _ChatPartState(start, choice)
+        choice.refused = choice.refused or start.kind == "refusal"
         match start:
             case PartStart(kind="tool_call", extra=extra) if extra.get(LEGACY_CALL):
                 return self._render_chunk(choice, {LEGACY_CALL: {"name": start.name, "arguments": ""}})
@@ -201,6 +223,8 @@ class ChatStreamRenderer(State):
             if event.logprobs:
                 logprobs = {"content": None, "refusal": None}
                 logprobs["refusal" if name == "refusal" else "content"] = list(event.logprobs)
+            if self.cites and name == "content":
+                part.length += len(event.data)
             return self._render_chunk(part.choice, {name: event.data}, logprobs)
         if kind == "tool_call" and event.data:
             return self._render_chunk(part.choice, _render_arguments(part, event.data))
@@ -216,7 +240,9 @@ class ChatStreamRenderer(State):
         extra = {**part.start.extra, **event.extra}
         match part.start.kind:
             case "text":
-                delta = select_known_extra(extra, "annotations")
+                annotations = render_annotations(event.citations, WIRE_FORMAT, part.choice.length, part.length)
+                delta: dict[str, Any] = {"annotations": annotations} if annotations else {}
+                part.choice.length += part.length
             case "thinking":
                 delta = select_known_extra(extra, "reasoning_details")
             case "audio":

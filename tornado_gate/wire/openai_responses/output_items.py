@@ -13,19 +13,23 @@ from typing import Any, Final
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.types import (
     Audio,
+    Citation,
     Data,
     Image,
     Link,
     Opaque,
     Part,
     Refusal,
+    ServerToolUse,
     Text,
     Thinking,
     ToolCall,
     VendorPart,
 )
 from tornado_gate.wire.openai_chat.parts import add_extra
+from tornado_gate.wire.openai_responses.citations import render_annotations
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
+from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HERE, ServerToolCalls, render_item
 
 ID_PREFIX: Final = "resp_"
 CALL_EXTRA: Final = ("namespace", "caller", "async")
@@ -55,25 +59,15 @@ class ItemIdMaker:
 
 
 def render_text_content(
-    text: str, extra: Mapping[str, Any], logprobs: Sequence[Mapping[str, Any]] = ()
+    text: str, citations: Sequence[Citation] = (), logprobs: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the content part of a text; of `extra` only ``annotations`` is rendered."""
-    annotations = extra.get("annotations")
+    """Return the content part of a text."""
     return {
         "type": "output_text",
         "text": text,
-        "annotations": [_flatten_annotation(value) for value in annotations] if isinstance(annotations, list) else [],
+        "annotations": render_annotations(citations, len(text)),
         "logprobs": [render_logprob(entry) for entry in logprobs],
     }
-
-
-def _flatten_annotation(annotation: Any) -> Any:
-    """Return an annotation with its details at the top level; chat has them in an object named like the type."""
-    match annotation:
-        case {"type": str(kind), **rest} if isinstance(inner := rest.pop(kind, None), dict):
-            return {"type": kind, **rest, **inner}
-        case _:
-            return annotation
 
 
 def render_logprob(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +112,7 @@ def render_whole_item(ids: ItemIdMaker, part: Part | None) -> dict[str, Any] | N
         case Image(source=Data(base64=data)):
             return {"id": ids.make("ig"), "type": "image_generation_call", "status": "completed", "result": data}
         case Image(source=Link(url=url)):
-            return render_message_item(ids.make("msg"), "completed", [render_text_content(f"![image]({url})", {})])
+            return render_message_item(ids.make("msg"), "completed", [render_text_content(f"![image]({url})")])
         case VendorPart(wire_format=wire_format, value=value) if wire_format == WIRE_FORMAT:
             return dict(value)
         case _:
@@ -134,10 +128,13 @@ def render_output(
     """
     entries = dict(logprobs or {})
     items: list[dict[str, Any]] = []
+    calls = ServerToolCalls()
     for part in parts:
         content = _render_content(part, entries)
         last = items[-1] if items else None
-        if content is None:
+        if isinstance(part, VendorPart) and part.server is not None and part.wire_format != WIRE_FORMAT:
+            _take_server_tool(part.server, calls, items, ids)
+        elif content is None:
             item = _render_item(part, ids)
             items += [item] if item is not None else []
         elif last is not None and last["type"] == "message":
@@ -149,14 +146,26 @@ def render_output(
     return items
 
 
+def _take_server_tool(
+    use: ServerToolUse, calls: ServerToolCalls, items: list[dict[str, Any]], ids: ItemIdMaker
+) -> None:
+    """Add the item of a use, or the result to the item of its call."""
+    if use.step != "result":
+        items.append(render_item(ids.make(CALL_TYPES[use.kind][1]) + MADE_HERE, use))
+        calls.start(use, items[-1])
+    elif (found := calls.finish(use)) is not None:
+        item, whole = found
+        item |= render_item(item["id"], whole)
+
+
 def _render_content(part: Part, logprobs: dict[str, Any]) -> dict[str, Any] | None:
     match part:
-        case Text(text=text, extra=extra):
-            return render_text_content(text, extra, logprobs.pop("content", ()))
+        case Text(text=text, citations=citations):
+            return render_text_content(text, citations, logprobs.pop("content", ()))
         case Refusal(text=text):
             return render_refusal_content(text)
         case Audio(transcript=str(transcript)):  # this format has no output audio
-            return render_text_content(transcript, {})
+            return render_text_content(transcript)
         case _:
             return None
 

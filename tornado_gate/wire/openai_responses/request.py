@@ -17,6 +17,7 @@ from tornado_gate.wire.openai_chat.parts import add_extra, drop_none, select_unk
 from tornado_gate.wire.openai_responses.message_parser import ParsedConversation, iterate_paths, parse_input
 from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, select_unknown_non_null
+from tornado_gate.wire.openai_responses.server_tools import parse_server_tool, render_server_tool
 from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.prompt_cache import CacheMarkers, select_losses
 from tornado_gate.wire.reasoning import find_effort
@@ -115,7 +116,7 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
                 extra=select_unknown_non_null(value, *_TOOL_MEMBERS),
             )
         case _:
-            return VendorTool(wire_format=WIRE_FORMAT, value=value)
+            return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value))
 
 
 def _parse_tool_choice(value: Any) -> ToolChoice | None:
@@ -174,6 +175,7 @@ def render_request(call: Call, request: ChatRequest, *, cache_markers: CacheMark
         text=_render_text(call, request, own),
         reasoning=_render_reasoning(call, request, own),
         include=_render_include(request, own) or None,
+        max_tool_calls=None if own else _find_most_calls(request),
     )
     if request.stream:
         body["stream"] = True
@@ -201,14 +203,21 @@ def _render_tools(call: Call, request: ChatRequest, own: bool) -> list[dict[str,
         if isinstance(tool, VendorTool):
             if tool.wire_format == WIRE_FORMAT:
                 values.append(dict(tool.value))
-            else:
-                call.drop_field(path)
+            elif (rendered := render_server_tool(call, tool, path)) is not None:
+                values.append(rendered)
             continue
         strict = tool.strict if own else bool(tool.strict)  # null means strict here, and not strict in other formats
         value = {"type": "function", "name": tool.name, "parameters": tool.parameters, "strict": strict}
         value |= drop_none(description=tool.description)
         values.append(_add_extra(call, own, value, tool.extra, path))
     return values
+
+
+def _find_most_calls(request: ChatRequest) -> int | None:
+    """The sum of the ``max_uses`` of server tools of another format; None unless all of them have one."""
+    servers = [tool.server for tool in request.tools if isinstance(tool, VendorTool) and tool.server is not None]
+    uses = [server.max_uses for server in servers if server.max_uses is not None]
+    return sum(uses) if uses and len(uses) == len(servers) else None
 
 
 def _add_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:

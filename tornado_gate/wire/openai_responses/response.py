@@ -11,11 +11,14 @@ from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.upstream_errors import response_failed
-from tornado_gate.types import ChatResult, Choice, Data, Image, Part, ToolCall, VendorPart
+from tornado_gate.types import ChatResult, Choice, Data, Image, Part, Refusal, Text, ToolCall
+from tornado_gate.types.value import replace
+from tornado_gate.wire.openai_chat.citations import parse_annotations
 from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
 from tornado_gate.wire.openai_responses.output_items import ItemIdMaker, render_output
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_part
+from tornado_gate.wire.openai_responses.server_tools import parse_vendor_item
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage, render_status, render_usage
 
 TOP_EXTRA: Final = ("service_tier",)
@@ -100,7 +103,7 @@ def parse_item(item: Mapping[str, Any]) -> Iterator[Part]:
     match item:
         case {"type": "message"}:
             content = item.get("content")
-            yield from (parse_part(value) for value in (content or ()) if isinstance(value, Mapping))
+            yield from (parse_answered_part(value) for value in (content or ()) if isinstance(value, Mapping))
         case {"type": "function_call" | "custom_tool_call"}:
             yield parse_call(item)
         case {"type": "reasoning"}:
@@ -111,7 +114,16 @@ def parse_item(item: Mapping[str, Any]) -> Iterator[Part]:
             kind = read_string(item.get("output_format")) or "png"
             yield Image(source=Data(media_type=f"image/{kind}", base64=data))
         case {"type": str()}:
-            yield VendorPart(wire_format=WIRE_FORMAT, value=item)
+            yield parse_vendor_item(item)
+
+
+def parse_answered_part(value: Mapping[str, Any]) -> Part:
+    """Return the part for one content part of an output message, with its annotations as citations."""
+    part = parse_part(value)
+    if isinstance(part, Text):
+        extra = {name: member for name, member in part.extra.items() if name != "annotations"}
+        return replace(part, citations=parse_annotations(part.extra.get("annotations"), WIRE_FORMAT), extra=extra)
+    return part
 
 
 def _iterate_logprobs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -166,7 +178,10 @@ def render_response(
     body = render_skeleton(id=id, model=model, created=result.created or created, asked=asked)
     body |= select_top_extra(result.extra)
     body |= {"status": status, "completed_at": get_completion_time(status), "incomplete_details": details}
-    body["output"] = render_output(choice.parts, ItemIdMaker(id), item_status, choice.logprobs)
+    parts = choice.parts
+    if choice.explanation and not any(isinstance(part, Refusal) for part in parts):
+        parts = (*parts, Refusal(text=choice.explanation))
+    body["output"] = render_output(parts, ItemIdMaker(id), item_status, choice.logprobs)
     if status == "failed":
         body["error"] = {"code": "server_error", "message": response_failed(choice.raw_reason).message}
     if result.usage is not None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HERE
+
 _COMPLETE_TYPES: Final = ("message", "function_call", "custom_tool_call")
 _OUTPUT_SUFFIX: Final = "_output"
+_TOOL_TYPES: Final = tuple({kind for kind, _ in CALL_TYPES.values()})
 
 
 def is_self_contained(item: Mapping[str, Any]) -> bool:
@@ -17,7 +20,7 @@ def is_self_contained(item: Mapping[str, Any]) -> bool:
 
     The others are references, and calls of the vendor's tools, reasoning and images, whose content only the upstream has.
     """
-    if item.get("encrypted_content"):
+    if item.get("encrypted_content") or is_made_here(item):
         return True
     kind = item.get("type")
     if kind is None:
@@ -25,6 +28,14 @@ def is_self_contained(item: Mapping[str, Any]) -> bool:
     if kind == "additional_tools":  # codex gives them ids of its own
         return isinstance(item.get("tools"), list)
     return kind in _COMPLETE_TYPES or (isinstance(kind, str) and kind.endswith(_OUTPUT_SUFFIX))
+
+
+def is_made_here(item: Any) -> bool:
+    """Whether an item about a server tool is the gateway's, for a response of another vendor. No upstream knows it."""
+    if not isinstance(item, Mapping) or item.get("type") not in _TOOL_TYPES:
+        return False
+    identity = item.get("id")
+    return isinstance(identity, str) and identity.endswith(MADE_HERE)
 
 
 def list_issued(response: Mapping[str, Any], stored: bool) -> Iterator[tuple[str, str]]:

@@ -32,8 +32,13 @@ from tornado_gate.types import (
 from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.openai_responses.errors import find_error
 from tornado_gate.wire.openai_responses.message_parser import parse_call, parse_reasoning
-from tornado_gate.wire.openai_responses.parts import parse_part
-from tornado_gate.wire.openai_responses.response import parse_item, read_created_at, read_string, select_top_extra
+from tornado_gate.wire.openai_responses.response import (
+    parse_answered_part,
+    parse_item,
+    read_created_at,
+    read_string,
+    select_top_extra,
+)
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
 
 _END_EVENTS: Final = ("response.completed", "response.incomplete")
@@ -135,7 +140,7 @@ class _ResponsesStreamParser:
         elif kind in _CALL_DELTAS and (part := item.parts.get(0)) is not None:
             yield from _append_delta(part, delta)
         elif kind == "response.content_part.done" and isinstance(frame.get("part"), Mapping):
-            yield from self._close_content(item, number, parse_part(frame["part"]))
+            yield from self._close_content(item, number, parse_answered_part(frame["part"]))
         elif kind == "response.output_item.added" and isinstance(whole, Mapping) and whole.get("type") in _CALL_TYPES:
             yield from self._start_call(item, parse_call(whole))
         elif kind == "response.output_item.done" and isinstance(whole, Mapping):
@@ -182,7 +187,8 @@ class _ResponsesStreamParser:
             kind: PartKind = "text" if isinstance(part, Text) else "refusal"
             yield from self._append_text(item, number, kind, "")
             yield from _make_up(item.parts[number], part.text)
-            yield PartEnd(index=item.parts.pop(number).index, extra=part.extra)
+            citations = part.citations if isinstance(part, Text) else ()
+            yield PartEnd(index=item.parts.pop(number).index, citations=citations, extra=part.extra)
         item.closed.add(number)
 
     def _close_item(self, item: _ItemState, whole: Mapping[str, Any]) -> Iterator[StreamEvent]:

@@ -20,10 +20,12 @@ from tornado_gate.types import (
     PartEnd,
     PartStart,
     ResponseStart,
+    ServerToolUse,
     StreamError,
     StreamEvent,
     ToolCall,
     UsageReport,
+    VendorPart,
 )
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_responses import errors
@@ -38,7 +40,9 @@ from tornado_gate.wire.openai_responses.output_items import (
     render_text_content,
     render_whole_item,
 )
+from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_responses.response import get_completion_time, render_skeleton, select_top_extra
+from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HERE, RUNNING, ServerToolCalls, render_item
 from tornado_gate.wire.openai_responses.usage import render_status, render_usage
 
 Event = dict[str, Any]
@@ -126,6 +130,8 @@ class ResponsesStreamRenderer:
         self._message: _MessageState | None = None
         self._parts: dict[int, _ResponsesPartState] = {}
         self._finish: Finish | None = None
+        self._refused = False
+        self._server_calls = ServerToolCalls()
 
     def write(self, event: StreamEvent) -> Iterator[Event]:
         """Yield the events for one common event. Events of a second choice are ignored."""
@@ -142,6 +148,8 @@ class ResponsesStreamRenderer:
                 self._response["usage"] = render_usage(usage)
             case Finish(choice=0):
                 self._finish = event
+                if event.explanation and not self._refused:
+                    yield from self._write_refusal(event.explanation)
             case ResponseStart():
                 self._response["created_at"] = event.created or self._response["created_at"]
                 self._response |= select_top_extra(event.extra)
@@ -157,6 +165,8 @@ class ResponsesStreamRenderer:
         if status == "failed":
             yield from self.fail(response_failed(self._finish.raw))
             return
+        for place, use in self._server_calls.drain():
+            yield from self._end_server_call(place, use)
         yield from self._close_message("completed" if status == "completed" else "incomplete")
         self._response |= {
             "status": status,
@@ -206,7 +216,9 @@ class ResponsesStreamRenderer:
             return
         if self._message is not None and not self._message.open:
             yield from self._close_message("completed")
-        if start.part is not None:
+        if isinstance(start.part, VendorPart) and start.part.server and start.part.wire_format != WIRE_FORMAT:
+            yield from self._write_server_tool(start.part.server)
+        elif start.part is not None:
             item = render_whole_item(self._ids, start.part)
             if item is not None:
                 place = self._take_place()
@@ -217,6 +229,38 @@ class ResponsesStreamRenderer:
         elif start.kind == "tool_call":
             part = self._open_item(start, call_prefix(start.tool_kind))
             yield self._make_added_event(part.place, call_item(part.id, _make_tool_call(part), "in_progress"))
+
+    def _write_refusal(self, text: str) -> Iterator[Event]:
+        """Yield the events of a refusal that the upstream only explained beside the response."""
+        yield from self._start_content(PartStart(index=-1, kind="refusal"))
+        part = self._parts.pop(-1)
+        yield from self._write_delta(part, PartDelta(index=-1, data=text))
+        yield from self._end_content(part, PartEnd(index=-1))
+
+    def _write_server_tool(self, use: ServerToolUse) -> Iterator[Event]:
+        """Yield the events of a server tool of another format: its item ends with the result."""
+        if use.step == "result":
+            if (found := self._server_calls.finish(use)) is not None:
+                yield from self._end_server_call(*found)
+            return
+        kind, prefix = CALL_TYPES[use.kind]
+        place, item_id = self._take_place(), self._ids.make(prefix) + MADE_HERE
+        where: Event = {"item_id": item_id, "output_index": place}
+        yield self._make_added_event(place, render_item(item_id, use, "in_progress"))
+        yield self._make_event(f"response.{kind}.in_progress", **where)
+        if use.kind == "code_execution":
+            yield self._make_event("response.code_interpreter_call_code.delta", **where, delta=use.code)
+            yield self._make_event("response.code_interpreter_call_code.done", **where, code=use.code)
+        yield self._make_event(f"response.{kind}.{RUNNING[kind]}", **where)
+        if use.step == "call":
+            self._server_calls.start(use, where)
+        else:
+            yield from self._end_server_call(where, use)
+
+    def _end_server_call(self, where: Event, use: ServerToolUse) -> Iterator[Event]:
+        item = render_item(where["item_id"], use)
+        yield self._make_event(f"response.{item['type']}.completed", **where)
+        yield self._make_done_event(where["output_index"], item)
 
     def _open_item(self, start: PartStart, prefix: str) -> _ResponsesPartState:
         part = self._parts[start.index] = _ResponsesPartState(start, self._ids.make(prefix), self._take_place())
@@ -242,7 +286,8 @@ class ResponsesStreamRenderer:
         self._parts[start.index] = part
         message.content.append(None)
         message.open += 1
-        empty = render_refusal_content("") if start.kind == "refusal" else render_text_content("", {})
+        self._refused = self._refused or start.kind == "refusal"
+        empty = render_refusal_content("") if start.kind == "refusal" else render_text_content("")
         yield self._make_event("response.content_part.added", **part.get_position(), part=empty)
 
     def _write_delta(self, part: _ResponsesPartState, event: PartDelta) -> Iterator[Event]:
@@ -301,7 +346,7 @@ class ResponsesStreamRenderer:
             content = render_refusal_content(part.text)
             yield self._make_event("response.refusal.done", **part.get_position(), refusal=part.text)
         else:
-            content = render_text_content(part.text, {**part.start.extra, **end.extra}, part.logprobs)
+            content = render_text_content(part.text, end.citations, part.logprobs)
             for number, annotation in enumerate(content["annotations"]):
                 added = {"annotation_index": number, "annotation": annotation}
                 yield self._make_event("response.output_text.annotation.added", **part.get_position(), **added)

@@ -1,0 +1,48 @@
+"""Tools that upstreams run themselves, as far as several vendors have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from tornado_gate.types.citations import Citation
+from tornado_gate.types.value import Value, field
+
+ServerToolKind = Literal["web_search", "web_fetch", "code_execution"]
+
+
+class ServerTool(Value, frozen=True, kw_only=True):
+    """What a `VendorTool` requests, in the words of all vendors.
+
+    `max_uses` bounds the calls in one response. Domains restrict the pages that are searched or read. `location` is that of the
+    user: any of city, region, country (two letters) and timezone. `context_size` is how much of the results the model reads: low,
+    medium or high. `names` maps these fields to the caller's members of the tool where they differ; `others` are further members,
+    which only the caller's format has.
+    """
+
+    kind: ServerToolKind
+    max_uses: int | None = None
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    location: Mapping[str, str] = field(default_factory=dict)
+    context_size: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+
+
+class ServerToolUse(Value, frozen=True, kw_only=True):
+    """What a part of a response says about a server tool: that it was called, its result, or both ("whole").
+
+    The call and the result of one use have the same `id`. `queries` belong to a web search, `url` to a web fetch, `code` and
+    `output` to a code execution; `sources` are the pages that were found or read, `error` is the vendor's code of a failure.
+    """
+
+    id: str
+    kind: ServerToolKind
+    step: Literal["call", "result", "whole"] = "whole"
+    queries: tuple[str, ...] = ()
+    url: str = ""
+    code: str = ""
+    output: str = ""
+    sources: tuple[Citation, ...] = ()
+    error: str = ""

@@ -1,0 +1,161 @@
+"""The vendor's server tools and the items about their use, in both directions. No I/O.
+
+A use of a tool is one item, with its result. The page that a model opened is an action of the web search.
+
+Source: openai-python 3.52, types/responses/web_search_tool.py, web_search_preview_tool.py, tool.py (``CodeInterpreter``),
+response_function_web_search.py and response_code_interpreter_tool_call.py (2026-11-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, VendorPart, VendorTool
+from tornado_gate.wire import formats
+from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
+
+CALL_TYPES: Final[Mapping[str, tuple[str, str]]] = {
+    "web_search": ("web_search_call", "ws"),
+    "web_fetch": ("web_search_call", "ws"),
+    "code_execution": ("code_interpreter_call", "ci"),
+}
+"""By kind of tool: the type of the items, and the prefix of their ids."""
+
+MADE_HERE: Final = "_gate"
+"""The end of the ids of items that the gateway made for responses of other vendors."""
+
+RUNNING: Final[Mapping[str, str]] = {"web_search_call": "searching", "code_interpreter_call": "interpreting"}
+"""By type of item: the event between ``in_progress`` and ``completed``."""
+
+_SEARCH: Final = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
+_INTERPRETER: Final = "code_interpreter"
+_AUTOMATIC: Final = {"type": "auto"}
+_NAMES: Final = {
+    "allowed_domains": "filters.allowed_domains",
+    "location": "user_location",
+    "context_size": "search_context_size",
+}
+
+
+def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
+    """What a tool of a validated body requests; None for a tool that only this vendor has."""
+    kind = value.get("type")
+    if kind == _INTERPRETER:
+        known = ("type", "container") if value.get("container") in (None, _AUTOMATIC) else ("type",)
+        return ServerTool(kind="code_execution", others=list_others(value, *known))
+    if kind not in _SEARCH:
+        return None
+    filters, size = value.get("filters"), value.get("search_context_size")
+    filters = filters if isinstance(filters, Mapping) else {}
+    others = list_others(value, "type", "filters", "user_location", "search_context_size")
+    return ServerTool(
+        kind="web_search",
+        allowed_domains=read_domains(filters.get("allowed_domains")),
+        location=read_location(value.get("user_location")),
+        context_size=size if isinstance(size, str) else None,
+        names=_NAMES,
+        others=tuple(name for name in others if (name, value[name]) != ("external_web_access", True))
+        + tuple(f"filters.{name}" for name in list_others(filters, "allowed_domains")),
+    )
+
+
+def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any] | None:
+    """The tool for one of another format; None, and reported, when the vendor has none.
+
+    ``max_uses`` is not a member of the tool but ``max_tool_calls`` of the request. A search without a location gets an empty one,
+    because the vendor localizes it to the United States otherwise.
+    """
+    if tool.server is not None and tool.server.kind == "web_fetch":
+        call.drop_field(path)
+        return None
+    server = take_server_tool(call, tool, path, "max_uses", "allowed_domains", "location", "context_size")
+    if server is None:
+        return None
+    if server.kind == "code_execution":
+        return {"type": _INTERPRETER, "container": dict(_AUTOMATIC)}
+    value: dict[str, Any] = {"type": "web_search", "user_location": {"type": "approximate", **server.location}}
+    if server.allowed_domains:
+        value["filters"] = {"allowed_domains": list(server.allowed_domains)}
+    if server.context_size is not None:
+        value["search_context_size"] = server.context_size
+    return value
+
+
+def parse_vendor_item(item: Mapping[str, Any]) -> VendorPart:
+    """The part of an output item of a type without a common equivalent."""
+    return VendorPart(wire_format=formats.OPENAI_RESPONSES, value=item, server=_parse_use(item))
+
+
+def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
+    identity = item.get("id")
+    identity = identity if isinstance(identity, str) else ""
+    failed = "failed" if item.get("status") == "failed" else ""
+    match item:
+        case {"type": "web_search_call", "action": {"type": "search"} as action}:
+            queries = [one for one in action.get("queries") or [action.get("query")] if isinstance(one, str)]
+            sources = tuple(Citation(url=one["url"]) for one in action.get("sources") or () if "url" in one)
+            return ServerToolUse(id=identity, kind="web_search", queries=tuple(queries), sources=sources, error=failed)
+        case {"type": "web_search_call", "action": {"url": str(url)}}:
+            return ServerToolUse(id=identity, kind="web_fetch", url=url, error=failed)
+        case {"type": "code_interpreter_call"}:
+            logs = [one.get("logs") for one in item.get("outputs") or () if isinstance(one, Mapping)]
+            output = "".join(one for one in logs if isinstance(one, str))
+            code = item.get("code")
+            return ServerToolUse(id=identity, kind="code_execution", code=str(code or ""), output=output, error=failed)
+    return None
+
+
+def render_item(item_id: str, use: ServerToolUse, status: str = "completed") -> dict[str, Any]:
+    """The item of a use of a server tool of another format."""
+    kind = CALL_TYPES[use.kind][0]
+    status = "failed" if use.error else status
+    item: dict[str, Any] = {"id": item_id, "type": kind, "status": status}
+    if use.kind == "code_execution":
+        outputs = [{"type": "logs", "logs": use.output}] if use.output else []
+        return item | {"code": use.code, "container_id": "", "outputs": outputs}
+    if use.kind == "web_fetch":
+        return item | {"action": {"type": "open_page", "url": use.url}}
+    query = use.queries[0] if use.queries else ""
+    action: dict[str, Any] = {"type": "search", "query": query, "queries": list(use.queries)}
+    if use.sources:
+        action["sources"] = [{"type": "url", "url": source.url} for source in use.sources]
+    return item | {"action": action}
+
+
+class ServerToolCalls:
+    """The uses of server tools in one response whose result has not come yet, by their ids."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[Any, ServerToolUse]] = {}
+
+    def start(self, use: ServerToolUse, place: Any) -> None:
+        """Remember where the item of a call is."""
+        self._open[use.id] = (place, use)
+
+    def finish(self, use: ServerToolUse) -> tuple[Any, ServerToolUse] | None:
+        """The place of the call of a result, and both together; None for a result without a call."""
+        if (found := self._open.pop(use.id, None)) is None:
+            return None
+        place, call = found
+        return place, merge(call, use)
+
+    def drain(self) -> list[tuple[Any, ServerToolUse]]:
+        """The calls without a result, which are forgotten."""
+        left = list(self._open.values())
+        self._open.clear()
+        return left
+
+
+def merge(call: ServerToolUse, result: ServerToolUse) -> ServerToolUse:
+    """A call and its result as one use."""
+    return ServerToolUse(
+        id=call.id,
+        kind=call.kind,
+        queries=call.queries,
+        url=call.url,
+        code=call.code,
+        output=result.output,
+        sources=result.sources,
+        error=result.error,
+    )
