@@ -134,10 +134,6 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
             return place
         return names.get(f"messages.{message}.content.{part}") or f"{place}.{names.get('content', 'content')}.{part}"
 
-    def tool_path(self, number: int) -> str:
-        """The path of a tool in the caller's body; the key "tools.3" of `names` is one with another path."""
-        return self.names.get(f"tools.{number}") or f"{self.names.get('tools', 'tools')}.{number}"
-
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
     """Count the tokens of the prompt of `chat`; nothing is generated.
