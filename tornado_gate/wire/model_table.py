@@ -67,6 +67,14 @@ class ModelTable(Generic[F]):
         """The rows that match a model name, in the order in which they apply."""
         return tuple(row for row, pattern in zip(self._rows, self._patterns, strict=True) if pattern.match(model))
 
+    def list_patterns(self, fact: str) -> dict[str, Any]:
+        """The value of one fact by pattern of model names; the first pattern that matches a name applies."""
+        found: dict[str, Any] = {}
+        for row in reversed(self._rows):
+            for pattern in row.match if fact in row.facts else ():
+                found.setdefault(pattern, row.facts[fact])
+        return found
+
     def explain(self, model: str) -> dict[str, Any]:
         """The facts of a model name and the rows that they come from, as JSON values."""
         rows = [{"match": row.match, "facts": row.facts, "source": row.source} for row in self.list_rows(model)]

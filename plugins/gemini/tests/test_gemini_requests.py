@@ -91,6 +91,16 @@ def test_a_models_name_says_what_it_does(model: str, operations: set[str]) -> No
     assert plugin.configure(ProviderEntry(name="g")).get_operations(model) == operations
 
 
+def test_conf_says_what_models_do_that_the_plugin_does_not_know() -> None:
+    rules = {"my-painter*": {"operations": ["images"]}, "*-tts*": {"operations": ["chat", "speech", "count_tokens"]}}
+    capabilities = plugin.configure(ProviderEntry(name="g", settings={"model_rules": rules}))
+    assert capabilities.get_operations("my-painter-2") == {"images"}
+    assert capabilities.get_operations("gemini-2.5-flash-preview-tts") == {"chat", "speech", "count_tokens"}
+    assert capabilities.get_operations("gemini-3-pro-preview") == {"chat", "count_tokens"}
+    with pytest.raises(ConfigError, match=r"operations: .*pictures"):
+        plugin.configure(ProviderEntry(name="g", settings={"model_rules": {"*": {"operations": ["pictures"]}}}))
+
+
 # Up
 
 

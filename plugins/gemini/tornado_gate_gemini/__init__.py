@@ -59,7 +59,7 @@ from tornado_gate_gemini import interactions, videos
 from tornado_gate_gemini.address import build_url, make_resource_name
 from tornado_gate_gemini.inline import inline_links
 from tornado_gate_gemini.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
-from tornado_gate_gemini.settings import OPERATIONS_OF_MODEL, GeminiSettings, read_settings
+from tornado_gate_gemini.settings import OPERATIONS, GeminiSettings, read_settings
 
 _WHOLE_METHOD: Final = "generateContent"
 _STREAM_METHOD: Final = "streamGenerateContent"
@@ -71,8 +71,8 @@ _COUNT_METHOD: Final = "countTokens"
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read_settings(entry)
     return Capabilities(
-        operations=frozenset().union(*OPERATIONS_OF_MODEL.values()),
-        models=OPERATIONS_OF_MODEL,
+        operations=OPERATIONS,
+        models=facts.list_operations(),
         inputs_at_once=gemini_embeddings.MAX_BATCH_SIZE,
         speaks=frozenset({WIRE_FORMAT, gemini_embeddings.WIRE_FORMAT, formats.GEMINI_INTERACTIONS}),
         base_url=base_url,

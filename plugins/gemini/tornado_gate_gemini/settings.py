@@ -1,13 +1,9 @@
-"""The settings of a provider entry, and the facts about models that they refine.
-
-Source: https://ai.google.dev/gemini-api/docs/image-generation, /imagen, /speech-generation, /video and /embeddings list the
-operations of models.
-"""
+"""The settings of a provider entry, and the facts about models that they refine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from marshmallow import Schema, fields
 
@@ -17,18 +13,11 @@ from tornado_gate.config import load_settings
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types.value import Value, field
 from tornado_gate.wire.gemini_generate import GeminiModelFeatures
+from tornado_gate.wire.gemini_generate.model_features import GeminiOperation
 from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_gemini.address import DEFAULT_BASE_URL, MODELS_PATH, VERSION_PATH
 
-OPERATIONS_OF_MODEL: Final[Mapping[str, frozenset[str]]] = {
-    "*embedding*": frozenset({"embeddings"}),
-    "*imagen-*": frozenset({"images"}),
-    "*veo-*": frozenset({"videos"}),
-    "*-tts*": frozenset({"chat", "speech"}),
-    "*-image*": frozenset({"chat", "count_tokens", "images", "image_edits"}),
-    "*": frozenset({"chat", "count_tokens"}),
-}
-"""Operations by model name pattern; the first match counts."""
+OPERATIONS: Final = frozenset(get_args(GeminiOperation))
 
 
 class GeminiSettingsSchema(Schema):
@@ -45,6 +34,11 @@ class GeminiSettings(Value, frozen=True, kw_only=True):
     model_table: ModelTable[GeminiModelFeatures] = field(
         default_factory=lambda: build_table(GeminiModelFeatures, __package__, {})
     )
+
+    def list_operations(self) -> Mapping[str, frozenset[str]]:
+        """The operations of models by pattern of their names; the first match counts."""
+        found = self.model_table.list_patterns("operations")
+        return {pattern: frozenset(operations) for pattern, operations in found.items()}
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, GeminiSettings]:
