@@ -26,7 +26,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
-    package_data={"tornado_gate": ["py.typed"]},
+    package_data={"tornado_gate": ["py.typed", "wire/*/*.yaml"]},
     zip_safe=False,
     install_requires=[
         "aiofiles>=24",

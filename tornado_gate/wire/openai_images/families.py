@@ -1,9 +1,6 @@
 """The families of image models and the values that each accepts. No I/O.
 
-Families one, two and three are defined by the service's contract; values that it leaves open (quality, style) follow the
-vendor's documentation of the models in the row. The newest models of family three accept nearly any size.
-
-Source: openai-python 3.52, types/image_generate_params.py and image_edit_params.py.
+The families are data: `families.yaml`, with sources. A model's family is its ``image_family`` in conf, else that of its name.
 """
 
 from __future__ import annotations
@@ -11,7 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from importlib import resources
 from typing import Any, Final
+
+import msgspec
+import yaml
 
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.types import Call
@@ -94,47 +95,22 @@ class ModelFamily(Value, frozen=True, kw_only=True):
         return None
 
 
-FAMILY_ONE: Final = ModelFamily(
-    name="one",
-    models=("dall-e-2*",),
-    max_prompt_length=1000,
-    sizes=("256x256", "512x512", "1024x1024"),
-    qualities=("standard", "auto"),
-    unsupported_fields=(*_FAMILY_THREE_FIELDS, "style"),
-)
-FAMILY_TWO: Final = ModelFamily(
-    name="two",
-    models=("dall-e-3*",),
-    max_prompt_length=4000,
-    max_images=1,
-    sizes=("1792x1024", "1024x1792", "1024x1024"),
-    qualities=("standard", "hd", "auto"),
-    styles=("vivid", "natural"),
-    unsupported_fields=_FAMILY_THREE_FIELDS,
-)
-FAMILY_THREE: Final = ModelFamily(
-    name="three",
-    models=("gpt-image-*", "chatgpt-image-*"),
-    sizes=("1024x1024", "1536x1024", "1024x1536", "auto"),
-    qualities=("low", "medium", "high", "auto"),
-    unsupported_fields=("style",),
-)
-FAMILY_THREE_WIDE: Final = ModelFamily(
-    name="three",
-    models=("gpt-image-2*",),
-    sizes=FAMILY_THREE.sizes,
-    sides=SizeLimits(least=16, most=3840, multiple=16, ratio=3),
-    qualities=("low", "medium", "high", "xhigh", "max", "auto"),
-    formats=("png", "jpeg", "webp", "gif", "svg"),
-    unsupported_fields=FAMILY_THREE.unsupported_fields,
-)
 NO_FAMILY: Final = ModelFamily(name="", sizes=("auto",), sides=SizeLimits(least=16, most=8192))
 
-FAMILIES: Final = (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE_WIDE, FAMILY_THREE)
+
+def _load_families() -> tuple[ModelFamily, ...]:
+    """The rows of families.yaml; ``source`` is for readers."""
+    text = resources.files(__package__).joinpath("families.yaml").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = yaml.safe_load(text)
+    return tuple(
+        msgspec.convert({name: value for name, value in row.items() if name != "source"}, ModelFamily) for row in rows
+    )
+
+
+FAMILIES: Final = _load_families()
 """The families in the order of matching: the first with a matching model pattern is used."""
-_FAMILY_BY_NAME: Final[Mapping[str, ModelFamily]] = {
-    family.name: family for family in (FAMILY_ONE, FAMILY_TWO, FAMILY_THREE)
-}
+_FAMILY_BY_NAME: Final[Mapping[str, ModelFamily]] = {family.name: family for family in FAMILIES}
+"""By the value of ``image_family`` in conf. Of several rows the last has the name."""
 
 
 def find_family_by_model(model: str) -> ModelFamily | None:
@@ -159,9 +135,10 @@ def describe_owners(field: str) -> str:
 def uses_family_three(body: Mapping[str, Any]) -> bool:
     """Return whether a body, not yet validated, has fields or values that only family three supports."""
     said = {name: value for name, value in body.items() if value is not None}
+    one, three = _FAMILY_BY_NAME["one"], _FAMILY_BY_NAME["three"]
     return (
         any(name in said for name in _FAMILY_THREE_FIELDS)
         or said.get("stream") in (True, "true")
-        or (said.get("size") in FAMILY_THREE.sizes and said["size"] not in FAMILY_ONE.sizes)
+        or (said.get("size") in three.sizes and said["size"] not in one.sizes)
         or said.get("quality") in ("low", "medium", "high")
     )
