@@ -48,6 +48,19 @@ def response_part(name: str, response: Any = None, **rest: Any) -> dict[str, Any
     return {"functionResponse": {"name": name, "response": response or {"result": "ok"}, **rest}}
 
 
+def test_a_response_that_repeats_an_earlier_one_is_read_once() -> None:
+    """As gemini-cli 0.61 sends a session that it resumes. Paths of later parts stay those of the caller."""
+    first, second = response_part("f", id="c1"), response_part("f", {"result": "no"}, id="c1")
+    call = {"role": "model", "parts": [call_part("f", id="c1")]}
+    asked = {"role": "user", "parts": [{"text": "Hi"}]}
+    answered = {"role": "user", "parts": [first]}
+    later = {"role": "user", "parts": [first, {"text": "Go on.", "unknown": 1}]}
+    request = parsed({"contents": [asked, call, answered, answered, later]})
+    assert [message.role for message in request.messages] == ["user", "assistant", "tool", "user"]
+    assert request.path(3, 0) == "contents.4.parts.1"
+    assert len(messages_of(asked, call, answered, {"role": "user", "parts": [second]})) == 4  # another response is kept
+
+
 def joined(*contents: dict[str, Any]) -> list[tuple[str, str]]:
     """(what a result says, the arguments-bearing call's position) by the ids that join them."""
     messages = messages_of(*contents)

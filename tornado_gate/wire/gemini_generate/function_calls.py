@@ -30,6 +30,22 @@ _NO_ID: Final = {"id": None}
 """`extra` of a call or response without an id, so that the id made here is not sent upstream."""
 
 
+class AnsweredCalls:
+    """The responses of a conversation so far, by id: gemini-cli 0.61 sends each one twice when it resumes a session."""
+
+    def __init__(self) -> None:
+        self._responses: dict[str, Mapping[str, Any]] = {}
+
+    def has_repeated(self, part: Mapping[str, Any]) -> bool:
+        """Whether a ``functionResponse`` part is an equal repetition of an earlier one with its id."""
+        response = part["functionResponse"]
+        identity = read_string(response.get("id"))
+        earlier = self._responses.get(identity)
+        if earlier is None and identity:
+            self._responses[identity] = response
+        return earlier == response
+
+
 class CallRegistry:
     """The calls of a conversation so far, in order."""
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.gemini_generate.function_calls import (
+    AnsweredCalls,
     CallRegistry,
     render_call,
     render_other_parts,
@@ -46,26 +47,27 @@ def parse_system(value: Any) -> Message | None:
 
 def parse_contents(contents: Any) -> tuple[Message, ...]:
     """The messages of a validated ``contents``: an array of contents, or a single one."""
-    book = CallRegistry()
+    book, answered = CallRegistry(), AnsweredCalls()
     values = [contents] if isinstance(contents, dict) else read_objects(contents)
-    return tuple(message for content in values for message in _parse_content(content, book))
+    return tuple(message for content in values for message in _parse_content(content, book, answered))
 
 
 def list_part_paths(contents: Any, system: str) -> dict[str, str]:
     """Paths of the message parts in the body, for `ChatRequest.path`. `system` is the member of the instruction, or ""."""
     names = {"messages": "contents", "content": "parts"}
-    number = int(bool(system))
+    number, answered = int(bool(system)), AnsweredCalls()
     if system:
         names["messages.0"] = system
     for place, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
         values = _get_parts(content)
-        results = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
-        if not results:
+        answers = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
+        results = [n for n in answers if not answered.has_repeated(values[n])]
+        if not answers:
             if values and number != place:
                 names[f"messages.{number}"] = f"contents.{place}"
             number += 1
             continue
-        others = [n for n in range(len(values)) if n not in results]
+        others = [n for n in range(len(values)) if n not in answers]
         for group in filter(None, [results, others]):
             if number != place:
                 names[f"messages.{number}"] = f"contents.{place}"
@@ -86,17 +88,17 @@ def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) 
     return role == "model" or (not role and any("functionCall" in part for part in values))
 
 
-def _parse_content(content: Mapping[str, Any], book: CallRegistry) -> Iterator[Message]:
+def _parse_content(content: Mapping[str, Any], book: CallRegistry, answered: AnsweredCalls) -> Iterator[Message]:
     values = _get_parts(content)
     if _is_models(content, values):
         said = tuple(_parse_said(part, book) for part in values)
         yield Message(role="assistant", parts=said, plain=_is_plain(said))
         return
-    results = tuple(book.parse_response(part) for part in values if _is_response(part))
-    if results:
+    responses = [part for part in values if _is_response(part)]
+    if results := tuple(book.parse_response(part) for part in responses if not answered.has_repeated(part)):
         yield Message(role="tool", parts=results)
     others = tuple(parse_part(part) for part in values if not _is_response(part))
-    if others or not results:
+    if others or not responses:
         yield Message(role="user", parts=others, plain=_is_plain(others))
 
 
