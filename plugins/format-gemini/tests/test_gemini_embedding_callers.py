@@ -113,13 +113,12 @@ def test_a_batch_has_one_number_of_dimensions() -> None:
         ({"content": {"parts": []}}, "content.parts"),
         ({"content": {"parts": "a"}}, "content.parts"),
         ({"content": {"parts": [{"text": 1}]}}, "content.parts.0.text"),
-        ({"content": content("a"), "outputDimensionality": 0}, "outputDimensionality"),
         ({"content": content("a"), "outputDimensionality": True}, "outputDimensionality"),
         ({"content": content("a"), "output_dimensionality": 1.5}, "output_dimensionality"),
         ({"content": content("a"), "outputDimensionality": "8"}, "outputDimensionality"),
         ({"content": content("a"), "taskType": 1}, "taskType"),
         ({"content": content("a"), "title": []}, "title"),
-        ({"content": content("a"), "embedContentConfig": {"outputDimensionality": -1}},
+        ({"content": content("a"), "embedContentConfig": {"outputDimensionality": "1"}},
          "embedContentConfig.outputDimensionality"),
     ],
 )  # fmt: skip
@@ -139,11 +138,24 @@ def test_a_wrong_member_is_named_alone_and_in_a_batch(body: Any, param: str) -> 
         ({"requests": {}}, "requests"),
         ({"requests": []}, "requests"),
         ({"requests": ["a"]}, "requests.0"),
-        ({"requests": [{"content": content("a")}] * 2049}, "requests"),
     ],
 )
 def test_a_wrong_batch_is_refused(body: Any, param: str) -> None:
     assert refused(BATCH, body).param == param
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        (EMBED, {"content": content("a"), "outputDimensionality": 0}, "outputDimensionality"),
+        (BATCH, {"requests": [{"content": content("a")}] * 2049}, "requests"),
+    ],
+)
+def test_limits_are_left_to_an_upstream_of_this_format(path: str, body: Any, param: str) -> None:
+    assert plugin.forward_request(call_for(operation="embeddings"), wire_to(path, body)).body == body
+    with pytest.raises(InvalidField) as caught:
+        plugin.translate_request(call_for(operation="embeddings"), wire_to(path, body))
+    assert caught.value.param == param
 
 
 def test_what_is_no_text_is_named_and_passes_verbatim() -> None:

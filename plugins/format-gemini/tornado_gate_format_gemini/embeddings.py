@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_array, need_object, raise_invalid, raise_missing
+from tornado_gate.codec.checks import need_array, need_object, raise_invalid, raise_missing, refuse_value
 from tornado_gate.codec.fields import BodySchema, Boolean, Integer, Object, String, check
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
@@ -71,7 +72,7 @@ def _check_batch(body: Mapping[str, Any]) -> None:
     if not requests:
         raise_invalid("requests", "must not be empty")
     if len(requests) > MAX_REQUESTS:
-        raise_invalid("requests", f"has {len(requests)} items; at most {MAX_REQUESTS} are allowed")
+        refuse_value("requests", f"has {len(requests)} items; at most {MAX_REQUESTS} are allowed")
     for number, request in enumerate(requests):
         path = f"requests.{number}"
         need_object(request, path)
@@ -121,7 +122,7 @@ async def _render_vectors(batch: bool, events: AsyncIterator[StreamEvent]) -> As
 
 def forward_embedding(wire: WireRequest) -> VerbatimRequest:
     """Return the request of the verbatim lane. Its `path` ends with the method's name. Raises InvalidField."""
-    check_embedding(wire)
+    check_for_upstream(check_embedding, wire)
     return VerbatimRequest(
         wire_format=wire.route.wire_format,
         operation=wire.route.operation,

@@ -37,7 +37,7 @@ BODY: dict[str, Any] = {"model": "m", "input": "Hi"}
 WRONG: dict[str, list[Any]] = {
     "model": [True, 1, [], {}, ""],
     "input": [True, 1, 1.5, {}, "", []],
-    "dimensions": [True, 1.5, "5", 0, -1, [], {}],
+    "dimensions": [True, 1.5, "5", [], {}],
     "encoding_format": [True, 1, "", "int8", []],
     "user": [True, 1, [], {}],
 }
@@ -106,10 +106,6 @@ def test_the_input_must_be_there() -> None:
         ("input.1.0", [[1], ["a"]]),
         ("input.120000", [1] * 120_000 + [-1]),
         ("input.1.60000", [[1], [1] * 60_000 + ["a"]]),
-        ("input", ["a"] * 2049),
-        ("input", [[1]] * 2049),
-        ("input", [1] * 300_001),
-        ("input", [[1] * 200_000, [1] * 100_001]),
     ],
 )
 def test_the_place_in_the_input_is_named(param: str, value: Any) -> None:

@@ -24,12 +24,12 @@ from tornado_gate_format_openai.speech import SpeechBodySchema
 BODY: dict[str, Any] = {"model": "m", "input": "Hello", "voice": "alloy"}
 WRONG: dict[str, list[Any]] = {
     "model": [True, 1, [], {}, ""],
-    "input": [True, 1, [], {}, "", None, "a" * 4097],
+    "input": [True, 1, [], {}, "", None],
     "voice": [True, 1, [], "", None],
     "instructions": [True, 1, [], {}],
-    "response_format": [True, 1, "", "ogg", "MP3", []],
-    "speed": [True, "1", 0.2, 4.1, 0, -1, []],
-    "stream_format": [True, 1, "", "json", []],
+    "response_format": [True, 1, []],
+    "speed": [True, "1", []],
+    "stream_format": [True, 1, []],
 }
 START = SpeechStart(media_type="audio/mpeg")
 EVENTS = "text/event-stream; charset=utf-8"

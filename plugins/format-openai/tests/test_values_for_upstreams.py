@@ -16,10 +16,18 @@ from tornado_gate.types import Call, VerbatimRequest, WireRequest
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
 RESPONSES = "/v1/responses"
+EMBEDDINGS = "/v1/embeddings"
+MODERATIONS = "/v1/moderations"
+SPEECH = "/v1/audio/speech"
+IMAGES = "/v1/images/generations"
 BODIES: dict[str, dict[str, Any]] = {
     CHAT: QUESTION,
     TEXT: {"model": "m", "prompt": "Hi"},
     RESPONSES: {"model": "m", "input": "Hi"},
+    EMBEDDINGS: {"model": "m", "input": "Hi"},
+    MODERATIONS: {"model": "m", "input": "Hi"},
+    SPEECH: {"model": "m", "input": "Hi", "voice": "alloy"},
+    IMAGES: {"model": "gpt-image-1", "prompt": "a cat"},
 }
 FUNCTION = {"type": "function", "function": {"name": "f"}}
 SDK = {"user-agent": "OpenAI/Python 3.52.0"}
@@ -55,6 +63,27 @@ REFUSED_IN_TRANSLATION: list[tuple[str, str, dict[str, Any]]] = [
     (RESPONSES, "input.0.role", {"input": [{"role": "critic", "content": {"rows": 1}}]}),
     (RESPONSES, "input", {"input": [{"role": "user", "content": "Hi"}] * 10_001}),
     (RESPONSES, "temperature", {"temperature": 2.5}),
+    (EMBEDDINGS, "encoding_format", {"encoding_format": "int8"}),  # Voyage
+    (EMBEDDINGS, "dimensions", {"dimensions": 0}),
+    (EMBEDDINGS, "input", {"input": ["a"] * 2049}),
+    (EMBEDDINGS, "input", {"input": [[1]] * 2049}),
+    (EMBEDDINGS, "input", {"input": [1] * 300_001}),
+    (EMBEDDINGS, "input", {"input": [[1] * 200_000, [1] * 100_001]}),
+    (MODERATIONS, "input", {"input": ["a"] * 2049}),
+    (MODERATIONS, "input.0.type", {"input": [{"type": "audio", "audio": {}}]}),
+    (SPEECH, "input", {"input": "a" * 4097}),
+    (SPEECH, "response_format", {"response_format": "ogg"}),
+    (SPEECH, "response_format", {"response_format": ""}),
+    (SPEECH, "speed", {"speed": 0}),
+    (SPEECH, "speed", {"speed": 4.1}),
+    (SPEECH, "stream_format", {"stream_format": "json"}),
+    (IMAGES, "quality", {"quality": "ultra"}),
+    (IMAGES, "background", {"background": "checkered"}),
+    (IMAGES, "moderation", {"moderation": "high"}),
+    (IMAGES, "output_format", {"output_format": "avif"}),
+    (IMAGES, "output_compression", {"output_compression": 50}),
+    (IMAGES, "partial_images", {"partial_images": 2}),
+    (IMAGES, "input_fidelity", {"input_fidelity": "medium"}),
 ]  # fmt: skip
 
 TAKEN_ON_BOTH_LANES: list[tuple[str, dict[str, Any]]] = [
@@ -93,12 +122,54 @@ def result_of(hook: Any, call: Call, wire: WireRequest) -> Any:
 @pytest.mark.parametrize(("path", "param", "fields"), REFUSED_IN_TRANSLATION)
 def test_the_upstream_of_the_same_format_decides(path: str, param: str, fields: dict[str, Any]) -> None:
     wire = wire_with(BODIES[path] | fields, path)
-    request = result_of(plugin.forward_request, call_for(headers=SDK), wire)
+    call = call_for(BODIES[path]["model"], headers=SDK)
+    request = result_of(plugin.forward_request, call, wire)
     assert isinstance(request, VerbatimRequest)
     assert request.body == wire.json
     with pytest.raises(InvalidField) as caught:
-        result_of(plugin.translate_request, call_for(headers=SDK), wire)
+        result_of(plugin.translate_request, call, wire)
     assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("path", "param", "fields"),
+    [
+        (EMBEDDINGS, "encoding_format", {"encoding_format": "int8"}),
+        (IMAGES, "background", {"background": "checkered"}),
+        (IMAGES, "moderation", {"moderation": "high"}),
+    ],
+)
+def test_words_that_the_contract_lacks_are_refused_for_its_callers(
+    path: str, param: str, fields: dict[str, Any]
+) -> None:
+    call = call_for(BODIES[path]["model"])
+    with pytest.raises(InvalidField) as caught:
+        result_of(plugin.forward_request, call, wire_with(BODIES[path] | fields, path))
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [
+        ("prompt", {"prompt": "a" * 32_001}),
+        ("n", {"n": 0}),
+        ("n", {"n": 11}),
+        ("size", {"size": "100x100"}),
+        ("style", {"style": "vivid"}),
+        ("background", {"background": "transparent", "output_format": "jpeg"}),
+    ],
+)
+def test_the_contracts_limits_of_images_hold_for_every_caller(param: str, fields: dict[str, Any]) -> None:
+    call = call_for("gpt-image-1", headers=SDK)
+    with pytest.raises(InvalidField) as caught:
+        result_of(plugin.forward_request, call, wire_with(BODIES[IMAGES] | fields, IMAGES))
+    assert caught.value.param == param
+
+
+def test_an_unknown_part_beside_an_image_goes_to_the_upstream() -> None:
+    parts = [{"type": "hologram"}, {"type": "text", "text": "Look"}]
+    wire = wire_with({"model": "m", "input": parts}, MODERATIONS)
+    assert result_of(plugin.forward_request, call_for(headers=SDK), wire).body == wire.json
 
 
 @pytest.mark.parametrize(("path", "fields"), TAKEN_ON_BOTH_LANES)

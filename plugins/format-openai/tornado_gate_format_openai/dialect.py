@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
+from tornado_gate.types import Call
+
 Dialect = Literal["contract", "vendor"]
 
 _STAINLESS_PREFIX: Final = "x-stainless-"
@@ -26,6 +28,11 @@ def choose_dialect(
     if override != "auto":
         return override
     return "contract" if within_contract and not is_sdk(headers) else "vendor"
+
+
+def is_contract_caller(call: Call, body: Mapping[str, Any], fields: Collection[str]) -> bool:
+    """Return whether the caller gets the contract's dialect; `fields` are the fields of this body in the contract."""
+    return choose_dialect(call.headers, within_contract=has_only(body, fields), override=call.dialect) == "contract"
 
 
 def is_sdk(headers: Mapping[str, str]) -> bool:

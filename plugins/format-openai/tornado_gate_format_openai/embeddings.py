@@ -12,8 +12,9 @@ from typing import Any, Final
 from marshmallow import validate
 
 from tornado_gate import patch_json
-from tornado_gate.codec.checks import need_array, raise_invalid, raise_missing
-from tornado_gate.codec.fields import MAX_INTEGER, BodySchema, Integer, String, check, describe_type
+from tornado_gate.codec.checks import need_array, raise_invalid, raise_missing, refuse_value
+from tornado_gate.codec.fields import MAX_INTEGER, BodySchema, Integer, String, check, describe_type, format_choices
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, read_single_event
@@ -33,6 +34,7 @@ from tornado_gate.wire.openai_chat.errors import find_error
 from tornado_gate.wire.openai_embeddings import find_usage, parse_request, parse_usage, render_response
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_format_openai import paths
+from tornado_gate_format_openai.dialect import is_contract_caller
 from tornado_gate_format_openai.passing import make_media_verbatim
 from tornado_gate_format_openai.replies import JSON_TYPE
 
@@ -50,6 +52,10 @@ SEARCHED_BYTES: Final = 1024
 """Number of bytes at the start and at the end of a longer response that are searched for its usage."""
 
 
+_ENCODINGS: Final = ("float", "base64")
+_CONTRACT_FIELDS: Final = frozenset(("model", "input", "encoding_format", "dimensions"))
+
+
 class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
     """Reply state: `encoding` of the vectors in the reply, "float" or "base64"."""
 
@@ -61,7 +67,7 @@ class EmbeddingBodySchema(BodySchema):
 
     model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
     dimensions = Integer(least=1, allow_none=True)
-    encoding_format = String(choices=("float", "base64"), allow_none=True)
+    encoding_format = String(choices=_ENCODINGS, allow_none=True)
     user = String(allow_none=True)
 
 
@@ -70,16 +76,36 @@ _EMBEDDING_SCHEMA: Final = EmbeddingBodySchema()
 
 async def check_body(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first invalid field."""
+    _check_fields(body)
+    await _check_input(body["input"], MAX_TOKENS)
+
+
+async def _check_for_upstream(call: Call, body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for a value that is wrong for every upstream, or for an encoding that the caller's contract lacks."""
+    check_for_upstream(_check_fields, body)
+    encoding = body.get("encoding_format")
+    if encoding not in (None, *_ENCODINGS) and is_contract_caller(call, body, _CONTRACT_FIELDS):
+        raise_invalid("encoding_format", f"must be one of {format_choices(_ENCODINGS)}, not '{encoding[:50]}'")
+    await _check_input(body["input"], None)
+
+
+def _check_fields(body: Mapping[str, Any]) -> None:
+    """Check all fields, and of ``input`` only the number of its items."""
     check(_EMBEDDING_SCHEMA, body)
     if body.get("input") is None:
         if "input" in body:
             raise_invalid("input", "must not be null")
         raise_missing("input")
-    await _check_input(body["input"])
+    value = body["input"]
+    if isinstance(value, list) and len(value) > MAX_INPUTS and type(value[0]) in (str, list):
+        refuse_value("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
 
 
-async def _check_input(value: Any) -> None:
-    """Raise InvalidField unless `value` is a text, an array of texts, an array of tokens, or an array of token arrays."""
+async def _check_input(value: Any, most_tokens: int | None) -> None:
+    """Raise InvalidField unless `value` is a text, an array of texts, an array of tokens, or an array of token arrays.
+
+    `most_tokens` is the limit of tokens in `value`, None if the upstream decides.
+    """
     if isinstance(value, str):
         if not value:
             raise_invalid("input", "must not be empty")
@@ -92,13 +118,11 @@ async def _check_input(value: Any) -> None:
     if kind not in (str, int, list):
         raise_invalid("input.0", f"must be a string, an integer or an array, not {describe_type(value[0])}")
     if kind is int:
-        await _check_tokens(value, "input", MAX_TOKENS)
+        await _check_tokens(value, "input", most_tokens)
         return
-    if len(value) > MAX_INPUTS:
-        raise_invalid("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
     if kind is str and set(map(type, value)) == {str} and all(value):
         return
-    left = MAX_TOKENS
+    left = most_tokens
     for index, piece in enumerate(value):
         if type(piece) is not kind:
             raise_invalid(
@@ -108,11 +132,12 @@ async def _check_input(value: Any) -> None:
             raise_invalid(f"input.{index}", "must not be empty")
         if kind is list:
             await _check_tokens(piece, f"input.{index}", left)
-            left -= len(piece)
+            left = None if left is None else left - len(piece)
 
 
-async def _check_tokens(tokens: list[Any], path: str, most: int) -> None:
-    if len(need_array(tokens, path)) > most:
+async def _check_tokens(tokens: list[Any], path: str, most: int | None) -> None:
+    length = len(need_array(tokens, path))
+    if most is not None and length > most:
         raise_invalid("input", f"has more than {MAX_TOKENS} tokens, the limit per request; send several requests")
     for start in range(0, len(tokens), TOKENS_PER_SLICE):
         stretch = tokens[start : start + TOKENS_PER_SLICE]
@@ -169,7 +194,7 @@ async def _render_answer(
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Return the request unchanged, except that `model` in the body is set to the path's model when the path has one."""
     body = _add_default_model(call, wire)
-    await check_body(body)
+    await _check_for_upstream(call, body)
     if wire.route.model == "path" and wire.json.get("model") != body["model"]:
         return make_media_verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}, wire.json), body=body)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json)

@@ -5,16 +5,24 @@ Source: openai-python 3.52, types/moderation_create_params.py and moderation_mul
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import orjson
 from marshmallow import validate
 
 from tornado_gate import passthrough
-from tornado_gate.codec.checks import choice_member, need_object, object_member, raise_invalid, string_member
+from tornado_gate.codec.checks import (
+    choice_member,
+    need_object,
+    object_member,
+    raise_invalid,
+    refuse_value,
+    string_member,
+)
 from tornado_gate.codec.fields import BodySchema, FunctionField, String, check, describe_type
 from tornado_gate.codec.ids import make_unique_id
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.fetch import pictures
 from tornado_gate.streams.events import close, read_single_event
@@ -47,6 +55,8 @@ ROUTES: Final = paths.MODERATION_ROUTES
 MAX_INPUTS: Final = 2048
 """The limit for embeddings. The vendor documents none for moderation."""
 
+_PART_TYPES: Final = ("text", "image_url")
+
 _ADAPTER: Final = ResultAdapter(check=check_response, parse_usage=parse_usage)
 
 
@@ -61,7 +71,7 @@ def _check_input(value: Any) -> None:
     if not value:
         raise_invalid("input", "must not be empty")
     if len(value) > MAX_INPUTS:
-        raise_invalid("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
+        refuse_value("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
     kind = type(value[0])
     if kind not in (str, dict):
         raise_invalid("input.0", f"must be a string or an object, not {describe_type(value[0])}")
@@ -78,9 +88,10 @@ def _check_input(value: Any) -> None:
 
 def _check_part(part: Any, path: str) -> None:
     need_object(part, path)
-    if choice_member(part, "type", path, ("text", "image_url")) == "text":
+    kind = choice_member(part, "type", path, _PART_TYPES)
+    if kind == "text":
         string_member(part, "text", path)
-    else:
+    elif kind == "image_url":
         string_member(object_member(part, "image_url", path), "url", f"{path}.image_url")
 
 
@@ -96,15 +107,23 @@ _MODERATION_SCHEMA: Final = ModerationBodySchema()
 
 async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
     """Parse the body into the common request. Raises InvalidField, also for image data that is not an image."""
-    model = wire.json.get("model")
-    body = wire.json if model is not None else {**wire.json, "model": call.model}
+    body = _add_default_model(call, wire)
     check(_MODERATION_SCHEMA, body)
     request = parse_request(body, model=body["model"])
+    await _check_images(request)
+    return request
+
+
+def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    return wire.json if wire.json.get("model") is not None else {**wire.json, "model": call.model}
+
+
+async def _check_images(request: ModerationRequest) -> None:
+    """Raise InvalidField for image data that is not an image."""
     for parts in request.inputs:
         for index, part in enumerate(parts):
             if isinstance(part, Image) and isinstance(part.source, Data):
                 await pictures.check(part.source, f"input.{index}.image_url.url")
-    return request
 
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
@@ -133,8 +152,15 @@ def _get_part_type(part: Part) -> str:
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the body and return the request unchanged. Raises InvalidField."""
-    await parse(call, wire)
+    body = _add_default_model(call, wire)
+    check_for_upstream(check, _MODERATION_SCHEMA, body)
+    if _has_only_known_parts(body["input"]):
+        await _check_images(parse_request(body, model=body["model"]))
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
+
+
+def _has_only_known_parts(value: str | list[Any]) -> bool:
+    return all(type(piece) is not dict or piece["type"] in _PART_TYPES for piece in value)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:

@@ -15,6 +15,7 @@ from marshmallow import validate
 
 from tornado_gate import passthrough, sse
 from tornado_gate.codec.fields import BodySchema, Number, Object, OneOf, String, check
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import close
 from tornado_gate.types import (
@@ -89,12 +90,14 @@ _SPEECH_SCHEMA: Final = SpeechBodySchema()
 
 def parse(call: Call, wire: WireRequest) -> SpeechRequest:
     """Parse the body into the common request. Raises InvalidField."""
-    body = wire.json
-    if body.get("model") is None:
-        body = {**body, "model": call.model}
+    body = _add_default_model(call, wire)
     check(_SPEECH_SCHEMA, body)
     request = parse_request(body, model=body["model"])
     return replace(request, reply_state=_make_state(body))
+
+
+def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+    return wire.json if wire.json.get("model") is not None else {**wire.json, "model": call.model}
 
 
 def _make_state(body: Mapping[str, Any]) -> SpeechState:
@@ -158,8 +161,9 @@ async def _stream_frames(call: Call, events: AsyncIterator[StreamEvent]) -> Asyn
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the body and return the request unchanged. Raises InvalidField."""
-    request = parse(call, wire)
-    return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=request.reply_state.events)
+    body = _add_default_model(call, wire)
+    check_for_upstream(check, _SPEECH_SCHEMA, body)
+    return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=_make_state(body).events)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:

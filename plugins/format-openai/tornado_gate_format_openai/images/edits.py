@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tornado_gate.codec.checks import raise_invalid, raise_missing
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
@@ -33,14 +34,18 @@ class CheckedEdit(Value, frozen=True, kw_only=True):
         return not self.files and any("file_id" in reference for reference in references)
 
 
-async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
-    """Check an edit with the vendor's fields, sent as a form or as JSON. Raises InvalidField."""
+async def check_vendor_edit(call: Call, wire: WireRequest, *, for_upstream: bool = False) -> CheckedEdit:
+    """Check an edit with the vendor's fields, sent as a form or as JSON. Raises InvalidField.
+
+    `for_upstream`: unknown words and exceeded limits are left to the upstream.
+    """
+    check = check_for_upstream if for_upstream else _call_check
     if wire.form:
         body = parse_form(wire.json) | {"model": call.model}
-        check_generation(body)
+        check(check_generation, body)
         return CheckedEdit(body=body, files=await _check_files(wire))
     body = {**wire.json, "model": call.model}
-    check_json_edit(body)
+    check(check_json_edit, body)
     checked = CheckedEdit(body=body)
     if not checked.has_file_ids():
         request = parse_edit(body)
@@ -50,6 +55,10 @@ async def check_vendor_edit(call: Call, wire: WireRequest) -> CheckedEdit:
             await pictures.check(request.mask, "mask.image_url")
             await _check_same_size(call, request.images[0], request.mask, "mask.image_url")
     return checked
+
+
+def _call_check(check: Callable[[Mapping[str, Any]], None], body: Mapping[str, Any]) -> None:
+    check(body)
 
 
 async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
@@ -31,7 +32,7 @@ from tornado_gate_format_openai.images.edits import (
 from tornado_gate_format_openai.images.input_style import is_input_style
 from tornado_gate_format_openai.images.replies import make_image_saver
 from tornado_gate_format_openai.images.reply_options import wants_bytes
-from tornado_gate_format_openai.images.rules import check_rules
+from tornado_gate_format_openai.images.rules import check_contract_words, check_rules
 from tornado_gate_format_openai.images.schemas import check_generation
 from tornado_gate_format_openai.paths import VARIATIONS_PATH
 from tornado_gate_format_openai.replies import JSON_TYPE
@@ -56,11 +57,12 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
     if is_input_style(wire.json, edits=edits, form=wire.form):
         return None
     if edits:
-        checked = await check_vendor_edit(call, wire)
+        checked = await check_vendor_edit(call, wire, for_upstream=True)
     else:
         checked = CheckedEdit(body={**wire.json, "model": call.model})
-        check_generation(checked.body)
-    check_rules(family, checked.body)
+        check_for_upstream(check_generation, checked.body)
+    check_contract_words(call, checked.body)
+    check_for_upstream(check_rules, family, checked.body)
     answers_bytes = (openai_images.find_family_by_model(call.target.upstream_model) or family).name == "three"
     if not _can_forward(call, checked, family, answers_bytes, edits_json=edits and not wire.form):
         return None

@@ -5,17 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import raise_invalid
+from tornado_gate.codec.checks import raise_invalid, refuse_value
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField
+from tornado_gate.types import Call
 from tornado_gate.wire.openai_images import ModelFamily, describe_owners
+from tornado_gate_format_openai.dialect import is_contract_caller
 
 _TRANSPARENT_FORMATS: Final = ("png", "webp")
 _COMPRESSED_FORMATS: Final = ("jpeg", "webp")
 
 
+CONTRACT_FIELDS: Final = frozenset(
+    ("model", "prompt", "n", "size", "background", "moderation", "quality", "stream", "style", "user")
+)
+"""The fields of a body with ``prompt`` in the contract."""
+
+_CONTRACT_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "background": ("transparent", "opaque", "auto"),
+    "moderation": ("low", "auto"),
+}
+
+
+def check_contract_words(call: Call, body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for a word that the contract lacks, in a checked body of a caller of the contract."""
+    for name, words in _CONTRACT_WORDS.items():
+        word = body.get(name)
+        if word is not None and word not in words and is_contract_caller(call, body, CONTRACT_FIELDS):
+            raise_invalid(name, f"must be one of {format_choices(words)}, not '{word[:50]}'")
+
+
 def check_rules(family: ModelFamily, body: Mapping[str, Any]) -> None:
-    """Check a body with ``prompt``. Raises InvalidField for the first field that the family does not allow."""
+    """Check a body with ``prompt``. Raises InvalidField for the first field that the family does not allow.
+
+    The limits that the contract shows (prompt, n, size, fields of family three) hold on both lanes.
+    """
     for name in family.unsupported_fields:
         if body.get(name) is not None:
             message = f"'{name}' is supported only by models of {describe_owners(name)}; this model is of family {family.name}."
@@ -48,7 +72,7 @@ def _check_prompt(family: ModelFamily, length: int, param: str) -> None:
 
 
 def _check_n(family: ModelFamily, n: int | None, param: str) -> None:
-    if n is not None and n > family.max_images:
+    if n is not None and not 1 <= n <= family.max_images:
         few = "1" if family.max_images == 1 else f"1 to {family.max_images}"
         raise_invalid(param, f"must be {few} for {_describe_family(family)}, not {n}")
 
@@ -61,7 +85,7 @@ def _check_size(family: ModelFamily, size: str | None, param: str, times: str = 
 
 def _check_word(family: ModelFamily, name: str, word: str | None, words: tuple[str, ...] | None) -> None:
     if word is not None and words is not None and word not in words:
-        raise_invalid(name, f"must be {format_choices(words)} for {_describe_family(family)}, not '{word[:50]}'")
+        refuse_value(name, f"must be {format_choices(words)} for {_describe_family(family)}, not '{word[:50]}'")
 
 
 def _check_format(body: Mapping[str, Any]) -> None:
@@ -73,7 +97,7 @@ def _check_format(body: Mapping[str, Any]) -> None:
             f"can be 'transparent' only if 'output_format' is {format_choices(_TRANSPARENT_FORMATS)}, not '{kind}'",
         )
     if body.get("output_compression") not in (None, 100) and kind not in _COMPRESSED_FORMATS:
-        raise_invalid(
+        refuse_value(
             "output_compression",
             f"below 100 requires 'output_format' to be {format_choices(_COMPRESSED_FORMATS)}, not '{kind}'",
         )

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from marshmallow import validate
 
-from tornado_gate.codec.checks import need_array, need_object, optional_string, raise_invalid
+from tornado_gate.codec.checks import need_array, need_object, optional_string, raise_invalid, refuse_value
 from tornado_gate.codec.fields import BodySchema, FunctionField, Integer, Object, String, check, describe_type
-from tornado_gate.errors import InvalidField
 from tornado_gate.wire.openai_images import is_true
 
 MAX_IMAGES: Final = 16
@@ -36,7 +35,7 @@ def check_references(images: Any) -> None:
     if not images:
         raise_invalid("images", "must not be empty")
     if len(images) > MAX_IMAGES:
-        raise_invalid("images", f"has {len(images)} items; at most {MAX_IMAGES} are allowed")
+        refuse_value("images", f"has {len(images)} items; at most {MAX_IMAGES} are allowed")
     for index, image in enumerate(images):
         check_reference(image, f"images.{index}")
 
@@ -96,7 +95,7 @@ def check_generation(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first invalid field of a generation's body or an edit's form."""
     check(_GENERATION_SCHEMA, body)
     if body.get("partial_images") and not is_true(body.get("stream")):
-        raise InvalidField("partial_images", "'partial_images' requires 'stream' to be true.")
+        refuse_value("partial_images", "requires 'stream' to be true")
 
 
 def check_json_edit(body: Mapping[str, Any]) -> None:
