@@ -55,6 +55,12 @@ def test_a_recorded_id_goes_only_to_the_entry_that_keeps_it() -> None:
     assert select(*targets, kept=((TURN, KEPT),)) == ["first"]
 
 
+def test_a_copied_object_goes_first_to_the_entry_that_keeps_it() -> None:
+    targets = candidate("second"), candidate("first"), candidate("third")
+    assert select(*targets, copied=(KEPT,)) == ["first", "second", "third"]
+    assert select(candidate("second"), copied=(KEPT,)) == ["second"]
+
+
 def test_objects_at_two_entries_cannot_be_used_together() -> None:
     kept = (TURN, KEPT), (FILE, replace(KEPT, provider="second", model="n"))
     with pytest.raises(InvalidField, match="Use the model 'n'") as caught:

@@ -132,7 +132,7 @@ def test_a_wrong_body_is_a_400_that_names_the_field(gateway: Gateway, path: str,
 
 # Other accounts
 
-ROUTES = {
+ROUTES: dict[str, tuple[str, str, Any]] = {
     "retrieve": ("GET", "/conversations/{}", None),
     "update": ("POST", "/conversations/{}", {"metadata": {}}),
     "delete": ("DELETE", "/conversations/{}", None),

@@ -16,13 +16,10 @@ from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.gateway.snapshot import ConfiguredProvider
 from tornado_gate.streams.stages import Pause, Step, add_step
 from tornado_gate.types import BufferedBody, Call, IssuedObjects, KeptObject, ObjectReference, Target, WireRequest
+from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value
 
 Candidate = tuple[Target, ConfiguredProvider]
-
-
-def _make_name(kind: str, identity: str) -> str:
-    return f"upstream:{kind}:{identity}"
 
 
 class ObjectAccess(Value, frozen=True):
@@ -87,7 +84,7 @@ def list_references(call: Call, wire: WireRequest) -> Sequence[ObjectReference]:
 
 async def find_access(call: Call, wire: WireRequest, references: Sequence[ObjectReference]) -> ObjectAccess:
     """Look up the references of a request in the account's records."""
-    names = [_make_name(reference.kind, reference.id) for reference in references]
+    names = [make_record_name(reference.kind, reference.id) for reference in references]
     known = await call.memory.get_many({*names, *(reference.memory_name for reference in references)} - {""})
     kept: list[tuple[ObjectReference, KeptObject]] = []
     copied: list[KeptObject] = []
@@ -104,7 +101,7 @@ async def find_access(call: Call, wire: WireRequest, references: Sequence[Object
 
 async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
     """What is recorded of one object. Raises the reference's error when the account has no record."""
-    found = await call.memory.get(_make_name(reference.kind, reference.id))
+    found = await call.memory.get(make_record_name(reference.kind, reference.id))
     if found is None:
         raise reference.not_found()
     return msgspec.convert(found, KeptObject)
@@ -112,7 +109,7 @@ async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
 
 async def forget(call: Call, reference: ObjectReference) -> None:
     """Delete the record of an object that its upstream has deleted, and the format's copy."""
-    await call.memory.delete(_make_name(reference.kind, reference.id))
+    await call.memory.delete(make_record_name(reference.kind, reference.id))
     if reference.memory_name:
         await call.memory.delete(reference.memory_name)
 
@@ -164,5 +161,5 @@ async def _record(call: Call, issued: IssuedObjects) -> None:
         unmetered=issued.unmetered,
     )
     value = msgspec.structs.asdict(made)
-    await call.memory.put_many({_make_name(*one): value for one in ids}, call.responses.seconds)
+    await call.memory.put_many({make_record_name(*one): value for one in ids}, call.responses.seconds)
     del issued.ids[: len(ids)]  # not earlier: a write that was cancelled is repeated at the end of the request

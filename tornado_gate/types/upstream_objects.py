@@ -44,6 +44,11 @@ class ResponseRules(Value, frozen=True, kw_only=True):
     seconds: float = 30 * 24 * 3600.0
 
 
+def make_record_name(kind: str, identity: str) -> str:
+    """Return the name in an account's memory of the core's record that the account received an id."""
+    return f"upstream:{kind}:{identity}"
+
+
 class ObjectReference(Value, frozen=True, kw_only=True):
     """An id in a request that names an object of `kind`. `param` is the path of its field.
 

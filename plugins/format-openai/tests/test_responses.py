@@ -213,10 +213,10 @@ def test_a_turn_that_is_gone_breaks_its_chain() -> None:
     assert first["id"] in caught.value.message
 
 
-def test_conversations_are_refused() -> None:
-    with pytest.raises(InvalidField) as caught:
+def test_an_unknown_conversation_is_not_found() -> None:
+    with pytest.raises(NotFound) as caught:
         asked(response_call(), conversation="conv_1")
-    assert caught.value.param == "conversation"
+    assert (caught.value.code, caught.value.param) == ("conversation_not_found", "conversation")
 
 
 def test_what_the_gateway_does_itself_is_no_loss() -> None:

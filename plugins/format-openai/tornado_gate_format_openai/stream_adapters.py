@@ -13,10 +13,12 @@ from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
-from tornado_gate.types.value import Value
+from tornado_gate.types.upstream_objects import make_record_name
+from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
 from tornado_gate_format_openai import contract, conversation_store, store, storing
 from tornado_gate_format_openai.keeping import KeepingMeter, keep_body, render_conversation
+from tornado_gate_format_openai.references import list_object_references
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
 from tornado_gate_format_openai.responses import choose_response_dialect, render_event_frame
 from tornado_gate_format_openai.verbatim import KeptTurn, OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
@@ -258,7 +260,9 @@ async def resolve_state(
     known = await store.resolve_references(call, items, earlier, strict=False)
     sent = known
     if earlier:
-        earlier = openai_responses.restore_items(earlier, store.PREVIOUS_RESPONSE_ID)
+        path = "conversation" if conversation else store.PREVIOUS_RESPONSE_ID
+        earlier = openai_responses.restore_items(earlier, path)
+        await _check_objects(call, earlier, path)
     if openai_responses.MARK in wire.raw:
         sent = openai_responses.restore_items(known)
     if earlier or sent != items:
@@ -267,3 +271,17 @@ async def resolve_state(
         return ResolvedBody(wire.raw, body, known, conversation, last)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
     return ResolvedBody(patch_json(wire.raw, changes, body), merged, known, conversation, last)
+
+
+async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None:
+    """Raise NotFound for the id of a file or another object in earlier items that the account may not use at this target.
+
+    The core checks only ids in the request itself; the items may have been sent to another provider then.
+    """
+    references = [one for one in list_object_references(earlier, path) if not call.target.shares(one.kind)]
+    if not references:
+        return
+    recorded = await call.memory.get_many({make_record_name(one.kind, one.id) for one in references})
+    for reference in references:
+        if make_record_name(reference.kind, reference.id) not in recorded:
+            raise replace(reference, param=path).not_found()
