@@ -27,6 +27,7 @@ from tests.matrix.fields import (
 )
 
 PREVIOUS: Final = "resp_of_an_earlier_turn"
+CONVERSATION: Final = "conv_of_an_earlier_turn"
 """Stands for the id of a response that the gateway has kept; the walk knows which."""
 
 USER: Final[dict[str, Any]] = {"role": "user", "content": "Hello"}
@@ -257,7 +258,7 @@ GROUPS: Final = (
             plain("input.1", {"type": "item_reference", "id": "mark-item"}, "item_reference"),
             *(plain("input.1", item, str(item["type"])) for item in _ITEMS),
             plain("previous_response_id", PREVIOUS),
-            plain("conversation", "mark-conversation"),
+            plain("conversation", CONVERSATION),
             plain("prompt", {"id": "mark-prompt"}),
             plain("context_management", [{"type": "compaction", "compact_threshold": 1000}]),
         ),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.matrix.fields import ABSENT, MODEL, Field, found
-from tests.matrix.responses import PREVIOUS
+from tests.matrix.responses import CONVERSATION, PREVIOUS
 from tests.matrix.trips import Shelf, Trip, arrived, marks, no_chance, trip_of, uploads
 from tests.matrix.ways import Upstream, Way
 from tornado_gate.errors import GateError
@@ -40,6 +40,7 @@ from tornado_gate.types import (
     replace,
 )
 from tornado_gate.types.value import Value
+from tornado_gate_format_openai import conversation_store
 
 SILENT: Final = "SILENT"
 MISNAMED: Final = "MISNAMED"
@@ -123,7 +124,7 @@ class Walk:
         self.provider = ProviderLane(host(), plugin, [])
         self.capabilities, self.target = self._configured()
         self.memory = Recollection()
-        self.previous = ""
+        self.previous = self.conversation = ""
 
     def _configured(self) -> tuple[Capabilities, Target]:
         upstream = self.upstream
@@ -181,7 +182,7 @@ class Walk:
         if self.way.form:
             fields_of_text, files = uploads(body)
             return replace(whole, json=fields_of_text, files=files, form=True)
-        raw = json.dumps(body).replace(PREVIOUS, self.previous).encode()
+        raw = json.dumps(body).replace(PREVIOUS, self.previous).replace(CONVERSATION, self.conversation).encode()
         return replace(whole, raw=raw, json=json.loads(raw))
 
     def _call(self, strict: bool) -> Call:
@@ -213,7 +214,7 @@ class Walk:
         return request, await self.provider.translate_request(call, request), forwarded is not None
 
     async def remember(self) -> None:
-        """Store a turn answered by the embedded provider, for rows that continue an earlier response."""
+        """Store a turn answered by the embedded provider, and a conversation, for rows that continue one."""
         if self.way.name != "responses":
             return
         teller = Walk(self.way, Upstream(name="local", plugin="local", model="local-chat"))
@@ -225,6 +226,8 @@ class Walk:
         events = teller.provider.translate_response(call, request, incoming)
         reply = self.format.translate_response(call, request, events)
         self.previous = json.loads(await _whole(reply.chunks))["id"]
+        said = {"role": "user", "content": "mark-before"}
+        self.conversation = (await conversation_store.create(call, [said], {})).id
 
 
 async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
