@@ -65,7 +65,8 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """The `ChatRequest` of a validated body. A member of a wrong type raises Python's own error, e.g. KeyError."""
     messages, names = parse_conversation(body)
     reasoning, reasoning_name, extra = parse_reasoning(body)
-    tool_choice, parallel, choice_extra = parse_tool_choice(body.get("tool_choice"))
+    tools = tuple(parse_tool(tool) for tool in body.get("tools") or ())
+    tool_choice, parallel, choice_extra = parse_tool_choice(body.get("tool_choice"), tools)
     response_format, output_extra = _parse_output(body.get("output_config") or {})
     metadata = body.get("metadata") or {}
     extra |= choice_extra | output_extra
@@ -85,7 +86,7 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
         top_p=body.get("top_p"),
         top_k=body.get("top_k"),
         stop=tuple(body.get("stop_sequences") or ()),
-        tools=tuple(parse_tool(tool) for tool in body.get("tools") or ()),
+        tools=tools,
         tool_choice=tool_choice,
         parallel_tool_calls=parallel,
         response_format=response_format,

@@ -8,7 +8,7 @@ Source: anthropic-python 2.11, types/tool_union_param.py and types/tool_choice_p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -41,13 +41,19 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
             return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value))
 
 
-def parse_tool_choice(value: Mapping[str, Any] | None) -> tuple[ToolChoice | None, bool | None, dict[str, Any]]:
-    """The tool choice, whether parallel calls are allowed, and the other members under dotted names."""
+def parse_tool_choice(
+    value: Mapping[str, Any] | None, tools: Sequence[Tool | VendorTool] = ()
+) -> tuple[ToolChoice | None, bool | None, dict[str, Any]]:
+    """The tool choice, whether parallel calls are allowed, and the other members under dotted names.
+
+    The choice of one of the vendor's own `tools`, which is no function, is a vendor choice.
+    """
     if value is None:
         return None, None, {}
     disable = value.get(DISABLE_PARALLEL)
+    own = [tool.value.get("name") for tool in tools if isinstance(tool, VendorTool)]
     match value:
-        case {"type": "tool", "name": str(name)}:
+        case {"type": "tool", "name": str(name)} if name not in own:
             choice = ToolChoice(mode="tool", name=name)
         case {"type": "auto"}:
             choice = ToolChoice(mode="auto")
