@@ -36,8 +36,9 @@ keys:
 
 QUESTION = "How tall is it?"
 CITED = "Le soleil d'été 🗼 brille."
-REST = " Oui."
-TEXT = CITED + REST
+FIRST, REST = "Voilà 🎉 ! ", " Oui."
+TEXT = FIRST + CITED + REST
+START, END = len(FIRST), len(FIRST + CITED)
 URL, TITLE, QUERY = "https://example.com/tower", "The tower", "tower height"
 
 
@@ -59,14 +60,17 @@ A_FOUND = {
 A_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01", "content": [A_FOUND]}
 A_ANSWER = {
     "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
-    "content": [A_CALL, A_RESULT, {"type": "text", "text": CITED, "citations": [A_CITATION]}, {"type": "text", "text": REST}],
+    "content": [
+        A_CALL, A_RESULT, {"type": "text", "text": FIRST}, {"type": "text", "text": CITED, "citations": [A_CITATION]},
+        {"type": "text", "text": REST},
+    ],
     "stop_reason": "end_turn", "stop_sequence": None, "usage": {**A_USAGE, "server_tool_use": {"web_search_requests": 1}},
 }  # fmt: skip
 R_SEARCH = {
     "id": "ws_1", "type": "web_search_call", "status": "completed",
     "action": {"type": "search", "query": QUERY, "queries": [QUERY], "sources": [{"type": "url", "url": URL}]},
 }  # fmt: skip
-R_ANNOTATION = {"type": "url_citation", "start_index": 0, "end_index": len(CITED), "url": URL, "title": TITLE}
+R_ANNOTATION = {"type": "url_citation", "start_index": START, "end_index": END, "url": URL, "title": TITLE}
 R_TEXT = {"type": "output_text", "text": TEXT, "annotations": [R_ANNOTATION], "logprobs": []}
 R_MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [R_TEXT]}
 R_ANSWER = {
@@ -74,7 +78,7 @@ R_ANSWER = {
     "output": [R_SEARCH, R_MESSAGE], "usage": {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12},
 }  # fmt: skip
 O_ANNOTATION = {
-    "type": "url_citation", "url_citation": {"start_index": 0, "end_index": len(CITED), "url": URL, "title": TITLE}
+    "type": "url_citation", "url_citation": {"start_index": START, "end_index": END, "url": URL, "title": TITLE}
 }  # fmt: skip
 O_ANSWER = {
     "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o-search-preview",
@@ -84,13 +88,14 @@ O_ANSWER = {
     }],
     "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
 }  # fmt: skip
+SEGMENT = {"startIndex": len(FIRST.encode()), "endIndex": len((FIRST + CITED).encode()), "text": CITED}
 G_GROUNDING = {
     "webSearchQueries": [QUERY],
     "searchEntryPoint": {"renderedContent": "<div>tower height</div>"},
     "groundingChunks": [{"web": {"uri": URL, "title": TITLE}}],
     "groundingSupports": [
         {
-            "segment": {"endIndex": len(CITED.encode()), "text": CITED},
+            "segment": SEGMENT,
             "groundingChunkIndices": [0],
             "confidenceScores": [0.9],
         }
@@ -127,8 +132,9 @@ def stream_of_a() -> str:
         {"type": "message_start", "message": {**A_ANSWER, "content": [], "stop_reason": None, "usage": A_USAGE}},
         *block(0, {**A_CALL, "input": {}}, *pieces),
         *block(1, A_RESULT),
-        *block(2, {**empty, "citations": []}, {"type": "citations_delta", "citation": A_CITATION}, *said),
-        *block(3, empty, {"type": "text_delta", "text": REST}),
+        *block(2, empty, {"type": "text_delta", "text": FIRST}),
+        *block(3, {**empty, "citations": []}, {"type": "citations_delta", "citation": A_CITATION}, *said),
+        *block(4, empty, {"type": "text_delta", "text": REST}),
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": A_ANSWER["usage"]},
         {"type": "message_stop"},
     )
@@ -287,7 +293,7 @@ def from_messages(gateway: Gateway, model: str, stream: bool) -> tuple[str, list
     for block in blocks:
         for one in block.citations or ():
             assert one.type == "web_search_result_location"
-            cited.append(Cited(block.text.removesuffix(REST), one.url, one.title or ""))
+            cited.append(Cited(block.text.removeprefix(FIRST).removesuffix(REST), one.url, one.title or ""))
     return "".join(block.text for block in blocks), cited
 
 
@@ -369,7 +375,7 @@ def test_a_conversation_with_foreign_searches_goes_on_at_claude(
     """Claude would reject blocks and citations that it did not make; its own come back as they were."""
     give(upstream, model, stream=False)
     message = ask_messages(gateway, model, stream=False)
-    own = [A_CALL, A_RESULT, A_ANSWER["content"][2]]  # type: ignore[index]
+    own = [A_CALL, A_RESULT, A_ANSWER["content"][3]]  # type: ignore[index]
     turns = [
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": [block.model_dump(mode="json") for block in message.content]},

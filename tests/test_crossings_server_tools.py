@@ -129,6 +129,7 @@ def test_a_server_tool_is_asked_for_in_the_upstreams_words(
 def test_the_bound_of_uses_is_that_of_all_calls_at_the_responses_api(gateway: Gateway, upstream: Upstream) -> None:
     body, _ = ask(gateway, upstream, "messages", "r-model", tools=[{**A_SEARCH, "max_uses": 3}])
     assert body["max_tool_calls"] == 3
+    assert "web_search_call.action.sources" in body["include"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tornado_gate.wire.openai_chat.parts import add_extra, drop_none, select_unk
 from tornado_gate.wire.openai_responses.message_parser import ParsedConversation, iterate_paths, parse_input
 from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, select_unknown_non_null
-from tornado_gate.wire.openai_responses.server_tools import parse_server_tool, render_server_tool
+from tornado_gate.wire.openai_responses.server_tools import list_includes, parse_server_tool, render_server_tool
 from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.prompt_cache import CacheMarkers, select_losses
 from tornado_gate.wire.reasoning import find_effort
@@ -282,5 +282,5 @@ def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:
 
 
 def _render_include(request: ChatRequest, own: bool) -> list[str]:
-    names = list(request.extra.get("include") or []) if own else []
+    names = list(request.extra.get("include") or []) if own else list_includes(request.tools)
     return [*names, INCLUDE_LOGPROBS] if request.logprobs else names

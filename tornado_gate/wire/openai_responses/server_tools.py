@@ -8,10 +8,10 @@ response_function_web_search.py and response_code_interpreter_tool_call.py (2026
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, VendorPart, VendorTool
+from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, Tool, VendorPart, VendorTool
 from tornado_gate.wire import formats
 from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
 
@@ -30,6 +30,10 @@ RUNNING: Final[Mapping[str, str]] = {"web_search_call": "searching", "code_inter
 
 _SEARCH: Final = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 _INTERPRETER: Final = "code_interpreter"
+_INCLUDES: Final[Mapping[str, str]] = {
+    "web_search": "web_search_call.action.sources",
+    "code_execution": "code_interpreter_call.outputs",
+}
 _AUTOMATIC: Final = {"type": "auto"}
 _NAMES: Final = {
     "allowed_domains": "filters.allowed_domains",
@@ -80,6 +84,12 @@ def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any
     if server.context_size is not None:
         value["search_context_size"] = server.context_size
     return value
+
+
+def list_includes(tools: Iterable[Tool | VendorTool]) -> list[str]:
+    """The values of ``include`` for the results of server tools, which other formats always return."""
+    kinds = {tool.server.kind for tool in tools if isinstance(tool, VendorTool) and tool.server is not None}
+    return [_INCLUDES[kind] for kind in sorted(kinds) if kind in _INCLUDES]
 
 
 def parse_vendor_item(item: Mapping[str, Any]) -> VendorPart:
