@@ -17,6 +17,7 @@ from tornado_gate.types import (
     Call,
     ChatRequest,
     CountTokensRequest,
+    Link,
     Request,
     StreamEvent,
     TokenCount,
@@ -36,6 +37,7 @@ from tornado_gate.wire.anthropic_messages import (
     threads_unsupported_error,
 )
 from tornado_gate.wire.fitting import fit_request
+from tornado_gate.wire.inline_links import has_link, inline_links
 from tornado_gate.wire.json_mode import keep_json, wants_json
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_anthropic.address import COUNT_PATH, MESSAGES_PATH
@@ -74,6 +76,24 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest:
+    chat = request.chat if isinstance(request, CountTokensRequest) else request
+    if isinstance(chat, ChatRequest) and chat.wire_format != WIRE_FORMAT and has_link(chat, _is_insecure):
+        return _translate_with_files(call, request, chat)  # type: ignore[return-value]  # the core awaits it
+    return _translate_request(call, request)
+
+
+async def _translate_with_files(call: Call, request: Request, chat: ChatRequest) -> UpstreamRequest:
+    """As `_translate_request`, with the files at addresses that the vendor rejects in the request itself."""
+    whole = await inline_links(call, chat, _is_insecure)
+    return _translate_request(call, replace(request, chat=whole) if isinstance(request, CountTokensRequest) else whole)
+
+
+def _is_insecure(link: Link) -> bool:
+    """The vendor opens https addresses only: platform.claude.com/docs/en/api/messages (read 2026-11-22)."""
+    return link.url[:7].lower() == "http://"
+
+
+def _translate_request(call: Call, request: Request) -> UpstreamRequest:
     settings: AnthropicSettings = call.target.settings
     base = call.target.base_url
     match request:

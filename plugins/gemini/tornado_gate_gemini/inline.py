@@ -1,60 +1,26 @@
-"""Replaces file URLs in a request by file data, where the upstream does not accept URLs.
-
-The core's fetcher fetches all files, with its checks and limits. A file that cannot be fetched is a 400 that names its part.
-"""
+"""Replaces file URLs in a request by file data, where the upstream does not accept URLs; files of the account are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tornado_gate.errors import InvalidField
-from tornado_gate.types import Audio, Call, ChatRequest, Data, File, Image, Link, ObjectReference, Part
-from tornado_gate.types.value import replace
-from tornado_gate.wire.gemini_generate import encode_in_slices, is_uploaded_file
+from tornado_gate.types import Audio, Call, ChatRequest, File, Image, Link, ObjectReference
+from tornado_gate.wire import inline_links as shared
+from tornado_gate.wire.gemini_generate import is_uploaded_file
+from tornado_gate.wire.inline_links import MAX_LINKS
 
-MAX_LINKS = 20
-"""Maximum URLs in one request; each is a download."""
-
-MEDIA_TYPE_PREFIXES: dict[type, tuple[str, ...]] = {
-    Image: ("image/",),
-    Audio: ("audio/",),
-    File: ("application/", "text/", "image/", "audio/", "video/"),
-}
+__all__ = ["MAX_LINKS", "inline_links"]
 
 
 async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link], bool]) -> ChatRequest:
     """`request` with each http(s) URL for which `needs` is true replaced by its data.
 
-    Raises InvalidField for a file that cannot be fetched, and for more than `MAX_LINKS` URLs; NotFound for the address of a file
-    in the provider's account, which the vendor would read with the account's rights, unless conf shares such files.
+    Raises InvalidField as `tornado_gate.wire.inline_links`; NotFound for the address of a file in the provider's account, which
+    the vendor would read with the account's rights, unless conf shares such files.
     """
     if not call.target.shares("file"):
         _refuse_uploaded_files(request)
-    if call.fetcher is None:
-        return request
-    wanted = [
-        (number, place, part, part.source)
-        for number, message in enumerate(request.messages)
-        for place, part in enumerate(message.parts)
-        if isinstance(part, Image | Audio | File) and isinstance(part.source, Link) and _is_web_link(part.source)
-        if needs(part.source)
-    ]
-    if len(wanted) > MAX_LINKS:
-        number, place, _, _ = wanted[MAX_LINKS]
-        raise InvalidField(
-            request.path(number, place),
-            f"The request has more than {MAX_LINKS} file URLs. Send fewer files, or embed them as base64.",
-        )
-    messages = list(request.messages)
-    for number, place, part, link in wanted:
-        fetched = await call.fetcher.fetch(
-            link.url, kinds=MEDIA_TYPE_PREFIXES[type(part)], param=request.path(number, place)
-        )
-        source = Data(media_type=fetched.media_type, base64=await encode_in_slices(fetched.data))
-        parts: list[Part] = list(messages[number].parts)
-        parts[place] = replace(part, source=source)
-        messages[number] = replace(messages[number], parts=tuple(parts))
-    return replace(request, messages=tuple(messages)) if wanted else request
+    return await shared.inline_links(call, request, needs)
 
 
 def _refuse_uploaded_files(request: ChatRequest) -> None:
@@ -66,7 +32,3 @@ def _refuse_uploaded_files(request: ChatRequest) -> None:
                 and is_uploaded_file(part.source.url)
             ):
                 raise ObjectReference(kind="file", id=part.source.url, param=request.path(number, place)).not_found()
-
-
-def _is_web_link(link: Link) -> bool:
-    return link.url[:8].lower().startswith(("http://", "https://"))

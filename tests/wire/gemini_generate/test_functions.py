@@ -277,3 +277,29 @@ def test_any_providers_signature_survives_a_caller_that_knows_base64_alone(value
     back = message.parts[0]
     assert isinstance(back, ToolCall)
     assert back.signature == Opaque(issuer="", value=value)
+
+
+def test_the_pieces_of_a_streamed_answer_are_one_turn_again() -> None:
+    """As google-genai stores a stream: one content for each chunk."""
+    contents = [
+        {"role": "user", "parts": [{"text": "q"}]},
+        {"role": "model", "parts": [{"text": "one ", "thought": True}]},
+        {"role": "model", "parts": [{"text": "two", "thought": True}]},
+        {"role": "model", "parts": [{"text": "", "thought": True, "thoughtSignature": "AAEC"}]},
+        {"role": "model", "parts": [{"text": "a"}]},
+        {"role": "model", "parts": [{"text": "b"}, {"functionCall": {"name": "look", "args": {}}}]},
+        {"role": "model", "parts": [{"text": ""}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
+    ]
+    request = parsed({"contents": contents})
+    assert [message.role for message in request.messages] == ["user", "assistant", "tool"]
+    thought, said, call, _empty = request.messages[1].parts
+    assert (thought.text, thought.signature.value, said.text) == ("one two", "AAEC", "ab")
+    assert [request.path(1, number) for number in range(4)] == [
+        "contents.1.parts.0",
+        "contents.4.parts.0",
+        "contents.5.parts.1",
+        "contents.6.parts.0",
+    ]
+    assert request.path(2, 0) == "contents.7.parts.0"
+    assert call.name == "look"

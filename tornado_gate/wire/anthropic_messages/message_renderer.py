@@ -6,7 +6,8 @@ The output follows the vendor's rules for any conversation:
   message of role "system" where the model accepts it (directly after a user turn, and before an assistant turn or at the
   end), otherwise as text in the user turn, marked ``<system>``; then its role is reported as dropped.
 - Adjacent messages of one role are merged into one turn.
-- The tool results of a turn come first in the user turn directly after it.
+- The tool results of a turn come first in the user turn directly after it. Ids of calls are unique: a call that repeats an id
+  gets another one, and so does its result.
 - Empty text is left out, and messages without other content. A conversation of system messages only becomes a user turn; one
   without any content is a 400. For requests of other formats, so is text of white space only, and trailing white space of a
   last assistant turn.
@@ -36,7 +37,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
-from tornado_gate.types.value import State, field
+from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter
 from tornado_gate.wire.anthropic_messages.ids import render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra
@@ -106,18 +107,23 @@ class _TurnWriter:
         self.turns: list[_Turn] = []
         self._call = call
         self._markers = markers
-        self._callers: dict[str, _Turn] = {}
+        self._sent_ids: set[str] = set()
+        self._waiting: dict[str, list[tuple[str, _Turn]]] = {}
+        self._answered: dict[str, tuple[str, _Turn]] = {}
 
     def add(self, path: Path, message: Message) -> None:
         """Add a message to its turn."""
         results = [(index, part) for index, part in enumerate(message.parts) if isinstance(part, ToolResult)]
         for index, result in results:
-            turn = self._get_turn_after(self._callers.get(result.call_id), path)
-            turn.results.append(block := self._render_result(partial(path, index), message, result))
+            call_id, caller = self._take_call(result.call_id)
+            turn = self._get_turn_after(caller, path)
+            renamed = result if call_id == result.call_id else replace(result, call_id=call_id)
+            turn.results.append(block := self._render_result(partial(path, index), message, renamed))
             turn.extra |= message.extra if self.own else {}
             if message.extra and not self.own and len(message.parts) == 1:
                 self._markers.mark([block], message.extra, path)
-        blocks = self.render_blocks(path, message)
+        sent = self._make_ids_unique(message) if message.role == "assistant" else message
+        blocks = self.render_blocks(path, sent)
         if not blocks:
             return
         role = {"developer": "system", "tool": "user"}.get(message.role, message.role)
@@ -129,9 +135,31 @@ class _TurnWriter:
             last.plain = False
         last.blocks += blocks
         last.extra |= message.extra if self.own else {}
+        for part, given in zip(sent.parts, message.parts, strict=True):
+            if isinstance(part, ToolCall) and isinstance(given, ToolCall):
+                self._waiting.setdefault(given.id, []).append((part.id, last))
+
+    def _make_ids_unique(self, message: Message) -> Message:
+        """`message` with another id for each call whose id an earlier call has, which only this vendor rejects."""
+        parts: list[Part] = []
         for part in message.parts:
-            if isinstance(part, ToolCall):
-                self._callers[part.id] = last
+            if isinstance(part, ToolCall) and not self.own:
+                call_id, number = part.id, 1
+                while call_id in self._sent_ids:
+                    number += 1
+                    call_id = f"{part.id}-{number}"
+                self._sent_ids.add(call_id)
+                parts.append(part if call_id == part.id else replace(part, id=call_id))
+            else:
+                parts.append(part)
+        return replace(message, parts=tuple(parts)) if parts != list(message.parts) else message
+
+    def _take_call(self, call_id: str) -> tuple[str, _Turn | None]:
+        """The sent id of the call that a result belongs to, and its turn: the first call of this id without a result."""
+        waiting = self._waiting.get(call_id)
+        if waiting:
+            self._answered[call_id] = waiting.pop(0)
+        return self._answered.get(call_id, (call_id, None))
 
     def _get_turn_after(self, caller: _Turn | None, path: Path) -> _Turn:
         """The user turn directly after `caller`, inserted if missing; the last one when `caller` is None (unknown call id)."""

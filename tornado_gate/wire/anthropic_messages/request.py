@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ResponseFormat
 from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter, add_rolling_markers
+from tornado_gate.wire.anthropic_messages.grammar_limits import fit_grammar
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra, drop_none, select_unknown
 from tornado_gate.wire.anthropic_messages.message_parser import parse_conversation
 from tornado_gate.wire.anthropic_messages.message_renderer import render_conversation
@@ -148,6 +149,8 @@ def render_request(
         output_config=(reasoning | _render_output(call, request, abilities)) or None,
         metadata=drop_none(user_id=_render_user(request, abilities)) or None,
     )
+    if not own:
+        fit_grammar(call, request, body)
     if request.stream:
         body["stream"] = True
     _drop_unsupported(call, request)
@@ -163,8 +166,10 @@ def render_request(
 def _end_with_user_turn(
     call: Call, request: ChatRequest, abilities: ModelFeatures, turns: list[dict[str, Any]]
 ) -> None:
-    """Add a user turn after a last assistant turn, where the model does not continue one."""
-    if not abilities.prefill and turns and turns[-1]["role"] == "assistant":
+    """Add a user turn after a last assistant turn, where the model does not continue one: at most models, and never as JSON."""
+    wanted = request.response_format
+    has_schema = wanted is not None and wanted.schema is not None
+    if (has_schema or not abilities.prefill) and turns and turns[-1]["role"] == "assistant":
         call.drop_field(request.path(len(request.messages) - 1))
         turns.append({"role": "user", "content": "Continue."})
 

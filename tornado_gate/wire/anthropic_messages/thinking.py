@@ -89,7 +89,7 @@ def render_reasoning(
         return off
     if abilities.thinking == "adaptive":
         return _render_adaptive(call, reasoning, name, abilities)
-    budget = _compute_budget(reasoning, limit)
+    budget = _compute_budget(reasoning, limit, abilities)
     if budget is None or _lacks_thinking(messages):
         call.drop_field(name)
         return {}
@@ -123,12 +123,17 @@ def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Mod
     return {"thinking": thinking} | drop_none(effort=fitted)
 
 
-def _compute_budget(reasoning: Reasoning, limit: int | None) -> int | None:
-    """The thinking budget in tokens; None when `limit` leaves less than `MIN_BUDGET`."""
+def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFeatures) -> int | None:
+    """The thinking budget in tokens; None when `limit` leaves less than `MIN_BUDGET`.
+
+    Without a limit, the model's largest answer leaves room for its usual one, or is shared in halves.
+    """
     asked = reasoning.budget_tokens
     if asked is None or asked < 0:  # no budget given: use that of the effort level
         asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
     budget = max(asked, MIN_BUDGET)
+    if limit is None and abilities.max_output is not None:
+        budget = min(budget, max(abilities.max_output - abilities.default_output, abilities.max_output // 2))
     if limit is not None and budget >= limit:
         budget = limit // 2
     return budget if budget >= MIN_BUDGET else None

@@ -19,6 +19,7 @@ from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.server_tools import parse_server_tool, render_server_tool
 from tornado_gate.wire.closed_schema import restrict_schema
 from tornado_gate.wire.prompt_cache import select_losses
+from tornado_gate.wire.valid_schema import make_valid
 
 DISABLE_PARALLEL: Final = "disable_parallel_tool_use"
 _TOOL_MEMBERS: Final = ("type", "name", "description", "input_schema", "strict")
@@ -106,8 +107,8 @@ def _render_tool(call: Call, tool: Tool, own: bool, path: str, abilities: ModelF
         strict = None
     if not own:
         schema.setdefault("type", "object")  # required by the vendor, optional in other formats
-        if strict and abilities.schema == "closed":
-            schema = restrict_schema(schema, lambda place: call.drop_field(f"{path}.parameters.{place}".rstrip(".")))
+        limit = restrict_schema if strict and abilities.schema == "closed" else make_valid
+        schema = dict(limit(schema, lambda place: call.drop_field(f"{path}.parameters.{place}".rstrip("."))))
     value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=strict)
     if own:
         return add_extra(value, tool.extra)

@@ -1,8 +1,8 @@
 """``contents`` and ``systemInstruction`` and the common messages, in both directions. Pure.
 
-A content with function responses becomes a message of role "tool" and, if it has other parts, one of role "user". In the
-other direction, adjacent messages of one role become one content, because the vendor requires alternating turns and all
-responses of a turn together.
+Adjacent contents of the model become one message. A content with function responses becomes a message of role "tool" and, if it
+has other parts, one of role "user". In the other direction, adjacent messages of one role become one content, because the
+vendor requires alternating turns and all responses of a turn together.
 
 Source: google-genai 3.4, types.Content; for thought signatures https://ai.google.dev/gemini-api/docs/thought-signatures
 (2026-01): in the current turn the first call of each step must have one; history that another model wrote may use the
@@ -27,6 +27,7 @@ from tornado_gate.wire.gemini_generate.function_calls import (
 from tornado_gate.wire.gemini_generate.json_values import read_objects
 from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+from tornado_gate.wire.gemini_generate.turns import ContentTurn, group_contents
 from tornado_gate.wire.prompt_cache import select_losses
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
@@ -48,8 +49,7 @@ def parse_system(value: Any) -> Message | None:
 def parse_contents(contents: Any) -> tuple[Message, ...]:
     """The messages of a validated ``contents``: an array of contents, or a single one."""
     book, answered = CallRegistry(), AnsweredCalls()
-    values = [contents] if isinstance(contents, dict) else read_objects(contents)
-    return tuple(message for content in values for message in _parse_content(content, book, answered))
+    return tuple(message for turn in group_contents(contents) for message in _parse_turn(turn, book, answered))
 
 
 def list_part_paths(contents: Any, system: str) -> dict[str, str]:
@@ -58,39 +58,23 @@ def list_part_paths(contents: Any, system: str) -> dict[str, str]:
     number, answered = int(bool(system)), AnsweredCalls()
     if system:
         names["messages.0"] = system
-    for place, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
-        values = _get_parts(content)
-        answers = [] if _is_models(content, values) else [n for n, part in enumerate(values) if _is_response(part)]
-        results = [n for n in answers if not answered.has_repeated(values[n])]
-        if not answers:
-            if values and number != place:
-                names[f"messages.{number}"] = f"contents.{place}"
-            number += 1
-            continue
-        others = [n for n in range(len(values)) if n not in answers]
-        for group in filter(None, [results, others]):
-            if number != place:
-                names[f"messages.{number}"] = f"contents.{place}"
-            for index, stood in enumerate(group):
-                if index != stood:
-                    names[f"messages.{number}.content.{index}"] = f"contents.{place}.parts.{stood}"
+    for turn in group_contents(contents):
+        answers = [] if turn.is_models else [part for part in turn.parts if _is_response(part.value)]
+        results = [part for part in answers if not answered.has_repeated(part.value)]
+        others = [part for part in turn.parts if part not in answers]
+        for group in filter(None, [results, others]) if answers else [others]:
+            if number != turn.place and group:
+                names[f"messages.{number}"] = f"contents.{turn.place}"
+            for index, part in enumerate(group):
+                if (turn.place, index) != (part.content, part.part):
+                    names[f"messages.{number}.content.{index}"] = f"contents.{part.content}.parts.{part.part}"
             number += 1
     return names
 
 
-def _get_parts(content: Mapping[str, Any]) -> list[Any]:
-    parts = content.get("parts")
-    return [parts] if isinstance(parts, dict) else list(read_objects(parts))
-
-
-def _is_models(content: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> bool:
-    role = content.get("role")
-    return role == "model" or (not role and any("functionCall" in part for part in values))
-
-
-def _parse_content(content: Mapping[str, Any], book: CallRegistry, answered: AnsweredCalls) -> Iterator[Message]:
-    values = _get_parts(content)
-    if _is_models(content, values):
+def _parse_turn(turn: ContentTurn, book: CallRegistry, answered: AnsweredCalls) -> Iterator[Message]:
+    values = [part.value for part in turn.parts]
+    if turn.is_models:
         said = tuple(_parse_said(part, book) for part in values)
         yield Message(role="assistant", parts=said, plain=_is_plain(said))
         return
