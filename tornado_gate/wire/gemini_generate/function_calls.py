@@ -43,7 +43,7 @@ class AnsweredCalls:
         earlier = self._responses.get(identity)
         if earlier is None and identity:
             self._responses[identity] = response
-        return earlier == response
+        return bool(earlier == response)
 
 
 class CallRegistry:
