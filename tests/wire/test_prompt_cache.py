@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tornado_gate.testing import call_to, target_of
 from tornado_gate.types import Call
@@ -328,3 +330,43 @@ def test_a_marker_moves_with_a_system_message_that_becomes_a_user_turn() -> None
     (turn,) = anthropic_messages.render_request(call, request)["messages"]
     assert turn["content"][1] == text("<system>\nNow\n</system>", cache_control=SHORT)
     assert call.losses == ["messages.1.role"]
+
+
+MARKERS = st.sampled_from(
+    [{}, {}, {"cache_control": SHORT}, {"cache_control": LONG}, {"cache_control": {"ttl": "5m"} | SHORT}]
+)
+TEXTS = st.builds(lambda words, marker: text(words, **marker), st.sampled_from(["a", "b", " "]), MARKERS)
+
+
+@st.composite
+def marked_chats(draw: st.DrawFn) -> dict[str, Any]:
+    """A chat with tools and tool calls, and markers wherever callers set them."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": draw(st.lists(TEXTS, min_size=1, max_size=3)), **draw(MARKERS)}
+    ]
+    for number in range(draw(st.integers(1, 4))):
+        messages.append({"role": "user", "content": [text("Hi"), *draw(st.lists(TEXTS, max_size=2))], **draw(MARKERS)})
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "a", "arguments": "{}"}, **draw(MARKERS)}
+        messages.append({"role": "assistant", "content": "So", "tool_calls": [call], **draw(MARKERS)})
+        result = draw(st.one_of(st.just("blue"), st.lists(TEXTS, min_size=1, max_size=2)))
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": result, **draw(MARKERS)})
+    return {"messages": messages, "tools": [tool(name, **draw(MARKERS)) for name in "ab"], **draw(MARKERS)}
+
+
+@given(chat=marked_chats(), auto=st.booleans())
+def test_every_body_keeps_the_vendors_rules(chat: dict[str, Any], auto: bool) -> None:
+    body, losses = chat_to_claude(chat, auto_cache=auto)
+    blocks = [block for turn in body["messages"] for block in turn["content"] if isinstance(block, dict)]
+    system = body.get("system", [])
+    holders = [*body["tools"], *(system if isinstance(system, list) else []), *blocks, body]
+    markers = [holder["cache_control"] for holder in holders if "cache_control" in holder]
+    assert len(markers) <= 4
+    lifetimes = [marker.get("ttl", "5m") for marker in markers]
+    assert lifetimes == sorted(lifetimes)  # "1h" before "5m"
+    inside = [part for block in blocks for part in block.get("content") or () if isinstance(part, dict)]
+    assert not any("cache_control" in part for part in inside)
+    last = body["messages"][-1]["content"][-1]
+    assert not ("cache_control" in body and isinstance(last, dict) and "cache_control" in last)
+    assert all("cache_control" in name.split(".") for name in losses)
+    if str(chat).count("cache_control"):
+        assert markers or losses
