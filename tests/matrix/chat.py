@@ -233,9 +233,9 @@ GROUPS: Final = (
             plain("store", True),
             plain("service_tier", "flex"),
             plain("moderation", {"model": "mark-moderation"}),
-            plain("prompt_cache_key", "mark-key", idle=CACHE_HINT),
-            plain("prompt_cache_options", {"mode": "explicit"}, idle=CACHE_HINT),
-            plain("prompt_cache_retention", "24h", idle=CACHE_HINT),
+            plain("prompt_cache_key", "mark-key"),
+            plain("prompt_cache_options", {"mode": "explicit"}),
+            plain("prompt_cache_retention", "24h"),
         ),
     ),
 )

@@ -274,9 +274,9 @@ GROUPS: Final = (
             plain("service_tier", "flex"),
             plain("moderation", {"model": "mark-moderation"}),
             plain("access_programs", {"cyber": "standard"}),
-            plain("prompt_cache_key", "mark-key", idle=CACHE_HINT),
-            plain("prompt_cache_options", {"mode": "explicit"}, idle=CACHE_HINT),
-            plain("prompt_cache_retention", "24h", idle=CACHE_HINT),
+            plain("prompt_cache_key", "mark-key"),
+            plain("prompt_cache_options", {"mode": "explicit"}),
+            plain("prompt_cache_retention", "24h"),
         ),
     ),
 )

@@ -292,12 +292,6 @@ class Call(Value, frozen=True, kw_only=True):
                 f"'{name}' is not supported by the model '{self.model}' (rejected because of x-gate-strict). Remove the field.",
                 code="unsupported_parameter",
             )
-        self.drop_hint(name)
-
-    def drop_hint(self, name: str) -> None:
-        """Record a dropped field that changes no response, only its cost, for the header x-gate-loss; also accepted with
-        `x-gate-strict: 1`.
-        """
         if name not in self.losses and len(self.losses) <= MAX_LOSSES:
             self.losses.append(name if len(self.losses) < MAX_LOSSES else MORE_LOSSES_MARK)
 

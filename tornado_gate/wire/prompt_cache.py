@@ -2,8 +2,8 @@
 
 A marker is a member of a content part, a message or a tool, kept in its `extra` under the wire name: ``cache_control``
 (Anthropic; also sent in chat requests to upstreams that serve Claude) or ``prompt_cache_breakpoint`` (OpenAI, from GPT-5.6 on).
-Hints change what a request costs, never its response: where an upstream has no counterpart, it caches by its own rules, and
-the hint is not a loss.
+Markers change what a request costs, never its response: where an upstream has no counterpart, it caches by its own rules, and
+the marker is not a loss. Other hints about caching, such as ``prompt_cache_key``, are fields like any other.
 
 Sources, read 2026-11-22: anthropic-python 2.11, types/cache_control_ephemeral_param.py; openai-python 3.54,
 types/chat/chat_completion_content_part_text_param.py (``PromptCacheBreakpoint``); docs.litellm.ai/docs/completion/prompt_caching
@@ -21,21 +21,21 @@ CacheMarkers = Literal["none", "breakpoints", "cache_control"]
 CACHE_CONTROL: Final = "cache_control"
 BREAKPOINT: Final = "prompt_cache_breakpoint"
 OPTIONS: Final = "prompt_cache_options"
-_HINTS: Final = frozenset((CACHE_CONTROL, BREAKPOINT, OPTIONS, "prompt_cache_key", "prompt_cache_retention"))
+_MARKERS: Final = frozenset((CACHE_CONTROL, BREAKPOINT))
 _FUNCTION: Final = "function"
 _LONG_LIFETIME: Final = "12h"
 _TTLS: Final = ("5m", "1h")
 
 
 def select_losses(extra: Mapping[str, Any]) -> Iterable[str]:
-    """The names of members in `extra` that have a value and are not hints about caching."""
-    return [name for name, value in extra.items() if value is not None and not _is_hint(name, value)] if extra else ()
+    """The names of members in `extra` that have a value and are not markers."""
+    return [name for name, value in extra.items() if value is not None and not _is_marker(name, value)] if extra else ()
 
 
-def _is_hint(name: str, value: Any) -> bool:
+def _is_marker(name: str, value: Any) -> bool:
     if name == _FUNCTION and isinstance(value, Mapping):  # of a chat tool
-        return all(member in _HINTS for member in value)
-    return name in _HINTS
+        return all(member in _MARKERS for member in value)
+    return name in _MARKERS
 
 
 def find_marker(extra: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 A marker stays where the caller set it: on a tool, on a block, or at the top level, which marks the last block. The vendor's
 rules hold for every body: at most four markers, longer lifetimes before shorter ones in the order tools, system, messages, and
-none on thinking. What does not fit is reported with `call.drop_hint`, because it changes only the cost.
+none on thinking. What does not fit is reported as dropped.
 
 Source: platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-22): "Automatic caching", "Edge cases",
 "Mixing different TTLs", "What cannot be cached".
@@ -44,7 +44,7 @@ class MarkerWriter(State, eq=False):
         value = render_cache_control(extra)
         holder = find_markable(blocks)
         if value is None or holder is None:
-            self.call.drop_hint(f"{path()}.{name}")
+            self.call.drop_field(f"{path()}.{name}")
         elif CACHE_CONTROL not in holder:
             holder[CACHE_CONTROL] = value
             self.names[id(value)] = lambda: f"{path()}.{name}"
@@ -55,7 +55,7 @@ class MarkerWriter(State, eq=False):
             return
         value = render_cache_control(extra)
         if value is None:
-            self.call.drop_hint(CACHE_CONTROL)
+            self.call.drop_field(CACHE_CONTROL)
             return
         body[CACHE_CONTROL] = value
         self.names[id(value)] = lambda: CACHE_CONTROL
@@ -95,7 +95,7 @@ class MarkerWriter(State, eq=False):
             short = short or value.get("ttl") != "1h"
 
     def _report(self, value: Any, member: str = "") -> None:
-        self.call.drop_hint(self.names[id(value)]() + member)
+        self.call.drop_field(self.names[id(value)]() + member)
 
 
 def find_markable(blocks: Iterable[Holder]) -> Holder | None:
