@@ -82,6 +82,16 @@ def create_all(connection: Any, **fields: Any) -> list[Any]:
     return until_end(connection)
 
 
+def receive(connection: Any) -> Any:
+    """The next event; `Any`, because the SDK's union of events has few members in common."""
+    return connection.recv()
+
+
+def send(connection: Any, **fields: Any) -> None:
+    """Send a ``response.create`` with any fields, also invalid ones."""
+    connection.send({"type": "response.create", **fields})
+
+
 def until_end(connection: Any, stream_id: str | None = None) -> list[Any]:
     """The events up to the end of a response, of one lane if `stream_id` is given."""
     events = []
@@ -121,7 +131,7 @@ def call_chats() -> Answer:
 def call_claude() -> Answer:
     tool = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
     usage = {"input_tokens": 9, "output_tokens": 4}
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",

@@ -21,7 +21,9 @@ from tests.sdk.responses_socket import (
     client_of,
     create,
     create_all,
+    receive,
     respond,
+    send,
     text_of,
 )
 from tests.sdk.stored_responses import answer_stream, events_of, message, response
@@ -209,7 +211,7 @@ def test_a_response_is_prepared_without_input(client: openai.OpenAI, upstream: U
 def test_a_prepared_request_is_checked(client: openai.OpenAI, model: str) -> None:
     with client.responses.connect() as connection:
         unknown = create(connection, model="no-such-model", input="Hi", generate=False)
-        wrong = create(connection, model=model, input="Hi", tools=[{"type": "function"}], generate=False)  # type: ignore[list-item]
+        wrong = create(connection, model=model, input="Hi", tools=[{"type": "function"}], generate=False)
     assert (unknown.status, unknown.error.code) == (404, "model_not_found")
     assert (wrong.status, wrong.error.param) == (400, "tools.0.name")
 
@@ -242,8 +244,8 @@ def test_an_error_is_a_message_and_the_connection_stays(
     client: openai.OpenAI, fields: dict[str, Any], status: int, code: str, param: str
 ) -> None:
     with client.responses.connect() as connection:
-        connection.send({"type": "response.create", **fields})  # type: ignore[misc]
-        error = connection.recv()
+        send(connection, **fields)
+        error = receive(connection)
         assert error.type == "error"
         assert (error.status, error.error.code, error.error.param) == (status, code, param)
         assert error.error.type
@@ -269,7 +271,7 @@ def test_an_upstream_that_breaks_off_ends_the_response_as_failed(client: openai.
     upstream.script(answer_stream(events_of(response("cut", store=False))[0], Close()))
     with client.responses.connect() as connection:
         connection.response.create(model="failing/cut", input="Hi", store=False, stream_id="main")
-        created, error, failed = connection.recv(), connection.recv(), connection.recv()
+        created, error, failed = receive(connection), receive(connection), receive(connection)
         assert (created.type, error.type, failed.type) == ("response.created", "error", "response.failed")
         assert (error.error.code, error.stream_id) == ("upstream_lost", "main")
         assert error.sequence_number == 1
@@ -312,7 +314,7 @@ def test_a_key_is_limited_to_its_models(gateway: Gateway) -> None:
 def test_steering_is_refused_with_the_input(client: openai.OpenAI) -> None:
     with client.responses.connect() as connection:
         connection.response.steer(input="Stop that", previous_response_id="resp_1")
-        failed = connection.recv()
+        failed = receive(connection)
     assert failed.type == "response.steer.failed"
     assert failed.error.code == "steering_not_supported"
     assert (failed.steer.input, failed.steer.previous_response_id) == ("Stop that", "resp_1")
