@@ -23,6 +23,7 @@ from tornado_gate.config.model import LimitsConfig, RealtimeConfig
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.server.app import make_app
 from tornado_gate.server.handlers.message_lanes import MAX_PARALLEL, MAX_WAITING, Lanes
+from tornado_gate.server.handlers.message_socket import MessageSocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.types import PartDelta
 from tornado_gate_format_openai.response_socket import open_socket
@@ -162,6 +163,42 @@ async def test_a_caller_who_does_not_read_pauses_the_provider(tmp_path: Path) ->
         while json.loads(await client.recv())["type"] != "response.completed":
             pass
         assert len(sent) == MANY
+
+
+@pytest.mark.gen_test(timeout=40)
+async def test_a_caller_who_leaves_during_the_handshake_leaves_no_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, left, prepared = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    authenticate, on_close, prepare = (
+        getattr(MessageSocketHandler, name) for name in ("_authenticate", "on_close", "prepare")
+    )
+
+    async def authenticate_late(handler: MessageSocketHandler) -> None:
+        begun.set()
+        await left.wait()
+        await authenticate(handler)
+
+    def note_close(handler: MessageSocketHandler) -> None:
+        on_close(handler)
+        left.set()
+
+    async def note_prepared(handler: MessageSocketHandler) -> None:
+        try:
+            await prepare(handler)
+        finally:
+            prepared.set()
+
+    monkeypatch.setattr(MessageSocketHandler, "_authenticate", authenticate_late)
+    monkeypatch.setattr(MessageSocketHandler, "on_close", note_close)
+    monkeypatch.setattr(MessageSocketHandler, "prepare", note_prepared)
+    async with serving(tmp_path, FakeProvider()) as (services, dial):
+        dialling = asyncio.ensure_future(dial().__aenter__())
+        await begun.wait()
+        dialling.cancel()
+        await asyncio.gather(dialling, return_exceptions=True)
+        await prepared.wait()
+        assert len(services.sessions) == 0
 
 
 def make_format(open_socket: Callable[..., Any]) -> ModuleType:

@@ -40,7 +40,7 @@ class CreateRequest:
         self._turns = turns
         self._body = body
         self._raw = raw
-        self._given_items: list[dict[str, Any]] = []
+        self._given = 0
         self._turn = _NO_TURN
         self._headers: Mapping[str, str] = {}
         self._kept: bytes | None = None  # the items up to the response, if it must be kept for the connection
@@ -76,26 +76,26 @@ class CreateRequest:
         }
         given = body.get("input")
         items = _read_given_items(given)
-        self._given_items = items or []
+        self._given = len(items or ())
         found = self._find_turn()
         if found is not None and items is not None:
-            changes |= self._continue(found, body)
+            changes |= self._continue(found, items, body)
         if self.only_checked and not given and (found is None or not found.items):
             changes["input"] = ""  # to prepare a response without input is allowed, and no provider gets this one
         if self.only_checked or not storing.is_stored(self._call, body):
-            self._kept = _join(self._turn.items, _render_items(self._given_items))
+            self._kept = _join(self._turn.items, _render_items(items or []))
             changes |= _request_encrypted(body)
         return patch_json(
             raw, {name: value for name, value in changes.items() if value is not REMOVE or name in body}, body
         )
 
-    def _continue(self, turn: Turn, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _continue(self, turn: Turn, given: list[dict[str, Any]], body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the changes to a body that continues a turn of this connection. Raises InvalidField."""
         if body.get("conversation") is not None:
             message = "'previous_response_id' and 'conversation' cannot be used together. Send one of them."
             raise InvalidField("previous_response_id", message)
         self._turn = turn
-        items = _join(turn.items, _render_items(self._given_items))
+        items = _join(turn.items, _render_items(given))
         previous = REMOVE if turn.previous is None else turn.previous
         return {"previous_response_id": previous, "input": orjson.Fragment(b"[" + items + b"]")}
 
@@ -164,7 +164,7 @@ class CreateRequest:
             self._turns.drop(self.lane)
             return
         output = [item for item in response.get("output") or () if isinstance(item, dict) and _can_be_returned(item)]
-        count = self._turn.count + len(self._given_items) + len(output)
+        count = self._turn.count + self._given + len(output)
         previous = self._previous if self._turn is _NO_TURN else self._turn.previous
         self._turns.keep(self.lane, identity, Turn(_join(kept, _render_items(output)), count, previous))
 

@@ -6,7 +6,7 @@ A message needs no task, and no future unless it has to wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import cast
 
 from tornado_gate.http.websocket.frames import (
@@ -108,6 +108,14 @@ class WebSocketConnection(asyncio.Protocol):
         if self._said_bye or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         self._transport.write(make_frame(TEXT, text.encode(), masked=not self._server))
+        return self._room
+
+    def write_all(self, texts: Iterable[str]) -> asyncio.Future[None] | None:
+        """As `write`, for several messages at once."""
+        if self._said_bye or self._transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        masked = not self._server
+        self._transport.write(b"".join([make_frame(TEXT, text.encode(), masked=masked) for text in texts]))
         return self._room
 
     def close(self, code: int, reason: str = "") -> None:

@@ -69,13 +69,11 @@ class MessageConnection:
 
     def send(self, chunk: bytes) -> Awaitable[None] | None:
         """Send the events in a chunk, which are complete. Comments, which keep an HTTP connection alive, are no messages."""
-        waiting: Awaitable[None] | None = None
-        for raw in sse.split(chunk) if self._is_stream and chunk else ():
-            frame = sse.parse(raw)
-            text = None if frame is None else self._message.render_event(frame.data)
-            if text is not None:
-                waiting = self._write(text)
-        return waiting
+        if not self._is_stream or not chunk:
+            return None
+        frames = [frame for raw in sse.split(chunk) if (frame := sse.parse(raw)) is not None]
+        rendered = [self._message.render_event(frame.data) for frame in frames]
+        return self._write(*[text for text in rendered if text is not None])
 
     def finish(self) -> None:
         """Does nothing: the end of a response is its last event."""
@@ -97,9 +95,9 @@ class MessageConnection:
     async def write_headers(self, start_line: object, headers: HTTPHeaders, chunk: bytes | None = None) -> None:
         raise NotImplementedError("`send_head` is called instead")
 
-    def _write(self, text: str) -> Awaitable[None] | None:
+    def _write(self, *texts: str) -> Awaitable[None] | None:
         try:
-            return self._socket.write(text)
+            return self._socket.write_all(texts) if texts else None
         except ConnectionError:
             raise StreamClosedError from None
 

@@ -165,6 +165,8 @@ class MessageSession:
             await rest
 
     def _take(self, raw: bytes, body: dict[str, Any], claim: BodyClaim | None) -> Awaitable[object] | None:
+        if self._stopped:  # while a large message was parsed
+            return None
         try:
             found = self._adapter.read_message(body, raw)
         except GateError as error:
@@ -180,6 +182,8 @@ class MessageSession:
     def _refuse(self, error: GateError, claim: BodyClaim | None) -> Awaitable[object] | None:
         """Answer a message that is no request; after the requests before it in the default lane, so that it is not confused."""
         self._release(claim)
+        if self._stopped:
+            return None
         job: Job = partial(self._report, error)
         return self._lanes.add("", job)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable
 from functools import partial
 
 from tornado.httputil import HTTPHeaders
-from tornado.web import Finish
 
 from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gateway import auth
@@ -22,7 +21,7 @@ from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.message_exchange import MessageContext
 from tornado_gate.server.handlers.message_session import Handshake, MessageSession
-from tornado_gate.server.handlers.sockets import CALLER_LEFT, SocketHandler
+from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.keys import digest_key
 from tornado_gate.types import Call, Caller, MessageAdapter
@@ -49,7 +48,7 @@ class MessageSocketHandler(SocketHandler):
         self.route_operation, self.operation = matched.served.route.operation, OPERATION_LABEL
         self.session: MessageSession | None = None
         self.refusal: GateError | None = None
-        self.ended = self.drains = False
+        self.drains = False
         self.lowered: dict[str, str] = {}
 
     # What the session is allowed by (an `OpenSession`): each message names its model
@@ -72,15 +71,13 @@ class MessageSocketHandler(SocketHandler):
             self.check_origin_header()
             key_changes = self.gate.keys.changes
             await self._authenticate()
+            self.stop_if_caller_left()
             assert self.call is not None
             auth.filter_operations(self.caller, self.matched.served.route.operations)
             self.services.sessions.add(self, self.rules, key_changes)
             self.adapter = self._open_adapter(self.call)
             if self.refusal is not None:
                 raise self.refusal
-            if self.ended:  # the caller disconnected meanwhile
-                self.set_status(CALLER_LEFT)
-                raise Finish
         except GateError as error:
             self._release_resources()
             self.fail(error)

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 from tornado.httputil import HTTPHeaders
-from tornado.web import Finish
 
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
@@ -27,7 +26,7 @@ from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
-from tornado_gate.server.handlers.sockets import CALLER_LEFT, SocketHandler
+from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.storage.keys import digest_key
@@ -50,7 +49,6 @@ class RealtimeHandler(SocketHandler):
         self.socket: Socket | None = None
         self.relay: Relay | None = None
         self.refusal: GateError | None = None
-        self.ended = False
 
     # What the session is allowed by (an `OpenSession`)
 
@@ -82,15 +80,13 @@ class RealtimeHandler(SocketHandler):
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
+            await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
             self.gate.limits.admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
             if self.refusal is not None:
                 raise self.refusal
-            if self.ended:
-                await self.closing.aclose()  # the caller disconnected meanwhile
-                self.set_status(CALLER_LEFT)
-                raise Finish
+            await self._stop_if_caller_left()
             self.side.set_upstream_dialect(self.socket.dialect)
             self._set_own_headers()
         except GateError as error:
@@ -99,6 +95,12 @@ class RealtimeHandler(SocketHandler):
         except BaseException:
             await self._release_resources()
             raise
+
+    async def _stop_if_caller_left(self) -> None:
+        """Close what was opened since the caller disconnected, and raise Finish, if it has."""
+        if self.ended:
+            await self.closing.aclose()
+        self.stop_if_caller_left()
 
     async def _authenticate(self) -> tuple[Call, WireRequest]:
         headers = lower_header_names(self.request.headers)

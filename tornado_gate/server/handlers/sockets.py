@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tornado.web import Finish
 from tornado.websocket import WebSocketHandler
 
 from tornado_gate.errors import NotAllowed, RequestError
@@ -29,6 +30,13 @@ class SocketHandler(GateHandler, WebSocketHandler):
         self.operation = matched.served.route.operation
         self.rules = self.snapshot.config.realtime
         self.key_digest = b""
+        self.ended = False  # the resources are released, because the connection is closed or the handshake was refused
+
+    def stop_if_caller_left(self) -> None:
+        """Raise Finish if the caller has disconnected during the handshake."""
+        if self.ended:
+            self.set_status(CALLER_LEFT)
+            raise Finish
 
     def check_handshake(self) -> None:
         """Raise RequestError unless this is a complete WebSocket handshake."""
