@@ -18,8 +18,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import tornado_gate_format_openai
 from tests.support.gates import ANSWER, KEY, FakeProvider, make_config, make_services
+from tests.support.gates import model as make_model
 from tornado_gate import format_impl, types
 from tornado_gate.config.model import LimitsConfig, RealtimeConfig
+from tornado_gate.gateway.snapshot import build
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.server.app import make_app
 from tornado_gate.server.handlers.message_lanes import MAX_PARALLEL, MAX_WAITING, Lanes
@@ -213,6 +215,42 @@ def make_format(open_socket: Callable[..., Any]) -> ModuleType:
 
     made.routes = routes  # type: ignore[attr-defined]
     return made
+
+
+@pytest.mark.gen_test(timeout=40)
+async def test_requests_use_the_current_configuration(tmp_path: Path) -> None:
+    async with serving(tmp_path, FakeProvider()) as (services, dial), dial() as client:
+        await send(client, model="added")
+        assert json.loads(await client.recv())["error"]["code"] == "model_not_found"
+        config = services.gate.snapshot.config
+        models = {**config.models, "added": make_model("added", "fake")}
+        services.replace(build(replace(config, models=models), services.gate.host, 2))
+        await send(client, model="added")
+        assert json.loads(await client.recv())["type"] == "response.created"
+        services.replace(build(replace(config, plugins={"fake": True, "format-openai": False}), services.gate.host, 3))
+        await send(client)
+        events, code = await read_all(client)
+        assert (events[-1]["type"], code) == ("response.completed", 1012)
+
+
+@pytest.mark.gen_test(timeout=40)
+async def test_a_gateway_that_stores_nothing_continues_the_last_response_of_a_connection(tmp_path: Path) -> None:
+    fake = FakeProvider()
+    async with serving(tmp_path, fake) as (services, dial):
+        config = replace(services.gate.snapshot.config, responses=types.ResponseRules(store="never"))
+        services.replace(build(config, services.gate.host, 2))
+        async with dial() as client:
+            await send(client, store=None)
+            while (event := json.loads(await client.recv()))["type"] != "response.completed":
+                pass
+            first = event["response"]
+            await send(client, store=None, previous_response_id=first["id"])
+            while (event := json.loads(await client.recv()))["type"] != "response.completed":
+                pass
+            assert (first["store"], event["response"]["previous_response_id"]) == (False, first["id"])
+    request = fake.requests[-1]
+    assert isinstance(request, types.ChatRequest)
+    assert [message.role for message in request.messages] == ["user", "assistant", "user"]
 
 
 # The order of requests
