@@ -19,7 +19,7 @@ from PIL import Image
 from tests.conformance import vendor_answers
 from tests.conformance.schemas import faults
 from tests.support.gateway import Gateway
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Answer, Upstream, answer
 
 KEY = "test-key-of-the-answers"
 HEADERS = {
@@ -230,6 +230,44 @@ LANES = {
 """By lane: its models for embeddings, moderation, the three families of images, edits, speech and videos; "" for none."""
 
 
+VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("chat", "cut", {"max_completion_tokens": 3}),
+    ("chat", "two choices", {"n": 2}),
+    ("chat", "json", {"response_format": {"type": "json_object"}}),
+    ("chat", "functions", {"functions": [{"name": "look", "parameters": TOOL_SCHEMA}], "function_call": {"name": "look"}}),
+    ("chat", "custom tool", {"tools": [{"type": "custom", "custom": {"name": "patch"}}], "tool_choice": "required"}),
+    ("completions", "cut", {"max_tokens": 3, "echo": True}),
+    ("responses", "cut", {"max_output_tokens": 16}),
+    ("responses", "settings", {"instructions": "Be brief.", "metadata": {"a": "b"}, "temperature": 0.5, "user": "me"}),
+    ("responses", "json", {"text": {"format": {"type": "json_schema", "name": "place", "schema": TOOL_SCHEMA}}}),
+    ("responses", "custom tool", {"tools": [{"type": "custom", "name": "patch"}], "tool_choice": "required"}),
+    ("messages", "cut", {"max_tokens": 2}),
+    ("messages", "stopped", {"stop_sequences": ["e"]}),
+    ("generate", "cut", {"generationConfig": {"maxOutputTokens": 3}}),
+    ("generate", "json", {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": TOOL_SCHEMA}}),
+)  # fmt: skip
+"""By the caller's route: members of a body that change the shape of the answer."""
+
+
+def variants() -> Iterator[Exchange]:
+    """Answers of the embedded model that are cut, stopped, of a form that was asked for, or several."""
+    for caller, name, members in VARIANTS:
+        for streamed in (False, True):
+            exchange = ask_chat(caller, "local-chat", streamed=streamed)
+            body = {**(exchange.body or {}), **members}
+            yield replace(exchange, name=f"{exchange.name}, {name}", body=body)
+
+
+def failures() -> Iterator[Exchange]:
+    """Responses whose upstream's stream breaks off, in the other formats."""
+    for vendor, missing in (("chat", 3), ("messages", 2), ("generate", 1)):
+        text = "".join(str(step) for step in VENDORS[vendor](streamed=True, calls=False).steps)
+        frames = text.strip().split("\n\n")
+        broken = answer("\n\n".join([*frames[:-missing], ""]), headers={"content-type": "text/event-stream"})
+        exchange = ask_chat("responses", f"of-{vendor}", streamed=True)
+        yield replace(exchange, name=f"{exchange.name}, broken off", upstream=broken)
+
+
 def other_operations() -> Iterator[Exchange]:
     """Embeddings, moderation, images, speech and videos: at the embedded models, and through each provider."""
     for lane, names in LANES.items():
@@ -322,7 +360,8 @@ def _picture() -> bytes:
 def all_exchanges() -> Mapping[str, list[Exchange]]:
     return {
         "chats of scripted vendors": list(vendor_chats()),
-        "chats of the embedded model": list(embedded_chats()),
+        "chats of the embedded model": [*embedded_chats(), *variants()],
+        "streams that break off": list(failures()),
         "other operations": list(other_operations()),
         "lists, counts, client secrets and errors": list(lists_and_errors()),
     }

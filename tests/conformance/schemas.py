@@ -50,6 +50,7 @@ SHAPES = {
     "completion": Shape("openai", "CreateCompletionResponse", o.Completion),
     "response": Shape("openai", "Response", orr.Response),
     "response event": Shape("openai", "ResponseStreamEvent", orr.ResponseStreamEvent),
+    "input items": Shape("openai", "ResponseItemList", orr.ResponseItemList),
     "embeddings": Shape("openai", "CreateEmbeddingResponse", o.CreateEmbeddingResponse),
     "moderation": Shape("openai", "CreateModerationResponse", o.ModerationCreateResponse),
     "images": Shape("openai", "ImagesResponse", o.ImagesResponse),

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
-from tests.conformance.exchanges import SHAPES, VENDORS, Exchange, all_exchanges, check, read_events, running_site
+from tests.conformance.exchanges import (
+    HEADERS,
+    SHAPES,
+    VENDORS,
+    Exchange,
+    all_exchanges,
+    check,
+    read_events,
+    running_site,
+)
 from tests.conformance.schemas import describe_documents, faults
 from tests.support.upstream import Upstream
 
 EXCHANGES = [exchange for group in all_exchanges().values() for exchange in group]
+
+
+INPUT = [
+    {"role": "user", "content": "Look"},
+    {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+    {"role": "assistant", "content": "Hello"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
+    {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "call_1", "output": "blue"},
+    {"role": "developer", "content": "Be brief."},
+]
+"""Items as requests may have them."""
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +44,17 @@ def url(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: exchange.name)
 def test_an_answer_matches_the_vendors_schemas(exchange: Exchange, url: str, upstream: Upstream) -> None:
     assert check(url, upstream, exchange) == []
+
+
+def test_a_stored_response_and_its_input_match_them(url: str) -> None:
+    with httpx.Client(base_url=f"{url}/v1/responses", headers=HEADERS, trust_env=False, timeout=20) as client:
+        made = client.post("", json={"model": "local-chat", "input": INPUT}).json()
+        assert faults("response", client.get(f"/{made['id']}").content) == []
+        items = client.get(f"/{made['id']}/input_items", params={"order": "asc"})
+        assert faults("input items", items.content) == []
+        assert len(items.json()["data"]) == len(INPUT)
+        hello = client.post("", json={"model": "local-chat", "input": "Hi", "stream": False, "store": True}).json()
+        assert faults("input items", client.get(f"/{hello['id']}/input_items").content) == []
 
 
 @pytest.mark.parametrize("calls", [False, True])

@@ -297,12 +297,14 @@ def test_input_items_are_listed_by_pages() -> None:
     items = [{"role": "user", "content": str(number)} for number in range(5)]
     first = whole(response_call(memory), says("Hello"), input=items)
     page = stored(memory, ITEMS, first["id"], limit="2")
-    assert [item["content"] for item in page["data"]] == ["4", "3"]
+    assert [item["content"][0]["text"] for item in page["data"]] == ["4", "3"]
     assert (page["object"], page["has_more"]) == ("list", True)
     rest = stored(memory, ITEMS, first["id"], after=page["last_id"])
-    assert [item["content"] for item in rest["data"]] == ["2", "1", "0"]
+    assert [item["content"][0]["text"] for item in rest["data"]] == ["2", "1", "0"]
     assert rest["has_more"] is False
-    assert stored(memory, ITEMS, first["id"], order="asc", limit="1")["data"][0]["content"] == "0"
+    assert stored(memory, ITEMS, first["id"], order="asc", limit="1")["data"][0]["content"] == [
+        {"type": "input_text", "text": "0"}
+    ]
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "x", "", "-1", "²"])

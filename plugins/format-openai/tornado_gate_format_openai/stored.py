@@ -31,6 +31,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import openai_responses
 from tornado_gate_format_openai import store
+from tornado_gate_format_openai.listed_items import complete_item
 from tornado_gate_format_openai.paging import render_page
 from tornado_gate_format_openai.replies import JSON_TYPE
 from tornado_gate_format_openai.responses import drop_encrypted
@@ -147,7 +148,7 @@ async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:
 
 
 def _add_item_ids(record: store.TurnRecord) -> list[dict[str, Any]]:
-    """Return the input items, each with an id as in the vendor's list; items without an id get one."""
+    """Return the input items, complete as in the vendor's list; items without an id get one."""
     stem = str(record["response"]["id"]).removeprefix("resp_")
     items = (drop_encrypted(item) for item in record["input"])
-    return [{"id": f"item_{stem}{number:04x}", **item} for number, item in enumerate(items)]
+    return [{"id": f"item_{stem}{number:04x}", **complete_item(item)} for number, item in enumerate(items)]

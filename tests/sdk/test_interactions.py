@@ -1,4 +1,4 @@
-"""Gemini's Interactions API, by google-genai: forwarded to upstreams that have it, and used by its owner only."""
+"""Gemini's Interactions API, by google-genai for Python and Node: forwarded to upstreams that have it; ids belong to an owner."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from google.genai import _interactions as errors
 from google.genai import types
 
 from tests.support.gateway import Gateway
+from tests.support.node import run_script
 from tests.support.upstream import Answer, Upstream, Wait, answer
 
 KEYS = {"a": "test-key-of-account-a", "b": "test-key-of-account-b"}
@@ -182,6 +183,27 @@ def test_an_owner_continues_reads_cancels_and_deletes_an_interaction_where_it_is
         owner.get(made.id)
     assert caught.value.status_code == 404
     assert len(upstream.requests) == 4
+
+
+def test_the_sdk_for_node_does_the_same(gateway: Gateway, upstream: Upstream) -> None:
+    body = interaction("node")
+    upstream.script(
+        whole(body),
+        whole(interaction("node-next")),
+        streamed(*map(frame, events_of("node-streamed")), DONE),
+        whole(body),
+        whole({**body, "status": "cancelled"}),
+        answer("{}"),
+    )
+    result = run_script("google-interactions.mjs", gateway.url, KEYS["a"], "one", "v1beta")
+    assert (result["made"]["id"], result["made"]["status"]) == ("v1_node", "completed")
+    assert (result["continued"], result["read"], result["cancelled"]) == ("v1_node-next", "v1_node", "cancelled")
+    assert result["events"] == [event["event_type"] for event in events_of("node-streamed")]
+    assert result["text"] == "Hello."
+    assert result["unknown"]["status"] == 404
+    assert "v1_node" in result["unknown"]["message"]
+    methods = [request.method for request in upstream.requests]
+    assert methods == ["POST", "POST", "POST", "GET", "POST", "DELETE"]
 
 
 @pytest.mark.parametrize("make", CREATORS)
