@@ -40,7 +40,7 @@ A_ANSWER = {
     "stop_reason": "tool_use", "stop_sequence": None, "usage": A_USAGE,
 }  # fmt: skip
 A_DONE = {**A_ANSWER, "content": [{"type": "text", "text": "blue"}], "stop_reason": "end_turn"}
-G_CALL = {"functionCall": {"name": "look", "args": {"at": "sky"}}, "thoughtSignature": "c2lnbmF0dXJl"}
+G_CALL: dict[str, Any] = {"functionCall": {"name": "look", "args": {"at": "sky"}}, "thoughtSignature": "c2lnbmF0dXJl"}
 G_USAGE = {
     "promptTokenCount": 30, "candidatesTokenCount": 4, "thoughtsTokenCount": 6, "totalTokenCount": 40,
     "cachedContentTokenCount": 8,

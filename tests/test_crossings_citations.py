@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import anthropic
-import httpx
 import openai
 import pytest
 from google import genai
@@ -210,16 +209,23 @@ def give(upstream: Upstream, model: str, stream: bool) -> None:
     upstream.script(answer(STREAMS[model] if stream else json.dumps(WHOLE[model])))
 
 
-def direct() -> httpx.Client:
-    return httpx.Client(trust_env=False, timeout=30)
+def make_openai(gateway: Gateway) -> openai.OpenAI:
+    plain = openai.DefaultHttpxClient(trust_env=False, timeout=30)
+    return openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=plain, max_retries=0)
+
+
+def make_anthropic(gateway: Gateway) -> anthropic.Anthropic:
+    plain = anthropic.DefaultHttpxClient(trust_env=False, timeout=30)
+    return anthropic.Anthropic(base_url=gateway.url, api_key=KEY, http_client=plain, max_retries=0)
 
 
 def ask_chat(gateway: Gateway, model: str, stream: bool) -> dict[str, Any]:
     """The message that the SDK returns or accumulates."""
-    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=direct(), max_retries=0)
+    client = make_openai(gateway)
     asked: Any = {"model": model, "messages": [{"role": "user", "content": QUESTION}], "web_search_options": {}}
     if not stream:
-        return client.chat.completions.create(**asked).choices[0].message.model_dump()
+        message: dict[str, Any] = client.chat.completions.create(**asked).choices[0].message.model_dump()
+        return message
     annotations, text = [], ""
     for chunk in client.chat.completions.create(stream=True, **asked):
         delta = chunk.choices[0].delta
@@ -229,10 +235,12 @@ def ask_chat(gateway: Gateway, model: str, stream: bool) -> dict[str, Any]:
 
 
 def ask_responses(gateway: Gateway, model: str, stream: bool) -> openai.types.responses.Response:
-    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=direct(), max_retries=0)
+    client = make_openai(gateway)
     asked: Any = {"model": model, "input": QUESTION, "tools": [{"type": "web_search"}]}
+    asked["include"] = ["web_search_call.action.sources"]
     if not stream:
-        return client.responses.create(**asked)
+        whole: openai.types.responses.Response = client.responses.create(**asked)
+        return whole
     with client.responses.stream(**asked) as events:
         kinds = [event.type for event in events]
         final = events.get_final_response()
@@ -242,12 +250,12 @@ def ask_responses(gateway: Gateway, model: str, stream: bool) -> openai.types.re
 
 
 def ask_messages(gateway: Gateway, model: str, stream: bool) -> anthropic.types.Message:
-    plain = anthropic.DefaultHttpxClient(trust_env=False, timeout=30)
-    client = anthropic.Anthropic(base_url=gateway.url, api_key=KEY, http_client=plain, max_retries=0)
+    client = make_anthropic(gateway)
     asked: Any = {"model": model, "max_tokens": 1000, "messages": [{"role": "user", "content": QUESTION}]}
     asked["tools"] = [{"type": "web_search_20250305", "name": "web_search"}]
     if not stream:
-        return client.messages.create(**asked)
+        whole: anthropic.types.Message = client.messages.create(**asked)
+        return whole
     with client.messages.stream(**asked) as events:
         return events.get_final_message()
 
@@ -462,7 +470,7 @@ def test_searches_that_the_gateway_made_do_not_reach_the_responses_api(gateway: 
 
 
 def test_empty_annotations_of_a_serialized_message_are_no_loss(gateway: Gateway, upstream: Upstream) -> None:
-    said = {"role": "assistant", "content": "Hi", "annotations": [], "refusal": None, "audio": None}
+    said: dict[str, Any] = {"role": "assistant", "content": "Hi", "annotations": [], "refusal": None, "audio": None}
     script(upstream, A_ANSWER)
     turns = [{"role": "user", "content": QUESTION}, said, {"role": "user", "content": "Sure?"}]
     response = post(gateway, "/v1/chat/completions", {"model": "a-model", "messages": turns})

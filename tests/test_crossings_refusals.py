@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer, sse
 from tests.test_crossings import A_USAGE, KEY, post, script, sent
-from tests.test_crossings_citations import CONF, G_USAGE, O_ANSWER, QUESTION, R_ANSWER, direct
+from tests.test_crossings_citations import CONF, G_USAGE, O_ANSWER, QUESTION, R_ANSWER, make_anthropic, make_openai
 
 WHY = "The request could enable harm."
 A_STOP = {"type": "refusal", "category": "bio", "explanation": WHY}
@@ -95,10 +93,6 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def make_openai(gateway: Gateway) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=direct(), max_retries=0)
-
-
 STREAM = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 
 
@@ -144,8 +138,7 @@ def test_responses_have_the_explanation_as_a_refusal_part(
 def test_messages_have_the_explanation_in_stop_details(
     gateway: Gateway, upstream: Upstream, vendor: str, stream: bool
 ) -> None:
-    plain = anthropic.DefaultHttpxClient(trust_env=False, timeout=30)
-    client = anthropic.Anthropic(base_url=gateway.url, api_key=KEY, http_client=plain, max_retries=0)
+    client = make_anthropic(gateway)
     asked: Any = {"model": give(upstream, vendor, stream), "max_tokens": 9}
     asked["messages"] = [{"role": "user", "content": QUESTION}]
     if stream:

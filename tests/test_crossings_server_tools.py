@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer, sse
 from tests.test_crossings import A_USAGE, KEY, post, script, sent
-from tests.test_crossings_citations import CONF, G_USAGE, QUESTION, WHOLE, direct
+from tests.test_crossings_citations import CONF, G_USAGE, QUESTION, WHOLE, make_anthropic, make_openai
 
 DOMAINS = ["example.com", "example.org"]
 PLACE = {"city": "Lyon", "country": "FR", "timezone": "Europe/Paris"}
@@ -124,6 +122,18 @@ def test_a_server_tool_is_asked_for_in_the_upstreams_words(
     found = body["web_search_options"] if model == "o-model" else body["tools"]
     assert found == (expected if model == "o-model" else [expected])
     assert sorted(lost) == sorted(losses)
+
+
+def test_results_of_a_search_are_included_only_if_the_caller_asks_for_them(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    body: dict[str, Any] = {"model": "a-model", "input": QUESTION, "tools": [{"type": "web_search"}]}
+    include = ["web_search_call.action.sources"]
+    for fields in ({}, {"include": include}):
+        script(upstream, WHOLE["a-model"])
+        response = post(gateway, "/v1/responses", {**body, **fields})
+        assert "x-gate-loss" not in response.headers
+        assert ("sources" in response.json()["output"][0]["action"]) == bool(fields)
 
 
 def test_the_bound_of_uses_is_that_of_all_calls_at_the_responses_api(gateway: Gateway, upstream: Upstream) -> None:
@@ -240,8 +250,8 @@ def stream_code(model: str) -> str:
 @pytest.mark.parametrize("model", ["a-model", "g-model"])
 def test_executed_code_is_an_item_of_responses(gateway: Gateway, upstream: Upstream, model: str, stream: bool) -> None:
     upstream.script(answer(stream_code(model) if stream else json.dumps(RAN[model])))
-    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, http_client=direct(), max_retries=0)
-    asked: Any = {"model": model, "input": QUESTION, "tools": [R_CODE]}
+    client = make_openai(gateway)
+    asked: Any = {"model": model, "input": QUESTION, "tools": [R_CODE], "include": ["code_interpreter_call.outputs"]}
     if stream:
         with client.responses.stream(**asked) as events:
             kinds = [event.type for event in events]
@@ -270,8 +280,7 @@ def test_executed_code_is_an_item_of_responses(gateway: Gateway, upstream: Upstr
 @pytest.mark.parametrize("model", ["r-model", "g-model"])
 def test_executed_code_is_blocks_of_messages(gateway: Gateway, upstream: Upstream, model: str, stream: bool) -> None:
     upstream.script(answer(stream_code(model) if stream else json.dumps(RAN[model])))
-    plain = anthropic.DefaultHttpxClient(trust_env=False, timeout=30)
-    client = anthropic.Anthropic(base_url=gateway.url, api_key=KEY, http_client=plain, max_retries=0)
+    client = make_anthropic(gateway)
     asked: Any = {
         "model": model,
         "max_tokens": 100,

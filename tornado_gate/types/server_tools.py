@@ -16,8 +16,8 @@ class ServerTool(Value, frozen=True, kw_only=True):
 
     `max_uses` bounds the calls in one response. Domains restrict the pages that are searched or read. `location` is that of the
     user: any of city, region, country (two letters) and timezone. `context_size` is how much of the results the model reads: low,
-    medium or high. `names` maps these fields to the caller's members of the tool where they differ; `others` are further members,
-    which only the caller's format has.
+    medium or high. `results`: the response shall have what was found, not only the call. `names` maps these fields to the
+    caller's members of the tool where they differ; `others` are further members, which only the caller's format has.
     """
 
     kind: ServerToolKind
@@ -26,6 +26,7 @@ class ServerTool(Value, frozen=True, kw_only=True):
     blocked_domains: tuple[str, ...] = ()
     location: Mapping[str, str] = field(default_factory=dict)
     context_size: str | None = None
+    results: bool = True
     names: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ Source: openai-python 3.52, types/responses/response_output_item.py and the type
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.codec.ids import make_unique_id
@@ -120,7 +120,11 @@ def render_whole_item(ids: ItemIdMaker, part: Part | None) -> dict[str, Any] | N
 
 
 def render_output(
-    parts: Iterable[Part], ids: ItemIdMaker, status: str, logprobs: Mapping[str, Any] | None = None
+    parts: Iterable[Part],
+    ids: ItemIdMaker,
+    status: str,
+    logprobs: Mapping[str, Any] | None = None,
+    include: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the items of a whole response. `status` applies to a message at the end; all other items are "completed".
 
@@ -133,7 +137,7 @@ def render_output(
         content = _render_content(part, entries)
         last = items[-1] if items else None
         if isinstance(part, VendorPart) and part.server is not None and part.wire_format != WIRE_FORMAT:
-            _take_server_tool(part.server, calls, items, ids)
+            _take_server_tool(part.server, calls, items, ids, include)
         elif content is None:
             item = _render_item(part, ids)
             items += [item] if item is not None else []
@@ -147,15 +151,19 @@ def render_output(
 
 
 def _take_server_tool(
-    use: ServerToolUse, calls: ServerToolCalls, items: list[dict[str, Any]], ids: ItemIdMaker
+    use: ServerToolUse,
+    calls: ServerToolCalls,
+    items: list[dict[str, Any]],
+    ids: ItemIdMaker,
+    include: Collection[str],
 ) -> None:
     """Add the item of a use, or the result to the item of its call."""
     if use.step != "result":
-        items.append(render_item(ids.make(CALL_TYPES[use.kind][1]) + MADE_HERE, use))
+        items.append(render_item(ids.make(CALL_TYPES[use.kind][1]) + MADE_HERE, use, include))
         calls.start(use, items[-1])
     elif (found := calls.finish(use)) is not None:
         item, whole = found
-        item |= render_item(item["id"], whole)
+        item |= render_item(item["id"], whole, include)
 
 
 def _render_content(part: Part, logprobs: dict[str, Any]) -> dict[str, Any] | None:

@@ -69,10 +69,12 @@ def parse_request(body: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]] 
     """
     text, reasoning, include = body.get("text") or {}, body.get("reasoning"), body.get("include") or []
     extra = {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
+    tools = tuple(parse_tool(tool, include) for tool in body.get("tools") or ())
+    results = list_includes(tools)
     leftovers = {
         "text": select_unknown_non_null(text, "format"),
         "reasoning": select_unknown_non_null(reasoning or {}, "effort", "summary"),
-        "include": [name for name in include if name != INCLUDE_LOGPROBS],
+        "include": [name for name in include if name != INCLUDE_LOGPROBS and name not in results],
     }
     extra |= {name: left for name, left in leftovers.items() if left}
     same: dict[str, Any] = {name: body.get(name) for name in _SHARED_FIELDS}
@@ -88,7 +90,7 @@ def parse_request(body: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]] 
         stream=bool(body.get("stream")),
         max_tokens=body.get("max_output_tokens"),
         logprobs=True if INCLUDE_LOGPROBS in include or body.get("top_logprobs") else None,
-        tools=tuple(parse_tool(tool) for tool in body.get("tools") or ()),
+        tools=tools,
         tool_choice=_parse_tool_choice(body.get("tool_choice")),
         response_format=_parse_format(text.get("format")),
         reasoning=_parse_reasoning(reasoning),
@@ -104,8 +106,8 @@ def _parse_reasoning(value: Mapping[str, Any] | None) -> Reasoning | None:
     return Reasoning(effort=value.get("effort"), summary=value.get("summary"))
 
 
-def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
-    """Return one tool; a `VendorTool` unless it is a function."""
+def parse_tool(value: Mapping[str, Any], include: Sequence[str] = ()) -> Tool | VendorTool:
+    """Return one tool; a `VendorTool` unless it is a function. `include` is that of the request."""
     match value:
         case {"type": "function", "name": str(name)}:
             return Tool(
@@ -116,7 +118,7 @@ def parse_tool(value: Mapping[str, Any]) -> Tool | VendorTool:
                 extra=select_unknown_non_null(value, *_TOOL_MEMBERS),
             )
         case _:
-            return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value))
+            return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value, include))
 
 
 def _parse_tool_choice(value: Any) -> ToolChoice | None:
@@ -282,5 +284,5 @@ def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:
 
 
 def _render_include(request: ChatRequest, own: bool) -> list[str]:
-    names = list(request.extra.get("include") or []) if own else list_includes(request.tools)
+    names = (list(request.extra.get("include") or []) if own else []) + list_includes(request.tools)
     return [*names, INCLUDE_LOGPROBS] if request.logprobs else names

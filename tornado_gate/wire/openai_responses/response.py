@@ -181,7 +181,7 @@ def render_response(
     parts = choice.parts
     if choice.explanation and not any(isinstance(part, Refusal) for part in parts):
         parts = (*parts, Refusal(text=choice.explanation))
-    body["output"] = render_output(parts, ItemIdMaker(id), item_status, choice.logprobs)
+    body["output"] = render_output(parts, ItemIdMaker(id), item_status, choice.logprobs, asked.get("include") or ())
     if status == "failed":
         body["error"] = {"code": "server_error", "message": response_failed(choice.raw_reason).message}
     if result.usage is not None:

@@ -8,7 +8,7 @@ response_function_web_search.py and response_code_interpreter_tool_call.py (2026
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, Tool, VendorPart, VendorTool
@@ -42,12 +42,13 @@ _NAMES: Final = {
 }
 
 
-def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
-    """What a tool of a validated body requests; None for a tool that only this vendor has."""
+def parse_server_tool(value: Mapping[str, Any], include: Collection[str] = ()) -> ServerTool | None:
+    """What a tool of a validated body requests; None for a tool that only this vendor has. `include` is that of the body."""
     kind = value.get("type")
     if kind == _INTERPRETER:
         known = ("type", "container") if value.get("container") in (None, _AUTOMATIC) else ("type",)
-        return ServerTool(kind="code_execution", others=list_others(value, *known))
+        results = _INCLUDES["code_execution"] in include
+        return ServerTool(kind="code_execution", results=results, others=list_others(value, *known))
     if kind not in _SEARCH:
         return None
     filters, size = value.get("filters"), value.get("search_context_size")
@@ -58,6 +59,7 @@ def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
         allowed_domains=read_domains(filters.get("allowed_domains")),
         location=read_location(value.get("user_location")),
         context_size=size if isinstance(size, str) else None,
+        results=_INCLUDES["web_search"] in include,
         names=_NAMES,
         others=tuple(name for name in others if (name, value[name]) != ("external_web_access", True))
         + tuple(f"filters.{name}" for name in list_others(filters, "allowed_domains")),
@@ -87,8 +89,9 @@ def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any
 
 
 def list_includes(tools: Iterable[Tool | VendorTool]) -> list[str]:
-    """The values of ``include`` for the results of server tools, which other formats always return."""
-    kinds = {tool.server.kind for tool in tools if isinstance(tool, VendorTool) and tool.server is not None}
+    """The values of ``include`` for the results of server tools, where they are wanted; other formats always return them."""
+    servers = [tool.server for tool in tools if isinstance(tool, VendorTool) and tool.server is not None]
+    kinds = {server.kind for server in servers if server.results}
     return [_INCLUDES[kind] for kind in sorted(kinds) if kind in _INCLUDES]
 
 
@@ -116,19 +119,22 @@ def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
     return None
 
 
-def render_item(item_id: str, use: ServerToolUse, status: str = "completed") -> dict[str, Any]:
-    """The item of a use of a server tool of another format."""
+def render_item(
+    item_id: str, use: ServerToolUse, include: Collection[str], status: str = "completed"
+) -> dict[str, Any]:
+    """The item of a use of a server tool of another format, with its result if the request's `include` names it."""
     kind = CALL_TYPES[use.kind][0]
     status = "failed" if use.error else status
     item: dict[str, Any] = {"id": item_id, "type": kind, "status": status}
     if use.kind == "code_execution":
         outputs = [{"type": "logs", "logs": use.output}] if use.output else []
-        return item | {"code": use.code, "container_id": "", "outputs": outputs}
+        shown = outputs if _INCLUDES["code_execution"] in include else None
+        return item | {"code": use.code, "container_id": "", "outputs": shown}
     if use.kind == "web_fetch":
         return item | {"action": {"type": "open_page", "url": use.url}}
     query = use.queries[0] if use.queries else ""
     action: dict[str, Any] = {"type": "search", "query": query, "queries": list(use.queries)}
-    if use.sources:
+    if use.sources and _INCLUDES["web_search"] in include:
         action["sources"] = [{"type": "url", "url": source.url} for source in use.sources]
     return item | {"action": action}
 

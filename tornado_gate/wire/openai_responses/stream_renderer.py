@@ -8,7 +8,7 @@ Source: openai-python 3.52, types/responses/response_stream_event.py and lib/str
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any
 
 from tornado_gate.errors import GateError, UpstreamError
@@ -60,7 +60,9 @@ def render_stream(
     return stages.add_step(
         events,
         _RenderResponsesEventsStep(
-            ResponsesStreamRenderer(render_skeleton(id=id, model=model, created=created, asked=asked))
+            ResponsesStreamRenderer(
+                render_skeleton(id=id, model=model, created=created, asked=asked), asked.get("include") or ()
+            )
         ),
     )
 
@@ -120,8 +122,9 @@ class _ResponsesPartState(State):
 class ResponsesStreamRenderer:
     """Renders one stream. `begun` is True after the first rendered event."""
 
-    def __init__(self, response: Event) -> None:
+    def __init__(self, response: Event, include: Collection[str]) -> None:
         self.begun = False
+        self._include = include
         self._response = response
         self._ids = ItemIdMaker(response["id"])
         self._number = 0
@@ -246,7 +249,7 @@ class ResponsesStreamRenderer:
         kind, prefix = CALL_TYPES[use.kind]
         place, item_id = self._take_place(), self._ids.make(prefix) + MADE_HERE
         where: Event = {"item_id": item_id, "output_index": place}
-        yield self._make_added_event(place, render_item(item_id, use, "in_progress"))
+        yield self._make_added_event(place, render_item(item_id, use, self._include, "in_progress"))
         yield self._make_event(f"response.{kind}.in_progress", **where)
         if use.kind == "code_execution":
             yield self._make_event("response.code_interpreter_call_code.delta", **where, delta=use.code)
@@ -258,7 +261,7 @@ class ResponsesStreamRenderer:
             yield from self._end_server_call(where, use)
 
     def _end_server_call(self, where: Event, use: ServerToolUse) -> Iterator[Event]:
-        item = render_item(where["item_id"], use)
+        item = render_item(where["item_id"], use, self._include)
         yield self._make_event(f"response.{item['type']}.completed", **where)
         yield self._make_done_event(where["output_index"], item)
 
