@@ -96,8 +96,11 @@ def parse_response(body: Any) -> ChatResult:
 
 def read_explanation(stop: Mapping[str, Any]) -> str:
     """The vendor's reason for a refusal; "" when there is none. `stop` has the member ``stop_details``."""
-    details = stop.get("stop_details")
-    return read_string(details.get("explanation")) if isinstance(details, Mapping) else ""
+    match stop.get("stop_details"):
+        case {"type": "refusal", "explanation": str(explanation)}:
+            return explanation
+        case _:
+            return ""
 
 
 def parse_answer_block(block: Mapping[str, Any]) -> Part:

@@ -122,7 +122,7 @@ class _CandidateParser:
     """State of one candidate. `_open` is the kind and index of the open text or thinking part.
 
     `_signature` is that of the open part, which ends with the next part: metadata about its sources may follow. `_texts` are the
-    indexes and pieces of the text parts.
+    indexes and pieces of the text parts. `_plain` is the index of an open text to which pieces are only added, else -1.
     """
 
     def __init__(self, number: int, next_part: Callable[[], int], cites: bool) -> None:
@@ -131,6 +131,7 @@ class _CandidateParser:
         self._cites = cites
         self._open: tuple[PartKind, int] | None = None
         self._signature: Opaque | None = None
+        self._plain = -1
         self._texts: dict[int, list[str]] = {}
         self._code_id = ""
         self._extra: dict[str, Any] = {}
@@ -144,16 +145,9 @@ class _CandidateParser:
         result = value.get("logprobsResult")
         logprobs = () if result is None else parse_logprobs(result)
         for part in read_objects(read_object(value.get("content")).get("parts")):
-            if (
-                self._open is not None
-                and self._open[0] == "text"
-                and _is_text_alone(part)
-                and (self._signature is None or not part["text"])
-            ):
+            if self._plain >= 0 and _is_text_alone(part):
                 if part["text"] or logprobs:
-                    if self._cites:
-                        self._texts[self._open[1]].append(part["text"])
-                    yield PartDelta(index=self._open[1], data=part["text"], logprobs=logprobs or None)
+                    yield PartDelta(index=self._plain, data=part["text"], logprobs=logprobs or None)
                 logprobs = ()
                 continue
             if "executableCode" in part:
@@ -194,6 +188,7 @@ class _CandidateParser:
             self._signature = said.signature
             if kind == "thinking":
                 yield from self._close_part()
+        self._plain = index if kind == "text" and self._signature is None and not self._cites else -1
 
     def _emit_part(self, part: Any) -> Iterator[StreamEvent]:
         """Emit a part that is complete in one chunk."""
@@ -216,7 +211,7 @@ class _CandidateParser:
 
     def _close_part(self, citations: tuple[Citation, ...] = ()) -> Iterator[StreamEvent]:
         if self._open is not None:
-            index, self._open = self._open[1], None
+            index, self._open, self._plain = self._open[1], None, -1
             signature, self._signature = self._signature, None
             yield PartEnd(index=index, signature=signature, citations=citations)
 

@@ -106,17 +106,22 @@ def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
     failed = "failed" if item.get("status") == "failed" else ""
     match item:
         case {"type": "web_search_call", "action": {"type": "search"} as action}:
-            queries = [one for one in action.get("queries") or [action.get("query")] if isinstance(one, str)]
-            sources = tuple(Citation(url=one["url"]) for one in action.get("sources") or () if "url" in one)
+            queries = [one for one in read_list(action.get("queries")) or [action.get("query")] if isinstance(one, str)]
+            urls = [one.get("url") for one in read_list(action.get("sources")) if isinstance(one, Mapping)]
+            sources = tuple(Citation(url=url) for url in urls if isinstance(url, str))
             return ServerToolUse(id=identity, kind="web_search", queries=tuple(queries), sources=sources, error=failed)
         case {"type": "web_search_call", "action": {"url": str(url)}}:
             return ServerToolUse(id=identity, kind="web_fetch", url=url, error=failed)
         case {"type": "code_interpreter_call"}:
-            logs = [one.get("logs") for one in item.get("outputs") or () if isinstance(one, Mapping)]
+            logs = [one.get("logs") for one in read_list(item.get("outputs")) if isinstance(one, Mapping)]
             output = "".join(one for one in logs if isinstance(one, str))
             code = item.get("code")
             return ServerToolUse(id=identity, kind="code_execution", code=str(code or ""), output=output, error=failed)
     return None
+
+
+def read_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def render_item(
