@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
-from tests.sdk.stateful_gateway import TRANSLATED, UPSTREAM_KEY, asked, client_of, says, send, serve
-from tests.sdk.stored_responses import response
+from tests.sdk.lanes import generated, message_start
+from tests.sdk.scripts import chunk, usage_chunk
+from tests.sdk.stateful_gateway import TRANSLATED, UPSTREAM_KEY, asked, client_of, render_conf, says, send, serve
+from tests.sdk.stored_responses import answer_stream, response
 from tests.support.gateway import Gateway
-from tests.support.upstream import Upstream, answer
+from tests.support.upstream import DONE, Pause, Upstream, answer, sse
 
 SUMMARY = "Bob wants a red fox. We agreed on oil paint."
 CALLS: Any = [
@@ -59,6 +62,17 @@ def gateway(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory
 def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
     with client_of(gateway, "a") as made:
         yield made
+
+
+STOP_BLOCK = {"type": "content_block_stop", "index": 0}
+
+
+def text_delta(text: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+def claude_event(event: dict[str, Any]) -> str:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
 
 def plain(items: Any) -> Any:
@@ -127,6 +141,22 @@ def test_the_vendors_refusal_is_passed_on(client: openai.OpenAI, upstream: Upstr
         client.responses.compact(model="vendor", input="Hi")
 
 
+def test_a_compaction_may_take_longer_than_the_first_event_of_other_responses(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    conf = render_conf(upstream.url).replace(
+        "    compact: true\n", "    compact: true\n    timeouts: {first_event: 0.5}\n"
+    )
+    gateway = Gateway.start(conf, tmp_path)
+    try:
+        upstream.script(answer(Pause(1), json.dumps(COMPACTED)), answer(Pause(1), json.dumps(response("late"))))
+        body = {"model": "vendor", "input": "Hi"}
+        assert send(gateway, "a", "POST", "/responses/compact", body).json() == COMPACTED
+        assert send(gateway, "a", "POST", "/responses", body).json()["error"]["code"] == "upstream_timeout"
+    finally:
+        gateway.stop()
+
+
 # Written by the model
 
 
@@ -161,6 +191,34 @@ def test_a_model_without_the_route_writes_a_summary(client: openai.OpenAI, upstr
     question = asked(model, upstream.requests[1].json)
     assert question.index("In oil, please") < question.index(SUMMARY) < question.index("Which colour?")
     assert "get_paint" not in question
+
+
+@pytest.mark.parametrize("model", TRANSLATED)
+def test_a_summary_is_streamed_by_the_upstream(client: openai.OpenAI, upstream: Upstream, model: str) -> None:
+    """Because a whole response may take no longer than ``timeouts.first_event`` until its first bytes."""
+    events: dict[str, list[Any]] = {
+        "chats": [
+            chunk(role="assistant", content="The "),
+            chunk(content="fox."),
+            chunk(reason="stop"),
+            usage_chunk(),
+            DONE,
+        ],
+        "gemini": [generated("The ", None), generated("fox.")],
+    }
+    stop = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}}
+    claude = [
+        message_start("The "),
+        "".join(map(claude_event, (text_delta("fox."), STOP_BLOCK, stop, {"type": "message_stop"}))),
+    ]
+    upstream.script(answer_stream(*(claude if model == "claude" else [sse(one) for one in events[model]])))
+    compacted = client.responses.compact(model=model, input="I am Bob.")
+    assert compacted.usage.output_tokens == 4
+    (request,) = upstream.requests
+    assert request.json.get("stream") is True or ":streamGenerateContent" in request.path
+    upstream.script(answer(json.dumps(response("read"))))
+    client.responses.create(model="vendor", input=plain(compacted.output))
+    assert "The fox." in json.dumps(upstream.requests[1].json)
 
 
 def test_a_summary_is_read_by_every_other_model(client: openai.OpenAI, upstream: Upstream) -> None:

@@ -50,12 +50,14 @@ def test_work_that_starts_slowly_has_all_the_time_there_is() -> None:
         asyncio.run(wait())
 
 
+@pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("parsed", [False, True])
-def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool) -> None:
-    """`parsed`: the chunks are parsed by another iterator, as in the common lane."""
+def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool, streaming: bool) -> None:
+    """`parsed`: the chunks are parsed by another iterator, as in the common lane. `streaming`: a stream that is collected."""
 
     async def read() -> bytes:
-        limit = deadlines(streaming=False, first_event=1, gap=60)
+        limit = deadlines(streaming=streaming, first_event=1, gap=60)
+        limit.expect_whole()
 
         async def chunks() -> AsyncIterator[bytes]:
             yield b"a"

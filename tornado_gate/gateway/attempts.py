@@ -108,9 +108,12 @@ def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavaila
     return Unavailable(message, headers={"Retry-After": str(seconds)})
 
 
-def make_deadlines(call: Call, *, streaming: bool) -> Deadlines:
-    """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream."""
-    slow_start = call.operation in SLOW_START_OPERATIONS
+def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> Deadlines:
+    """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
+
+    `slow_start`: the upstream sends nothing until the work is done, also if the operation is not one that always does so.
+    """
+    slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
     call.meter.ends_at = deadlines.ends_at
     return deadlines

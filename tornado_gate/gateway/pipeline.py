@@ -190,7 +190,8 @@ async def _run_verbatim_lane(
     outgoing: UpstreamRequest,
 ) -> Reply:
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
-    deadlines = make_deadlines(call, streaming=request.stream)
+    slow_start = isinstance(request, VerbatimRequest) and request.slow_start
+    deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -225,6 +226,8 @@ async def _run_common_lane(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
         )
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
+    if reply.collected:
+        deadlines.expect_whole()
     last = metering.OutcomeStep(gate, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 

@@ -79,6 +79,10 @@ class Deadlines:
             if self._over:
                 self.stop()
 
+    def expect_whole(self) -> None:
+        """The caller gets a whole response, although the upstream streams: `first_event` limits the time to its first event."""
+        self._streaming = False
+
     def _make_first_event_error(self) -> UpstreamTimeout:
         if self._loop.time() >= self.ends_at:
             return self._make_total_error()

@@ -159,7 +159,8 @@ class VerbatimRequest(Value, frozen=True, kw_only=True):
     form, `body` holds the text fields and `files` the files; send it as `codec.multipart.FormBody`. The provider derives the
     upstream's path from `operation` and the caller's `path`. `state` belongs to the format, for its `forward_response`.
     `issued`: `forward_response` adds the ids of objects that the upstream keeps, and the core records them for the account; None
-    if the response has none.
+    if the response has none. `slow_start`: the upstream sends nothing until its work is done, which may take longer than
+    ``timeouts.first_event``; only the total timeout applies.
     """
 
     wire_format: str
@@ -172,6 +173,7 @@ class VerbatimRequest(Value, frozen=True, kw_only=True):
     files: tuple[Upload, ...] = ()
     form: bool = False
     issued: IssuedObjects | None = None
+    slow_start: bool = False
 
 
 Request = (

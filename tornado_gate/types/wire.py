@@ -151,7 +151,8 @@ class BufferedBody:
 class Reply(Value, frozen=True, kw_only=True):
     """The response to the caller. Each chunk is written at once; in a stream, chunks end at the end of an event.
 
-    `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never.
+    `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never. `collected`:
+    the caller gets a whole response, although the request to the upstream asked for a stream.
     """
 
     content_type: str
@@ -159,6 +160,7 @@ class Reply(Value, frozen=True, kw_only=True):
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     keep_alive: bytes = b""
+    collected: bool = False
 
     def replace(self, chunks: AsyncIterator[bytes]) -> Reply:
         """Return a copy with other chunks."""
@@ -168,6 +170,7 @@ class Reply(Value, frozen=True, kw_only=True):
             status=self.status,
             headers=self.headers,
             keep_alive=self.keep_alive,
+            collected=self.collected,
         )
 
     but = replace  # its name until 0.3

@@ -55,7 +55,8 @@ async def parse_compaction_request(call: Call, body: Mapping[str, Any]) -> ChatR
     found = await history.load(call, body)
     kept = openai_responses.select_user_messages([*found.earlier, *found.items])
     request = make_summary_request(body, found)
-    return replace(request, stream=False, reply_state=CompactionState(kept=tuple(kept)))
+    # a summary takes longer than most upstreams may take for the first bytes of a whole response
+    return replace(request, stream=True, reply_state=CompactionState(kept=tuple(kept)))
 
 
 def make_summary_request(body: Mapping[str, Any], found: history.History) -> ChatRequest:
@@ -74,7 +75,7 @@ def make_compaction_reply(
     call: Call, request: ChatRequest, state: CompactionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
     """Return the reply of ``POST /v1/responses/compact``: the user messages, then the compaction item."""
-    return Reply(content_type=JSON_TYPE, chunks=_render_compaction(state, events))
+    return Reply(content_type=JSON_TYPE, chunks=_render_compaction(state, events), collected=True)
 
 
 async def _render_compaction(state: CompactionState, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:

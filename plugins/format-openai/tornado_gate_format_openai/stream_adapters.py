@@ -194,7 +194,8 @@ async def forward_compaction(call: Call, wire: WireRequest, body: Mapping[str, A
     storing.check_previous_response(call, body)
     resolved = await resolve_state(call, wire, body, {})
     state = OpenAIForwardState(stored=storing.is_stored(call, body))
-    return make_verbatim(wire, resolved.raw, resolved.body, state, IssuedObjects())
+    request = make_verbatim(wire, resolved.raw, resolved.body, state, IssuedObjects())
+    return replace(request, slow_start=True)
 
 
 class ResolvedBody(Value, frozen=True):
