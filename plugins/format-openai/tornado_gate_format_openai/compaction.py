@@ -3,7 +3,7 @@
 An upstream with this route gets the request unchanged. For all other models the gateway asks the model for a summary and
 returns it as a compaction item, see `tornado_gate.wire.openai_responses.compaction`. Codex compacts in one of these two ways
 when it takes its provider for OpenAI, and has no other way when that fails (router-for-me/CLIProxyAPI pull request 5857 and
-caozhiyuan/copilot-api issue 359, read 2026-11-22).
+caozhiyuan/copilot-api issue 359, read 2026-11-22). Codex 0.169.0 was run with it.
 """
 
 from __future__ import annotations

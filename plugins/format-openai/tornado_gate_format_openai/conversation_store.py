@@ -23,10 +23,10 @@ from tornado_gate.wire.openai_responses import get_item_type, is_self_contained
 
 Item = Mapping[str, Any]
 
-MAX_ITEMS: Final = 10_000
-MAX_BYTES: Final = 32 * 1024 * 1024
-"""Limits of a conversation, which each request reads as a whole. No item is added above them; the items of a response that has
-begun are added."""
+MAX_ITEMS: Final = 5_000
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""Limits of a conversation, which each request reads as a whole: its items are converted in the event loop, which 5,000 items
+block for about 50 ms. No item is added above the limits; the items of a response that has begun are added."""
 
 _ID: Final = re.compile(r"conv_[0-9a-f]{32}")
 _ITEM_PREFIXES: Final = {
