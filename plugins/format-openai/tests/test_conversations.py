@@ -126,3 +126,20 @@ def test_a_conversation_without_permission_to_store_is_refused(made: str, memory
     for hook in (plugin.translate_request, plugin.forward_request):
         with pytest.raises(InvalidField, match="keeps no conversations"):
             asyncio.run(hook(never, wire_with(body, "/v1/responses")))  # type: ignore[arg-type]
+
+
+def test_what_was_kept_before_conf_forbids_it_can_be_read_and_deleted(made: str, memory: FakeMemory) -> None:
+    async def run(method: str, body: Any = None, path: str = f"{ALL}/{{conversation_id}}") -> Any:
+        call = response_call(memory)
+        never = replace(call, responses=replace(call.responses, store="never"))
+        return await plugin.translate_request(never, wire_with(body, path, method=method, conversation_id=made))  # type: ignore[misc]
+
+    for method, body, path in (
+        ("POST", {"metadata": {}}, f"{ALL}/{{conversation_id}}"),
+        ("POST", {"items": [USER]}, f"{ALL}/{{conversation_id}}/items"),
+    ):
+        with pytest.raises(InvalidField, match="keeps no conversations"):
+            asyncio.run(run(method, body, path))
+    assert orjson.loads(text_of(asyncio.run(run("GET"))))["id"] == made
+    assert orjson.loads(text_of(asyncio.run(run("DELETE"))))["deleted"]
+    assert memory.values == {}

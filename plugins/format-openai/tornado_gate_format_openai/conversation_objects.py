@@ -60,21 +60,24 @@ async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
         return (await store.create(call, _read_items(wire.json, required=False), _read_metadata(wire.json))).render()
     conversation_id = wire.path_arguments["conversation_id"]
     found = await store.get(call, conversation_id, "conversation_id")
-    match wire.route.method, wire.route.path:
-        case "GET", _ if wire.route.path == _ONE:
-            return found.render()
-        case "POST", _ if wire.route.path == _ONE:
-            if "metadata" not in wire.json:
-                raise_missing("metadata")
-            return (await store.set_metadata(call, found, _read_metadata(wire.json))).render()
-        case "DELETE", _ if wire.route.path == _ONE:
-            await store.delete(call, conversation_id)
-            return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
-        case "GET", _ if wire.route.path == _ITEMS:
-            return render_page([_show(entry.item, wire) for entry in found.entries], wire.query)
-        case "POST", _ if wire.route.path == _ITEMS:
-            return _render_list(await store.add_items(call, found, _read_items(wire.json, required=True)), wire)
-    return await _answer_about_item(call, wire, found)
+    if wire.route.path == _ONE:
+        return await _answer_about_one(call, wire, found)
+    if wire.route.path == _ITEM:
+        return await _answer_about_item(call, wire, found)
+    if wire.route.method == "GET":
+        return render_page([_show(entry.item, wire) for entry in found.entries], wire.query)
+    return _render_list(await store.add_items(call, found, _read_items(wire.json, required=True)), wire)
+
+
+async def _answer_about_one(call: Call, wire: WireRequest, found: store.Conversation) -> Mapping[str, Any]:
+    if wire.route.method == "DELETE":
+        await store.delete(call, found.id)
+        return {"id": found.id, "object": "conversation.deleted", "deleted": True}
+    if wire.route.method == "POST":
+        if "metadata" not in wire.json:
+            raise_missing("metadata")
+        found = await store.set_metadata(call, found, _read_metadata(wire.json))
+    return found.render()
 
 
 async def _answer_about_item(call: Call, wire: WireRequest, found: store.Conversation) -> Mapping[str, Any]:

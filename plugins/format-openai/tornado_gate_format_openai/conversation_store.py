@@ -86,10 +86,8 @@ def get_id(body: Mapping[str, Any]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def not_found_error(call: Call, conversation_id: str, param: str) -> RequestError:
-    """Return the error for an unknown conversation; it names the setting of conf that forbids all of them."""
-    if call.responses.store == "never":
-        return never_error(param)
+def not_found_error(conversation_id: str, param: str) -> NotFound:
+    """Return the error for an unknown conversation."""
     return NotFound(
         f"The conversation '{conversation_id[:100]}' does not exist, or it was deleted or has expired.",
         param=param,
@@ -97,9 +95,11 @@ def not_found_error(call: Call, conversation_id: str, param: str) -> RequestErro
     )
 
 
-def never_error(param: str) -> RequestError:
-    """Return the error for a conversation where conf forbids to keep any."""
-    return InvalidField(
+def check_rules(call: Call, param: str) -> None:
+    """Raise InvalidField where conf forbids to keep conversations. Those kept before can be read and deleted."""
+    if call.responses.store != "never":
+        return
+    raise InvalidField(
         param,
         "This gateway keeps no conversations (its configuration has 'responses: {store: never}'). Send the whole conversation in "
         "'input' of each request.",
@@ -107,28 +107,21 @@ def never_error(param: str) -> RequestError:
     )
 
 
-def check_rules(call: Call, body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for a body with a conversation of the gateway where conf forbids to keep any."""
-    if call.responses.store == "never" and make_head(get_id(body)):
-        raise never_error("conversation")
-
-
 async def create(call: Call, items: Iterable[Item], metadata: Mapping[str, str]) -> Conversation:
     """Create a conversation with checked items. Raises InvalidField where conf forbids it, and Unavailable."""
-    if call.responses.store == "never":
-        raise never_error("")
+    check_rules(call, "")
     made = Conversation(id=f"conv_{make_unique_id()}", created_at=int(time.time()), metadata=metadata)
     head = make_head(made.id)
     values = {head: _render_head(made), **_make_members(head, map(make_item, items))}
     if not await call.memory.extend_group(head, values, call.responses.seconds, new=True):
-        raise not_found_error(call, made.id, "")
+        raise not_found_error(made.id, "")
     return made
 
 
 async def find(call: Call, conversation_id: str) -> Conversation | None:
     """Return a conversation of the caller's account; None if it has none with this id."""
     head = make_head(conversation_id)
-    if not head or call.responses.store == "never":
+    if not head:
         return None
     group = await call.memory.read_group(head)
     top = group.values.pop(head, None)
@@ -142,7 +135,7 @@ async def get(call: Call, conversation_id: str, param: str) -> Conversation:
     """Return a conversation of the caller's account. Raises NotFound; `param` is the field or parameter with the id."""
     found = await find(call, conversation_id)
     if found is None:
-        raise not_found_error(call, conversation_id, param)
+        raise not_found_error(conversation_id, param)
     return found
 
 
@@ -179,8 +172,9 @@ async def delete(call: Call, conversation_id: str) -> bool:
 
 
 async def _extend(call: Call, conversation_id: str, values: Mapping[str, Any]) -> None:
+    check_rules(call, "conversation_id")
     if not await call.memory.extend_group(make_head(conversation_id), values, call.responses.seconds):
-        raise not_found_error(call, conversation_id, "conversation_id")
+        raise not_found_error(conversation_id, "conversation_id")
 
 
 def _render_head(conversation: Conversation) -> dict[str, Any]:

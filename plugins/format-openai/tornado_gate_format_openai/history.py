@@ -33,6 +33,7 @@ async def load(call: Call, body: Mapping[str, Any]) -> History:
     earlier: store.ItemList = await store.load_history(call, previous) if previous else []
     if conversation_id := conversation_store.get_id(body):
         path = "conversation"
+        conversation_store.check_rules(call, path)
         found = await conversation_store.get(call, conversation_id, path)
         found.check_space(path)
         earlier = conversation_store.select_items(call, found)

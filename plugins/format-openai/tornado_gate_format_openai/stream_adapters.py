@@ -250,9 +250,9 @@ async def resolve_state(
             earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
             changes[store.PREVIOUS_RESPONSE_ID] = REMOVE
     elif body.get("conversation") is not None:
-        conversation_store.check_rules(call, body)
         found = await conversation_store.find(call, conversation_store.get_id(body))
         if found is not None:
+            conversation_store.check_rules(call, "conversation")
             found.check_space("conversation")
             conversation, last = found.id, found.last_name
             earlier = conversation_store.select_items(call, found)
