@@ -54,6 +54,24 @@ keys:
   - {{name: b, key: "{b}"}}
 """
 
+COMPACTED: dict[str, Any] = {
+    "id": "resp_compacted",
+    "object": "response.compaction",
+    "created_at": 1700000000,
+    "output": [
+        {
+            "id": "msg_kept",
+            "type": "message",
+            "role": "user",
+            "status": "completed",
+            "content": [{"type": "input_text", "text": "I am Bob."}],
+        },
+        {"id": "cmp_vendor", "type": "compaction", "encrypted_content": "gAAAAA-of-the-vendor"},
+    ],
+    "usage": {"input_tokens": 40, "output_tokens": 5, "total_tokens": 45},
+}
+"""A compaction as OpenAI returns it (openai-python, types/responses/compacted_response.py)."""
+
 
 def render_conf(url: str, more: str = "") -> str:
     return CONF.format(url=url, key=UPSTREAM_KEY, **KEYS) + more

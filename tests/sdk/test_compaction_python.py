@@ -13,7 +13,17 @@ import pytest
 
 from tests.sdk.lanes import generated, message_start
 from tests.sdk.scripts import chunk, usage_chunk
-from tests.sdk.stateful_gateway import TRANSLATED, UPSTREAM_KEY, asked, client_of, render_conf, says, send, serve
+from tests.sdk.stateful_gateway import (
+    COMPACTED,
+    TRANSLATED,
+    UPSTREAM_KEY,
+    asked,
+    client_of,
+    render_conf,
+    says,
+    send,
+    serve,
+)
 from tests.sdk.stored_responses import answer_stream, response
 from tests.support.gateway import Gateway
 from tests.support.upstream import DONE, Pause, Upstream, answer, sse
@@ -34,22 +44,6 @@ CALLS: Any = [
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here it is."}]},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "In oil, please."}]},
 ]
-COMPACTED = {
-    "id": "resp_compacted",
-    "object": "response.compaction",
-    "created_at": 1700000000,
-    "output": [
-        {
-            "id": "msg_kept",
-            "type": "message",
-            "role": "user",
-            "status": "completed",
-            "content": [{"type": "input_text", "text": "I am Bob."}],
-        },
-        {"id": "cmp_vendor", "type": "compaction", "encrypted_content": "gAAAAA-of-the-vendor"},
-    ],
-    "usage": {"input_tokens": 40, "output_tokens": 5, "total_tokens": 45},
-}
 
 
 @pytest.fixture(scope="module")

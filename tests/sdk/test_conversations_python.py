@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.sdk.stateful_gateway import KEYS, TRANSLATED, asked, client_of, render_conf, says, send, serve
+from tests.sdk.stateful_gateway import COMPACTED, KEYS, TRANSLATED, asked, client_of, render_conf, says, send, serve
 from tests.sdk.stored_responses import answer_stream, events_of, message, response
 from tests.support.gateway import Gateway
 from tests.support.node import run_script
@@ -346,19 +346,34 @@ def test_a_conversation_survives_a_kill_and_is_shared_by_processes(upstream: Ups
         again.stop()
 
 
-def test_the_vendors_sdk_for_node_does_the_same(gateway: Gateway, upstream: Upstream) -> None:
-    upstream.script(
-        says("claude", "Hello Bob."),
-        says("claude", "The summary."),
-        says("claude", "Yes."),
+SCRIPTED: dict[str, Any] = {
+    "claude": [
+        *(says("claude", text) for text in ("Hello Bob.", "The summary.", "Yes.")),
         answer('{"input_tokens": 33}'),
-    )
-    found = run_script("conversations.mjs", f"{gateway.url}/v1", KEYS["a"], "claude")
-    assert found["texts"] == ["I am Bob.", "Hi", "Hello Bob."]
+    ],
+    "vendor": [
+        answer(json.dumps(response("node", message("msg_node", "Hello Bob.")))),
+        answer(json.dumps(COMPACTED)),
+        answer(json.dumps(response("next", message("msg_next", "Yes.")))),
+        answer('{"object": "response.input_tokens", "input_tokens": 33}'),
+    ],
+    "local": [],
+}
+
+
+@pytest.mark.parametrize("model", SCRIPTED)
+def test_the_vendors_sdk_for_node_does_the_same(gateway: Gateway, upstream: Upstream, model: str) -> None:
+    upstream.script(*SCRIPTED[model])
+    found = run_script("conversations.mjs", f"{gateway.url}/v1", KEYS["a"], model)
+    assert found["texts"][:2] == ["I am Bob.", "Hi"]
     assert found["conversation"] == found["id"]
     assert found["kinds"] == ["message", "compaction"]
-    assert found["answer"] == "Yes."
-    assert found["count"] == {"object": "response.input_tokens", "input_tokens": 33}
+    assert found["count"]["object"] == "response.input_tokens"
     assert found["deleted"] == {"id": found["id"], "object": "conversation.deleted", "deleted": True}
     assert found["gone"]["code"] == "conversation_not_found"
-    assert "The summary." in asked("claude", upstream.requests[2].json)
+    if model == "local":
+        assert found["answer"]
+        return
+    assert (found["texts"][2], found["answer"], found["count"]["input_tokens"]) == ("Hello Bob.", "Yes.", 33)
+    sent = json.dumps(upstream.requests[2].json)
+    assert ("The summary." if model == "claude" else COMPACTED["output"][1]["encrypted_content"]) in sent

@@ -10,9 +10,10 @@ from typing import Any
 import openai
 import pytest
 
-from tests.sdk.stateful_gateway import asked, client_of, render_conf, says, send, serve
+from tests.sdk.stateful_gateway import KEYS, asked, client_of, render_conf, says, send, serve
 from tests.sdk.stored_responses import answer_stream, events_of, message, response
 from tests.support.gateway import Gateway
+from tests.support.node import run_script
 from tests.support.upstream import Upstream, answer
 
 COPIES = "responses: {copies: true}\n"
@@ -189,3 +190,10 @@ def test_a_copy_survives_a_kill(upstream: Upstream, tmp_path: Path) -> None:
         assert "text of durable" in asked("claude", upstream.requests[0].json)
     finally:
         again.stop()
+
+
+def test_the_vendors_sdk_for_node_continues_elsewhere_too(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(answer(json.dumps(response("by-node"))), says("claude", "Yes."))
+    found = run_script("continued.mjs", f"{gateway.url}/v1", KEYS["a"], "vendor", "claude")
+    assert found == {"first": "resp_by-node", "answer": "Yes."}
+    assert "text of by-node" in asked("claude", upstream.requests[1].json)
