@@ -259,3 +259,39 @@ def test_a_body_of_another_format_is_not_served() -> None:
     request = VerbatimRequest(wire_format="other", operation="chat", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
         sent(request)
+
+
+UNSIGNED = (
+    b'{"contents":[{"role":"user","parts":[{"text":"a"}]},{"role":"model","parts":[{"functionCall":{"name":"look"}}]},'
+    b'{"role":"user","parts":[{"functionResponse":{"name":"look","response":{}}}]}]}'
+)
+
+
+def test_calls_without_a_signature_get_the_dummy_on_the_verbatim_lane_too() -> None:
+    """Calls that another vendor's model made have none, and a caller of this format cannot know that."""
+    outgoing = sent(verbatim(UNSIGNED), call_for("gemini-3-pro-preview"))
+    contents = orjson.loads(outgoing.body)["contents"]
+    assert contents[1]["parts"] == [
+        {"functionCall": {"name": "look"}, "thoughtSignature": "skip_thought_signature_validator"}
+    ]
+    assert contents[::2] == orjson.loads(UNSIGNED)["contents"][::2]
+    assert sent(verbatim(UNSIGNED), call_for("gemini-2.5-pro")).body == UNSIGNED
+    signed = UNSIGNED.replace(b'{"functionCall"', b'{"thoughtSignature":"AAEC","functionCall"')
+    assert sent(verbatim(signed), call_for("gemini-3-pro-preview")).body == signed
+
+
+def test_a_seed_that_is_no_int32_is_not_sent() -> None:
+    call = call_for()
+    assert "seed" not in sent(chat(seed=2**31), call).json.get("generationConfig", {})
+    assert call.losses == ["seed"]
+    assert sent(chat(seed=2**31 - 1)).json["generationConfig"]["seed"] == 2**31 - 1
+
+
+def test_schemas_of_older_drafts_become_valid() -> None:
+    schema = {"type": "OBJECT", "properties": {"at": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}}}
+    request = chat(tools=(Tool(name="look", parameters=schema),))
+    declaration = sent(request).json["tools"][0]["functionDeclarations"][0]
+    assert declaration["parametersJsonSchema"] == {
+        "type": "object",
+        "properties": {"at": {"type": "integer", "exclusiveMinimum": 1}},
+    }

@@ -50,6 +50,7 @@ from tornado_gate.wire.gemini_generate import (
     parse_stream,
     render_count,
     render_request,
+    sign_calls,
 )
 from tornado_gate.wire.gemini_images import parse_predictions
 from tornado_gate.wire.gemini_videos import parse_operation
@@ -141,13 +142,20 @@ def _build_headers(call: Call) -> Mapping[str, str]:
 
 
 def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRequest:
-    """The verbatim body. A body in snake_case or with a model name is changed: upstreams require camelCase and their own name."""
+    """The verbatim body. A body in snake_case or with a model name is changed: upstreams require camelCase and their own name.
+
+    A call without a signature, such as one of another vendor's model, gets the dummy one, where the model requires it.
+    """
     method = _COUNT_METHOD if request.operation == "count_tokens" else _WHOLE_METHOD
     if request.stream:
         method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.path.endswith(f"?{_SSE_QUERY}") else _STREAM_METHOD
     body = dict(request.body)
     camel = convert_to_camel_case(body)
     changed = _replace_model(camel, make_resource_name(call.target.upstream_model))
+    facts: GeminiSettings = call.target.settings
+    if b"function" in request.raw and facts.model_table.find(call.target.upstream_model).signature_dummy:
+        signed = sign_calls(camel.get("contents"))
+        changed |= {} if signed is None else {"contents": signed}
     if camel is body:
         return _build_upstream_request(
             call, method, body=patch_json(request.raw, changed, request.body) if changed else request.raw

@@ -32,8 +32,6 @@ def run_all(share: int = 1) -> Report:
     conf = _CONF.format(url=imitation.url, upstream_key=UPSTREAM_KEY, key=KEY)
     try:
         with tempfile.TemporaryDirectory() as folder, serve_gateway(conf, Path(folder)) as gateway:
-            return Runner(gateway, {"anthropic": imitation}, {"anthropic": ANTHROPIC}).run(
-                list_scenarios(share), "anthropic"
-            )
+            return Runner(gateway, {"anthropic": imitation}, {"anthropic": ANTHROPIC}).run(list_scenarios(share))
     finally:
         imitation.stop()

@@ -22,9 +22,8 @@ def thinks(body: Mapping[str, Any]) -> bool:
 
 
 def is_off(body: Mapping[str, Any]) -> bool:
-    """Thinking is off."""
-    config = find(body, "generationConfig.thinkingConfig") or {}
-    return not thinks(body) and (config.get("thinkingBudget") == 0 or "contents" not in body)
+    """Thinking is off, or the model has none."""
+    return not thinks(body)
 
 
 def has_forced(body: Mapping[str, Any]) -> bool:

@@ -34,7 +34,7 @@ def read_answer(caller: Caller, text: str, stream: bool) -> View:
 
 
 def _read_events(text: str) -> Iterator[Any]:
-    for frame in text.split("\n\n"):
+    for frame in text.replace("\r\n", "\n").split("\n\n"):
         data = "".join(line[5:].strip() for line in frame.splitlines() if line.startswith("data:"))
         if data and data != "[DONE]":
             yield json.loads(data)

@@ -21,7 +21,7 @@ from tornado_gate.wire.gemini_generate.image_client import (
 from tornado_gate.wire.gemini_generate.json_values import CALL_SIGNATURE_START
 from tornado_gate.wire.gemini_generate.media_requests import parse_images, parse_speech
 from tornado_gate.wire.gemini_generate.media_responses import render_images, render_speech, stream_images, stream_speech
-from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY
+from tornado_gate.wire.gemini_generate.messages import SIGNATURE_DUMMY, sign_calls
 from tornado_gate.wire.gemini_generate.meter import GenerateStreamMeter, note_body
 from tornado_gate.wire.gemini_generate.model_features import MODERN_FEATURES, GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT, convert_to_camel_case, restore_spelling
@@ -79,6 +79,7 @@ __all__ = [
     "render_stream",
     "render_usage",
     "restore_spelling",
+    "sign_calls",
     "stream_images",
     "stream_speech",
 ]

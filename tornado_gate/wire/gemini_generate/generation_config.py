@@ -16,7 +16,8 @@ from tornado_gate.wire.gemini_generate.model_features import GeminiModelFeatures
 from tornado_gate.wire.gemini_generate.names import WIRE_FORMAT
 from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
 from tornado_gate.wire.gemini_generate.thinking import THINKING_MEMBERS, parse_thinking, render_thinking
-from tornado_gate.wire.json_schema import inline_references, simplify_schema
+from tornado_gate.wire.json_schema import ReportDrop, inline_references, simplify_schema
+from tornado_gate.wire.valid_schema import make_valid
 
 MEMBER_NAMES: Final[Mapping[str, str]] = {
     "n": "candidateCount",
@@ -41,6 +42,9 @@ SCHEMA_MEMBERS: Final = ("responseSchema", "responseJsonSchema")
 _FORMAT_MEMBERS: Final = ("responseMimeType", *SCHEMA_MEMBERS)
 _UNSPECIFIED_MODALITY: Final = "MODALITY_UNSPECIFIED"
 _JSON_TYPE: Final = "application/json"
+_SMALLEST_SEED: Final = -(2**31)
+_LARGEST_SEED: Final = 2**31 - 1
+"""A seed is an int32: ai.google.dev/api/generate-content (read 2026-11-22)."""
 
 
 def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -80,6 +84,9 @@ def _parse_format(config: Mapping[str, Any]) -> ResponseFormat | None:
 def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any]:
     """The complete ``generationConfig``. Reports unsupported fields to `call.drop_field`."""
     config = drop_none(**{MEMBER_NAMES[name]: getattr(request, name) for name in _SHARED_FIELDS})
+    if request.wire_format != WIRE_FORMAT and not _SMALLEST_SEED <= (request.seed or 0) <= _LARGEST_SEED:
+        call.drop_field(request.field_name("seed"))
+        del config["seed"]
     config |= drop_none(
         topK=request.top_k,
         stopSequences=list(request.stop) or None,
@@ -90,6 +97,11 @@ def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures
         thinkingConfig=render_thinking(call, request, dialect),
     )
     return config | _render_format(call, request, dialect)
+
+
+def _make_inlined(schema: Mapping[str, Any], report: ReportDrop) -> Any:
+    """`schema` as the vendor reads JSON schemas: valid by the newest draft, and without references."""
+    return inline_references(make_valid(schema, report), report)
 
 
 def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
@@ -125,7 +137,7 @@ def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeature
         if dialect.schema == "openapi":
             config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{name}.schema.{place}"))
         elif dialect.schema == "inlined" and not own:
-            config["responseJsonSchema"] = inline_references(
+            config["responseJsonSchema"] = _make_inlined(
                 schema, lambda place: call.drop_field(f"{name}.schema.{place}")
             )
         else:

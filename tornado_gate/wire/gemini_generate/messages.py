@@ -207,6 +207,29 @@ class _ContentWriter(State):
             self.call.drop_field(f"{path()}.{name}")
 
 
+def sign_calls(contents: Any) -> list[Any] | None:
+    """`contents` of a request in this format, with the dummy signature where the vendor requires one; None if none is missing.
+
+    A client has calls without a signature when another vendor's model made them, or when it did not keep the signature.
+    """
+    if not isinstance(contents, list) or not all(isinstance(one, Mapping) and one.get("parts") for one in contents):
+        return None
+    signed = [
+        {
+            **content,
+            "role": content.get("role") or "user",
+            "parts": [dict(part) for part in read_objects(content["parts"])],
+        }
+        for content in contents
+    ]
+    _add_dummies(signed)
+    changed = [
+        {**content, "parts": made["parts"]} if made["parts"] != content["parts"] else content
+        for content, made in zip(contents, signed, strict=True)
+    ]
+    return changed if changed != contents else None
+
+
 def _add_dummies(contents: list[dict[str, Any]]) -> None:
     """Add the dummy signature to the first call of each step of the current turn when it has none."""
     turn = 0

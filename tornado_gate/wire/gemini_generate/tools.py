@@ -16,6 +16,7 @@ from tornado_gate.wire.gemini_generate.schema import convert_to_json_schema
 from tornado_gate.wire.gemini_generate.server_tools import parse_server_tool, render_server_tool
 from tornado_gate.wire.json_schema import inline_references, simplify_schema
 from tornado_gate.wire.prompt_cache import select_losses
+from tornado_gate.wire.valid_schema import make_valid
 
 _DECLARATION_MEMBERS: Final = ("name", "description", "parameters", "parametersJsonSchema")
 
@@ -95,7 +96,7 @@ def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Gemi
             call.drop_field(_join_path(f"{path}.parameters", place))
 
         if dialect.schema == "inlined" and not own:
-            value["parametersJsonSchema"] = inline_references(tool.parameters, report)
+            value["parametersJsonSchema"] = inline_references(make_valid(tool.parameters, report), report)
         elif dialect.schema != "openapi":
             value["parametersJsonSchema"] = tool.parameters
         else:
