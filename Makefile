@@ -7,6 +7,7 @@ CASE ?= chat
 KEY ?= $(HOME)/.ssh/id_ed25519
 STAMPS := $(VENV)/stamps
 NODE_TESTS := tests/node
+AGENTS := tests/agents
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -20,7 +21,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test coverage lint hooks matrix conformance bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test coverage lint hooks matrix conformance agents bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -52,6 +53,9 @@ matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
 	$(BIN)/python -m tests.conformance
 
+agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/agents.md (AGENTS_ARGS=…: select runs)
+	$(BIN)/python -m tests.agents $(AGENTS_ARGS)
+
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install
 	$(BIN)/python -m bench.compare $(BENCH_ARGS)
@@ -77,7 +81,7 @@ sign: ## write and sign dist/SHA256SUMS (KEY=a private SSH key)
 	ssh-keygen -Y sign -f $(KEY) -n file dist/SHA256SUMS
 
 clean: ## remove everything that these commands created, except var/
-	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist htmlcov .coverage*
+	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules $(AGENTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
 
@@ -108,4 +112,9 @@ $(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
 $(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
 	@echo "Installing the npm packages of the tests (1 minute) ..."
 	@cd $(NODE_TESTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
+	@touch $@
+
+$(AGENTS)/node_modules/.stamp: $(STAMPS)/dev $(AGENTS)/package.json $(AGENTS)/package-lock.json
+	@echo "Installing the coding agents (1.4 GB, 1 to 3 minutes) ..."
+	@cd $(AGENTS) && NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --no-update-notifier
 	@touch $@
