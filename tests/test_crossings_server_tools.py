@@ -11,7 +11,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer, sse
 from tests.test_crossings import A_USAGE, KEY, post, script, sent
-from tests.test_crossings_citations import CONF, G_USAGE, QUESTION, WHOLE, make_anthropic, make_openai
+from tests.test_crossings_citations import CONF, G_USAGE, QUESTION, STREAMS, WHOLE, make_anthropic, make_openai
 
 DOMAINS = ["example.com", "example.org"]
 PLACE = {"city": "Lyon", "country": "FR", "timezone": "Europe/Paris"}
@@ -27,6 +27,7 @@ R_CODE = {"type": "code_interpreter", "container": {"type": "auto"}}
 def one_gateway(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     conf = CONF.format(url=upstream_process.url, key=KEY)
     conf = conf.replace("\ncircuits:", "\n  old-model: {provider: a, model: claude-3-opus-20240229}\ncircuits:")
+    conf += f"  - {{name: other, key: another-{KEY}}}\n"
     gateway = Gateway.start(conf, tmp_path_factory.mktemp("crossings"))
     yield gateway
     gateway.stop()
@@ -318,3 +319,66 @@ def test_executed_code_has_no_place_in_chat(gateway: Gateway, upstream: Upstream
     message = post(gateway, "/v1/chat/completions", body).json()["choices"][0]["message"]
     assert message["content"] == "It is 42."
     assert message.keys() == {"role", "content", "refusal"}
+
+
+CITED = "input.2.content.1.annotations"
+"""Only Claude's own format can return its citations."""
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_claude_gets_its_own_search_back_from_a_caller_of_responses(
+    gateway: Gateway, upstream: Upstream, stream: bool
+) -> None:
+    upstream.script(answer(STREAMS["a-model"] if stream else json.dumps(WHOLE["a-model"])))
+    asked: Any = {"model": "a-model", "tools": [{"type": "web_search"}], "store": False}
+    client = make_openai(gateway)
+    if stream:
+        with client.responses.stream(input=QUESTION, **asked) as events:
+            first: Any = events.get_final_response()
+    else:
+        first = client.responses.create(input=QUESTION, **asked)
+    script(upstream, WHOLE["a-model"])
+    turns = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "Sure?"}]
+    again = client.responses.with_raw_response.create(input=turns, **asked)
+    assert again.headers["x-gate-loss"] == CITED
+    own = WHOLE["a-model"]["content"][:2]
+    assert sent(upstream)["messages"][1]["content"][:2] == own
+    script(upstream, WHOLE["g-model"])
+    other = client.responses.with_raw_response.create(input=turns, **(asked | {"model": "g-model"}))
+    assert other.headers["x-gate-loss"] == f"input.1,{CITED}"
+    assert "EqgfCi" not in json.dumps(sent(upstream))
+
+
+def test_a_search_is_not_sent_back_without_its_tool(gateway: Gateway, upstream: Upstream) -> None:
+    script(upstream, WHOLE["a-model"], WHOLE["a-model"])
+    body = {"model": "a-model", "input": QUESTION, "tools": [{"type": "web_search"}]}
+    output = post(gateway, "/v1/responses", body).json()["output"]
+    turns = [{"role": "user", "content": QUESTION}, *output, {"role": "user", "content": "Sure?"}]
+    response = post(gateway, "/v1/responses", {"model": "a-model", "input": turns})
+    assert response.headers["x-gate-loss"] == f"input.1,{CITED}"
+    assert "srvtoolu_01" not in json.dumps(sent(upstream))
+
+
+def test_gemini_gets_its_own_code_back_from_a_caller_of_messages(gateway: Gateway, upstream: Upstream) -> None:
+    signed = [{**G_RUN[0], "thoughtSignature": "c2lnbmF0dXJl"}, G_RUN[1]]
+    content = {"role": "model", "parts": [*signed, {"text": "It is 42."}]}
+    ran = {**G_RAN, "candidates": [{"index": 0, "finishReason": "STOP", "content": content}]}
+    script(upstream, ran, ran)
+    body: dict[str, Any] = {"model": "g-model", "max_tokens": 100, "tools": [A_CODE]}
+    question = {"role": "user", "content": QUESTION}
+    first = post(gateway, "/v1/messages", {**body, "messages": [question]}, anthropic_version="2023-06-01").json()
+    turns = [question, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": "Sure?"}]
+    response = post(gateway, "/v1/messages", {**body, "messages": turns}, anthropic_version="2023-06-01")
+    assert "x-gate-loss" not in response.headers
+    assert sent(upstream)["contents"][1]["parts"] == content["parts"]
+
+
+def test_a_search_of_another_account_is_not_sent_back(gateway: Gateway, upstream: Upstream) -> None:
+    script(upstream, WHOLE["a-model"], WHOLE["a-model"])
+    body = {"model": "a-model", "input": QUESTION, "tools": [{"type": "web_search"}]}
+    output = post(gateway, "/v1/responses", body).json()["output"]
+    turns = [{"role": "user", "content": QUESTION}, *output, {"role": "user", "content": "Sure?"}]
+    response = post(gateway, "/v1/responses", {**body, "input": turns}, key=f"another-{KEY}")
+    assert response.status_code == 200, response.text
+    assert response.headers["x-gate-loss"] == f"input.1,{CITED}"
+    assert "EqgfCi" not in json.dumps(sent(upstream))

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.gateway import auth, signatures, token_counts, upstream_objects
+from tornado_gate.gateway import auth, server_tool_parts, signatures, token_counts, upstream_objects
 from tornado_gate.gateway.attempts import choose_target
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.gate import Gate
@@ -64,6 +64,8 @@ async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvide
         return await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim), True
     request = await once.request(call)
     request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if server_tool_parts.has_server_tools(request):
+        request = await server_tool_parts.restore_parts(call, request)
     return await once.run_hook(provider.usable_lane.invoke_translate_request, call, request), False
 
 

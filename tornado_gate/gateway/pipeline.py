@@ -12,7 +12,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, RequestError, UpstreamRefused
-from tornado_gate.gateway import auth, embedding_batches, metering, outcomes, signatures, token_counts, upstream_objects
+from tornado_gate.gateway import (
+    auth,
+    embedding_batches,
+    metering,
+    outcomes,
+    server_tool_parts,
+    signatures,
+    token_counts,
+    upstream_objects,
+)
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.gate import Gate
@@ -142,6 +151,8 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await inline_own_links(call, once.wire, await once.request(call))
     request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if server_tool_parts.has_server_tools(request):
+        request = await server_tool_parts.restore_parts(call, request)
     return PreparedAnswer(call, await _run_common_lane(gate, call, once, provider, request))
 
 
@@ -225,6 +236,8 @@ async def _run_common_lane(
         events = signatures.record_signatures(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
         )
+    if server_tool_parts.has_server_tools(request):
+        events = server_tool_parts.record_parts(call, events)
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
     if reply.collected:
         deadlines.expect_whole()

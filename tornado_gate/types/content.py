@@ -123,12 +123,14 @@ class VendorPart(Value, frozen=True, kw_only=True):
     """A part that only `wire_format` defines: `value` is unchanged.
 
     `server` is set if it is about a tool that several vendors run; renderers of other formats then use it. `value` is empty if
-    the upstream has no part for it, only metadata of the response.
+    the upstream has no part for it, only metadata of the response. `restored` are the target's own parts about the same use,
+    which its renderer writes instead; () for the second part of one use, None if there are none.
     """
 
     wire_format: str
     value: Mapping[str, Any]
     server: ServerToolUse | None = None
+    restored: tuple[Mapping[str, Any], ...] | None = None
 
 
 Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking | VendorPart

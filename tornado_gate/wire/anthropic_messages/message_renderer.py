@@ -181,7 +181,9 @@ class _TurnWriter:
             self._drop_extra(path, message.extra)
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
-            if not isinstance(part, ToolResult) and self._has_content(part):
+            if isinstance(part, VendorPart) and part.restored is not None:
+                blocks += map(dict, part.restored)
+            elif not isinstance(part, ToolResult) and self._has_content(part):
                 block = self._render_block(partial(path, index), part, message.role)
                 blocks += [block] if block is not None else []
             elif isinstance(part, Text) and part.extra and not self.own:

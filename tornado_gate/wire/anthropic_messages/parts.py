@@ -36,7 +36,7 @@ from tornado_gate.wire.anthropic_messages.json_values import (
     read_string,
     select_unknown,
 )
-from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block
+from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block, parse_foreign_block
 from tornado_gate.wire.anthropic_messages.sources import parse_source, render_document, render_image
 
 DIRECT_CALLER: Final[Mapping[str, Any]] = {"type": "direct"}
@@ -64,7 +64,9 @@ def parse_block(value: Mapping[str, Any]) -> Part:
     """The part of one block of a validated request or of a response."""
     parse = _PARSERS.get(read_string(value.get("type")))
     part = parse(value) if parse is not None else None
-    return VendorPart(wire_format=WIRE_FORMAT, value=value) if part is None else part
+    if part is not None:
+        return part
+    return VendorPart(wire_format=WIRE_FORMAT, value=value, server=parse_foreign_block(value))
 
 
 def _parse_text(value: Mapping[str, Any]) -> Part | None:

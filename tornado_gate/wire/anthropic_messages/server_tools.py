@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolKind, ServerToolUse, VendorPart, VendorTool
+from tornado_gate.types.value import replace
 from tornado_gate.wire.anthropic_messages.citations import FOREIGN_MARK
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, drop_none, dump_compact, read_string
 from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
@@ -133,7 +134,7 @@ def render_vendor_blocks(part: VendorPart) -> list[dict[str, Any]]:
     use = part.server
     if use is None or use.kind == "web_fetch":
         return []
-    identity = FOREIGN_ID_PREFIX + re.sub(r"[^A-Za-z0-9]", "", use.id or make_unique_id())
+    identity = FOREIGN_ID_PREFIX + re.sub(r"[^A-Za-z0-9_]", "", use.id or make_unique_id())
     blocks: list[dict[str, Any]] = []
     if use.step != "result":
         given = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
@@ -168,6 +169,12 @@ def _render_code_result(use: ServerToolUse) -> dict[str, Any]:
         "return_code": int(bool(use.error)),
         "content": [],
     }
+
+
+def parse_foreign_block(block: Mapping[str, Any]) -> ServerToolUse | None:
+    """The use that the gateway made a block of, with its own id; None for a block of the vendor's."""
+    use = _parse_use(block) if is_foreign_block(block) else None
+    return use and replace(use, id=use.id.removeprefix(FOREIGN_ID_PREFIX))
 
 
 def is_foreign_block(block: Any) -> bool:

@@ -149,6 +149,8 @@ class _ContentWriter(State):
     def _render_parts(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
         if isinstance(part, ToolResult):
             return self._render_result(part, path)
+        if isinstance(part, VendorPart) and part.restored is not None:
+            return [dict(value) for value in part.restored]
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
             value = self._render_call(part, path)

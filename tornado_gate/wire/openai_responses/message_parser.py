@@ -15,6 +15,7 @@ from typing import Any, Final
 from tornado_gate.types import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_content, select_unknown_non_null
+from tornado_gate.wire.openai_responses.server_tools import parse_made_item
 
 _BOOKKEEPING_MEMBERS: Final = ("id", "status", "type")
 _NON_MODEL_ITEM_TYPES: Final = frozenset(
@@ -104,7 +105,7 @@ class _AssistantTurn(State):
             case _ if kind.endswith("_output") or kind in _NON_MODEL_ITEM_TYPES:
                 return False
             case _:
-                self._take_part(place, VendorPart(wire_format=WIRE_FORMAT, value=item))
+                self._take_part(place, VendorPart(wire_format=WIRE_FORMAT, value=item, server=parse_made_item(item)))
         return True
 
     def _take_message(self, place: str, item: Mapping[str, Any]) -> None:

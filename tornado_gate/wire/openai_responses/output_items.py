@@ -29,7 +29,7 @@ from tornado_gate.types import (
 from tornado_gate.wire.openai_chat.parts import add_extra
 from tornado_gate.wire.openai_responses.citations import render_annotations
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
-from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HERE, ServerToolCalls, render_item
+from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, ServerToolCalls, make_item_id, render_item
 
 ID_PREFIX: Final = "resp_"
 CALL_EXTRA: Final = ("namespace", "caller", "async")
@@ -159,7 +159,7 @@ def _take_server_tool(
 ) -> None:
     """Add the item of a use, or the result to the item of its call."""
     if use.step != "result":
-        items.append(render_item(ids.make(CALL_TYPES[use.kind][1]) + MADE_HERE, use, include))
+        items.append(render_item(make_item_id(ids.make(CALL_TYPES[use.kind][1]), use), use, include))
         calls.start(use, items[-1])
     elif (found := calls.finish(use)) is not None:
         item, whole = found

@@ -8,10 +8,12 @@ response_function_web_search.py and response_code_interpreter_tool_call.py (2026
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, Tool, VendorPart, VendorTool
+from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
 
@@ -23,7 +25,10 @@ CALL_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 """By kind of tool: the type of the items, and the prefix of their ids."""
 
 MADE_HERE: Final = "_gate"
-"""The end of the ids of items that the gateway made for responses of other vendors."""
+"""The end of the ids of items that the gateway made for responses of other vendors; that of the use precedes it."""
+
+_OWN_ID: Final = re.compile(r"[a-z]+_[0-9a-f]{36}_([A-Za-z0-9_-]{1,128})_gate")
+_USE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 RUNNING: Final[Mapping[str, str]] = {"web_search_call": "searching", "code_interpreter_call": "interpreting"}
 """By type of item: the event between ``in_progress`` and ``completed``."""
@@ -122,6 +127,18 @@ def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
 
 def read_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def make_item_id(made: str, use: ServerToolUse) -> str:
+    """The id of the item of a use in another format; `made` is one of the response's item ids."""
+    return f"{made}_{use.id}{MADE_HERE}" if _USE_ID.fullmatch(use.id) else made + MADE_HERE
+
+
+def parse_made_item(item: Mapping[str, Any]) -> ServerToolUse | None:
+    """The use that the gateway made an item of, with its own id; None for an item of the vendor's."""
+    match = _OWN_ID.fullmatch(str(item.get("id")))
+    use = _parse_use(item) if match is not None else None
+    return replace(use, id=match[1]) if use is not None and match is not None else None
 
 
 def render_item(

@@ -42,7 +42,13 @@ from tornado_gate.wire.openai_responses.output_items import (
 )
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_responses.response import get_completion_time, render_skeleton, select_top_extra
-from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HERE, RUNNING, ServerToolCalls, render_item
+from tornado_gate.wire.openai_responses.server_tools import (
+    CALL_TYPES,
+    RUNNING,
+    ServerToolCalls,
+    make_item_id,
+    render_item,
+)
 from tornado_gate.wire.openai_responses.usage import render_status, render_usage
 
 Event = dict[str, Any]
@@ -247,7 +253,7 @@ class ResponsesStreamRenderer:
                 yield from self._end_server_call(*found)
             return
         kind, prefix = CALL_TYPES[use.kind]
-        place, item_id = self._take_place(), self._ids.make(prefix) + MADE_HERE
+        place, item_id = self._take_place(), make_item_id(self._ids.make(prefix), use)
         where: Event = {"item_id": item_id, "output_index": place}
         yield self._make_added_event(place, render_item(item_id, use, self._include, "in_progress"))
         yield self._make_event(f"response.{kind}.in_progress", **where)
