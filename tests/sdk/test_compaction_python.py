@@ -187,6 +187,33 @@ def test_a_model_without_the_route_writes_a_summary(client: openai.OpenAI, upstr
     assert "get_paint" not in question
 
 
+def test_a_response_that_only_its_upstream_keeps_cannot_be_compacted_without_the_route(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    upstream.script(answer(json.dumps(response("bare"))))
+    assert send(gateway, "a", "POST", "/responses", {"model": "bare", "input": "Hi"}).status_code == 200
+    for route in ("compact", "input_tokens"):
+        body = {"model": "bare", "previous_response_id": "resp_bare"}
+        found = send(gateway, "a", "POST", f"/responses/{route}", body)
+        assert (found.status_code, found.json()["error"]["code"]) == (400, "previous_response_not_found")
+    assert len(upstream.requests) == 1
+
+
+def test_a_fallback_writes_the_summary_when_the_upstream_with_the_route_fails(
+    client: openai.OpenAI, upstream: Upstream
+) -> None:
+    upstream.script(answer('{"error": {"message": "busy"}}', status=503), says("claude", SUMMARY))
+    compacted = client.responses.with_raw_response.compact(model="fallback", input=CALLS)
+    assert compacted.headers["x-gate-provider"] == "claude"
+    assert [item["type"] for item in plain(compacted.parse().output)] == ["message", "message", "compaction"]
+
+
+def test_a_service_tier_without_effect_is_no_loss(client: openai.OpenAI, upstream: Upstream) -> None:
+    upstream.script(says("claude", SUMMARY))
+    found = client.responses.with_raw_response.compact(model="claude", input="Hi", service_tier="auto")
+    assert "x-gate-loss" not in found.headers
+
+
 @pytest.mark.parametrize("model", TRANSLATED)
 def test_a_summary_is_streamed_by_the_upstream(client: openai.OpenAI, upstream: Upstream, model: str) -> None:
     """Because a whole response may take no longer than ``timeouts.first_event`` until its first bytes."""

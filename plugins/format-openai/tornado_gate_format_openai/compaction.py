@@ -23,6 +23,7 @@ from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire import openai_responses
 from tornado_gate_format_openai import history, storing
 from tornado_gate_format_openai.replies import JSON_TYPE
+from tornado_gate_format_openai.response_fields import select_unsupported
 from tornado_gate_format_openai.response_schemas import check_state_body
 
 _NOT_OF_A_SUMMARY: Final = frozenset(
@@ -56,7 +57,8 @@ async def parse_compaction_request(call: Call, body: Mapping[str, Any]) -> ChatR
     kept = openai_responses.select_user_messages([*found.earlier, *found.items])
     request = make_summary_request(body, found)
     # a summary takes longer than most upstreams may take for the first bytes of a whole response
-    return replace(request, stream=True, reply_state=CompactionState(kept=tuple(kept)))
+    extra = select_unsupported(request.extra)
+    return replace(request, stream=True, extra=extra, reply_state=CompactionState(kept=tuple(kept)))
 
 
 def make_summary_request(body: Mapping[str, Any], found: history.History) -> ChatRequest:

@@ -28,15 +28,9 @@ from tornado_gate.wire.openai_responses import (
 )
 from tornado_gate_format_openai import compaction, contract, conversation_store, dialect, history, store, storing
 from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
+from tornado_gate_format_openai.response_fields import select_unsupported
 
 _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
-_NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
-    "background": (False,),
-    "service_tier": ("auto", "default"),
-    "stream_options": ({"include_obfuscation": False}, {}),
-    "truncation": ("disabled",),
-}
-"""Values that are the gateway's behaviour anyway, so they are not reported as dropped."""
 
 
 class ResponseState(Value, frozen=True, kw_only=True):
@@ -97,20 +91,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         compacts=compacts,
         last=found.last,
     )
-    return replace(request, extra=_select_unsupported(request.extra), reply_state=state)
-
-
-def _select_unsupported(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `extra` for the upstream, without those that the gateway handles or that have no effect."""
-    left = {
-        name: value
-        for name, value in extra.items()
-        if name not in ("store", "previous_response_id", "conversation")
-        and value is not None
-        and value not in _NO_EFFECT_VALUES.get(name, ())
-    }
-    include = [name for name in left.pop("include", ()) if name != INCLUDE_ENCRYPTED]
-    return left | ({"include": include} if include else {})
+    return replace(request, extra=select_unsupported(request.extra), reply_state=state)
 
 
 def make_response_reply(
