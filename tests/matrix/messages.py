@@ -120,7 +120,12 @@ GROUPS: Final = (
             plain("thinking", {"type": "enabled", "budget_tokens": 2048}, "enabled"),
             plain("thinking", {"type": "adaptive"}, "adaptive", idle=anyway("its models always think", "gemini")),
             plain("thinking", {"type": "disabled"}, "disabled", instead={"type": "enabled", "budget_tokens": 2048}),
-            row({**BASE, "thinking": {"type": "adaptive"}}, "thinking.display", "summarized"),
+            row(
+                {**BASE, "thinking": {"type": "adaptive"}},
+                "thinking.display",
+                "summarized",
+                idle=anyway("thinking is shown unless the caller omits it", "openai", "local"),
+            ),
             *(plain("output_config.effort", word, word) for word in ("low", "high", "xhigh", "max")),
             plain("output_config.format", JSON, "json_schema"),
             plain("stream", True),

@@ -68,12 +68,16 @@ class ResponseFormat(Value, frozen=True, kw_only=True):
 
 
 class Reasoning(Value, frozen=True, kw_only=True):
-    """The reasoning effort: a level in `effort`, or a budget in tokens; `summary` requests a summary of the reasoning."""
+    """The reasoning effort: a level in `effort`, or a budget in tokens; `summary` requests a summary of the reasoning.
+
+    `visible`: the caller's format shows the reasoning of this request without an explicit request for it.
+    """
 
     effort: str | None = None
     budget_tokens: int | None = None
     summary: str | None = None
     enabled: bool | None = None
+    visible: bool = False
 
 
 class ChatRequest(CommonRequest, frozen=True, kw_only=True):

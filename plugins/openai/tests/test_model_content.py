@@ -11,11 +11,13 @@ import pytest
 import tornado_gate_openai as plugin
 from tornado_gate.streams.events import collect
 from tornado_gate.types import (
+    Audio,
     Call,
     ChatRequest,
     Data,
     File,
     FileReference,
+    Image,
     Link,
     Message,
     Opaque,
@@ -54,6 +56,12 @@ def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> S
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 CLOSED = {**SCHEMA, "additionalProperties": False}
 OPTIONAL = {**SCHEMA, "required": []}
+WRAPPED = {
+    "type": "object",
+    "properties": {"value": {"type": "array", "items": CLOSED}},
+    "required": ["value"],
+    "additionalProperties": False,
+}
 LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}
 
 
@@ -64,7 +72,8 @@ LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 
         ("gemini-generate", SCHEMA, None, {"schema": CLOSED, "strict": True}),
         ("gemini-generate", OPTIONAL, None, {"schema": OPTIONAL, "strict": False}),
         ("gemini-generate", LENGTH, None, {"schema": LENGTH, "strict": False}),
-        ("gemini-generate", {"type": "array", "items": SCHEMA}, None, {"strict": False}),
+        ("gemini-generate", {"type": "array", "items": SCHEMA}, None, {"schema": WRAPPED, "strict": True}),
+        ("gemini-generate", {"type": "array", "items": OPTIONAL}, None, {"strict": False}),
         ("openai-completions", SCHEMA, None, {"schema": SCHEMA}),
         ("gemini-generate", SCHEMA, True, {"schema": SCHEMA, "strict": True}),
     ],
@@ -77,7 +86,7 @@ def test_a_schema_is_enforced_where_it_can_be(
     path, body, losses = sent(call, model, chat(wire_format=wire_format, response_format=wanted))
     inner = body["response_format"]["json_schema"] if path != "responses" else body["text"]["format"]
     assert {name: inner.get(name) for name in expected} == expected
-    assert ("strict" in inner) == ("strict" in expected)
+    assert bool(inner.get("strict")) == bool(expected.get("strict"))
     assert losses == []
 
 
@@ -88,12 +97,6 @@ def test_a_schema_is_enforced_where_it_can_be(
             File(source=Data(media_type="application/pdf", base64="AA==")),
             {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
             {"file_data": "data:application/pdf;base64,AA==", "filename": "file.pdf"},
-            [],
-        ),
-        (
-            File(source=Data(media_type="text/plain", base64="AA=="), name="a.txt"),
-            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
-            {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"},
             [],
         ),
         (
@@ -118,6 +121,37 @@ def test_file_data_has_a_name_and_nothing_else_has(
     body = plugin.translate_request(used, from_chat).json
     assert body["input"][0]["content"] == [{"type": "input_file", **in_responses}]
     assert used.losses == lost
+
+
+TEXT_FILE = File(source=Data(media_type="text/plain", base64="SGk="), name="a.txt")
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "sent_part", "lost"),
+    [
+        ("gpt-4o", TEXT_FILE, {"type": "text", "text": "a.txt:\n\nHi"}, []),
+        (
+            "gpt-5.4",
+            TEXT_FILE,
+            {"type": "input_file", "file_data": "data:text/plain;base64,SGk=", "filename": "a.txt"},
+            [],
+        ),
+        ("gpt-4o", File(source=Data(media_type="video/mp4", base64="AA==")), None, ["messages.0.content.0"]),
+        ("gpt-4o", Image(source=Data(media_type="image/heic", base64="AA==")), None, ["messages.0.content.0"]),
+        ("o3-mini", Image(source=Link(url="https://h/a.png")), None, ["messages.0.content.0"]),
+        ("gpt-5.4", Audio(source=Data(media_type="audio/wav", base64="AA==")), None, ["messages.0.content.0"]),
+    ],
+)
+def test_content_that_the_model_rejects_is_mapped_or_reported(
+    call: MakeCall, model: str, part: Any, sent_part: Any, lost: list[str]
+) -> None:
+    messages = (Message(role="user", parts=(part, Text(text="What is it?")), plain=False),)
+    used = call(preset="openai", base_url="", upstream_model=model, api="auto" if model == "gpt-5.4" else "chat")
+    body = plugin.translate_request(
+        used, ChatRequest(model="gpt", messages=messages, wire_format="gemini-generate")
+    ).json
+    content = body.get("messages", body.get("input"))[0]["content"]
+    assert ([one for one in content if "?" not in str(one)], used.losses) == ([sent_part] if sent_part else [], lost)
 
 
 NAME = "mcp.server:" + "n" * 70

@@ -23,8 +23,9 @@ MakeChat = Callable[..., ChatRequest]
 Sent = tuple[str, dict[str, Any], list[str]]
 
 TOOL = Tool(name="f", parameters={"type": "object"})
-CHAT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-RESPONSES_TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+COMPLETED = {"type": "object", "properties": {}}
+CHAT_TOOL = {"type": "function", "function": {"name": "f", "parameters": COMPLETED}}
+RESPONSES_TOOL = {"type": "function", "name": "f", "parameters": COMPLETED, "strict": False}
 CHAT_HI = [{"role": "user", "content": "Hi"}]
 
 
@@ -113,7 +114,16 @@ def test_conf_decides_before_the_table(call: MakeCall, chat: MakeChat, settings:
             {"reasoning_effort": "low"},
             ["temperature"],
         ),
-        ("gpt-5.4", {"temperature": 0.5}, {}, ["temperature"]),
+        ("gpt-5.4", {"temperature": 0.5}, {"temperature": 0.5}, []),
+        ("gpt-5.5", {"temperature": 0.5}, {}, ["temperature"]),
+        ("gpt-4o", {"reasoning": Reasoning(budget_tokens=5000, visible=True)}, {}, ["reasoning"]),
+        ("o3", {"reasoning": Reasoning(enabled=True, visible=True)}, {"reasoning": {"summary": "auto"}}, []),
+        (
+            "o3",
+            {"reasoning": Reasoning(effort="low", summary="auto")},
+            {"reasoning": {"effort": "low", "summary": "auto"}},
+            [],
+        ),
         (
             "gpt-5.4",
             {"temperature": 0.5, "reasoning": Reasoning(effort="none")},

@@ -45,7 +45,8 @@ from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
-from tornado_gate_openai.models import FORMAT_OF_API, Api, drop_tool_members, fit_chat
+from tornado_gate_openai.models import FORMAT_OF_API, Api, drop_metadata, drop_tool_members, fit_chat
+from tornado_gate_openai.schemas import unwrap_answers
 from tornado_gate_openai.settings import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
@@ -202,7 +203,9 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
         body = cross_format.render_chat_body(call, request, features)
         if _must_refuse_storing(call, facts):
             body.setdefault("store", False)
-    drop_tool_members(call, request, body)
+        if request.wire_format != FORMAT_OF_API[api]:
+            drop_metadata(call, request, features, body)
+    drop_tool_members(call, request, body, api)
     if facts.prompt_cache == "auto" and request.wire_format != FORMAT_OF_API[api] and body.get(CACHE_KEY) is None:
         body[CACHE_KEY] = make_cache_key(call, request)
     return body
@@ -276,7 +279,8 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         events = _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
     else:
         events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
-    return restore_tools(events, request, facts.model_table.find(model))
+    features = facts.model_table.find(model)
+    return restore_tools(unwrap_answers(events, request, features), request, features)
 
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:

@@ -25,7 +25,7 @@ def render_body(call: Call, facts: OpenAISettings, chat: ChatRequest) -> dict[st
     features = facts.model_table.find(call.target.upstream_model)
     fitted = fit_chat(call, chat, features, "responses")
     body = cross_format.render_response_body(call, fitted, features)
-    drop_tool_members(call, fitted, body)
+    drop_tool_members(call, fitted, body, "responses")
     return {name: value for name, value in body.items() if name in _MEMBERS}
 
 

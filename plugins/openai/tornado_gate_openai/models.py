@@ -17,6 +17,7 @@ from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.prompt_cache import CacheMarkers
 from tornado_gate.wire.reasoning import find_effort, fit_effort
 from tornado_gate.wire.tool_names import fit_tools
+from tornado_gate_openai import content, schemas
 
 Api = Literal["chat", "responses"]
 
@@ -31,8 +32,14 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
     "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
     ``max_output_tokens`` of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back
-    as this member. `server_tools` are those of the responses API; `chat_server_tools` those of the chat API, which only search
-    models have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
+    as this member. `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API
+    summarizes the reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these
+    parts; `image_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
+    `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
+    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
+    ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.
+    `server_tools` are those of the responses API; `chat_server_tools` those of the chat API, which only search models have.
+    `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"
@@ -43,6 +50,30 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     reasoning_content: bool = False
     cache_markers: CacheMarkers = "none"
     chat_server_tools: tuple[ServerToolKind, ...] = ()
+    responses_efforts: tuple[str, ...] = ()
+    summaries: bool = True
+    chat_thinking: bool = True
+    images: bool = True
+    audio: bool = True
+    image_types: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+    chat_files: tuple[str, ...] | None = None
+    longest_call_id: int | None = None
+    longest_chat_call_id: int | None = None
+    strict_subset: bool = False
+    json_word: bool = False
+    stored_metadata: bool = False
+
+
+def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
+    """Whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
+    reasoning = request.reasoning
+    if reasoning is not None and features.efforts:
+        shown = features.summaries and not features.chat_thinking and (reasoning.visible or reasoning.summary)
+        effort = _get_asked_effort(reasoning, features)
+        if (shown and effort != "none") or effort in features.responses_efforts:
+            return True
+    return features.chat_files is not None and content.has_other_files(request, features.chat_files)
 
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
@@ -55,7 +86,9 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
     if api == "chat":
         features = replace(features, server_tools=features.chat_server_tools)
     request = fit_request(call, request, features)
-    request = _fit_reasoning(call, request, features)
+    request = schemas.fit_schemas(call, request, features)
+    request = content.fit_content(call, request, content.ContentRules.of(features, api))
+    request = _fit_reasoning(call, request, features, api)
     request = _fit_sampling(call, request, features)
     least = features.least_output
     if api == "responses" and least is not None and request.max_tokens is not None and request.max_tokens < least:
@@ -94,22 +127,54 @@ def _is_issued_by(part: Part, issuer: str) -> bool:
     return isinstance(part, Thinking) and part.signature is not None and part.signature.issuer == issuer
 
 
-def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
     """`request` with an effort that the model accepts. One that was computed from a budget is replaced without a report."""
+    if features.efforts is None:
+        return request
+    request = _fit_summary(call, request, features, api)
     reasoning = request.reasoning
-    if reasoning is None or features.efforts is None:
+    if api == "chat" and request.tools and features.tools_api == "responses" and "none" in features.efforts:
+        return _refrain_from_reasoning(call, request, features)
+    if reasoning is None:
         return request
     asked = _get_asked_effort(reasoning, features)
-    fitted = asked and fit_effort(asked, features.efforts)
+    if not features.efforts:
+        if asked not in (None, "none") or reasoning.enabled:
+            call.drop_field(request.field_name("reasoning"))
+        return replace(request, reasoning=None)
+    efforts = features.efforts
+    if api == "chat":
+        efforts = tuple(effort for effort in efforts if effort not in features.responses_efforts)
+    fitted = asked and fit_effort(asked, efforts)
     if fitted == reasoning.effort and asked is not None:
         return request
-    if not features.efforts and asked == "none":
-        return replace(request, reasoning=None)  # the model never reasons
     computed = reasoning.effort is None and (reasoning.budget_tokens or 0) > 0
     if fitted != asked and (not computed or fitted is None):
         call.drop_field(request.field_name("reasoning"))
-    changed = Reasoning(effort=fitted, summary=reasoning.summary) if features.efforts else None
-    return replace(request, reasoning=changed)
+    return replace(request, reasoning=Reasoning(effort=fitted, summary=reasoning.summary, visible=reasoning.visible))
+
+
+def _fit_summary(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
+    """`request` without the wish to see the reasoning where it cannot be seen."""
+    reasoning = request.reasoning
+    if reasoning is None or not (reasoning.summary or reasoning.visible):
+        return request
+    if features.efforts and (features.summaries if api == "responses" else features.chat_thinking):
+        return request
+    effort = _get_asked_effort(reasoning, features)
+    if effort != "none" and (
+        features.efforts or effort is None
+    ):  # without efforts, one that was asked for is reported itself
+        call.drop_field(request.field_name("reasoning.summary"))
+    return replace(request, reasoning=replace(reasoning, summary=None, visible=False))
+
+
+def _refrain_from_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+    """`request` with the effort none: at the chat API the model calls tools only then."""
+    asked = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
+    if asked not in (None, "none"):
+        call.drop_field(request.field_name("reasoning"))
+    return replace(request, reasoning=Reasoning(effort="none"))
 
 
 def _get_asked_effort(reasoning: Reasoning, features: OpenAIModelFeatures) -> str | None:
@@ -133,11 +198,17 @@ def _fit_sampling(call: Call, request: ChatRequest, features: OpenAIModelFeature
     return replace(request, **find_dropped(call, request, _SAMPLING_FIELDS))
 
 
-def drop_tool_members(call: Call, request: ChatRequest, body: dict[str, Any]) -> None:
+def drop_tool_members(call: Call, request: ChatRequest, body: dict[str, Any], api: Api) -> None:
     """Remove the members about tools from a body without tools, which the vendor rejects."""
-    if "tools" in body or request.wire_format in FORMAT_OF_API.values():
+    if "tools" in body or request.wire_format == FORMAT_OF_API[api]:
         return
     choice = body.pop("tool_choice", None)
     body.pop("parallel_tool_calls", None)
     if choice not in (None, "auto", "none"):
         call.drop_field(request.field_name("tool_choice"))
+
+
+def drop_metadata(call: Call, request: ChatRequest, features: OpenAIModelFeatures, body: dict[str, Any]) -> None:
+    """Remove ``metadata`` from the body of a chat that is not stored, where the vendor rejects it."""
+    if features.stored_metadata and body.get("store") is not True and body.pop("metadata", None):
+        call.drop_field(request.field_name("metadata"))

@@ -22,7 +22,7 @@ from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types import ChatRequest, Target
 from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_openai.endpoints import ALL_PATHS, OPERATIONS
-from tornado_gate_openai.models import Api, OpenAIModelFeatures, wants_server_tool
+from tornado_gate_openai.models import Api, OpenAIModelFeatures, needs_responses, wants_server_tool
 from tornado_gate_openai.voices import VOICE_OF_GEMINI
 
 REQUIRED_MEMBERS = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))
@@ -171,9 +171,11 @@ class OpenAISettings:
             return self.api
         features = self.model_table.find(model)
         wanted = features.tools_api if request.tools else features.api
-        if request.tools and wants_server_tool(request, features):
-            wanted = "responses"
-        return wanted if self.responses else "chat"
+        if not self.responses:
+            return "chat"
+        if wanted == "chat" and (needs_responses(request, features) or wants_server_tool(request, features)):
+            return "responses"
+        return wanted
 
     @property
     def operations(self) -> frozenset[str]:

@@ -166,6 +166,10 @@ _reasonings = st.one_of(
         effort=st.sampled_from([None, "high"]),
         enabled=st.just(True),
         budget_tokens=st.none() | st.integers(1024, 9999),
+    ).flatmap(
+        lambda reasoning: st.sampled_from(
+            [reasoning, replace(reasoning, visible=True), replace(reasoning, visible=True, summary="auto")]
+        )
     ),
     st.just(Reasoning(enabled=False)),
 )
@@ -184,6 +188,8 @@ def requests(draw: Any) -> ChatRequest:
     reasoning = draw(_reasonings)
     if reasoning is not None:
         named["reasoning"] = "output_config.effort" if reasoning.enabled is None else "thinking"
+        if reasoning.visible:
+            named["reasoning.summary"] = "thinking.display"
     choice = draw(st.none() | _choices | _vendor_choices)
     flag = choice is not None and choice.mode in ("auto", "required", "tool")
     extra = dict(draw(extras))
@@ -192,7 +198,7 @@ def requests(draw: Any) -> ChatRequest:
     if choice is not None and choice.mode != "vendor" and draw(st.booleans()):
         extra["tool_choice.x_more"] = draw(values)
     if reasoning is not None and reasoning.enabled is not None and draw(st.booleans()):
-        extra["thinking.display"] = "omitted"
+        extra["thinking.x_mode"] = "new"
     numbers = st.none() | st.floats(0, 1)
     return ChatRequest(
         model=draw(some_words),

@@ -276,10 +276,16 @@ def test_tools_are_custom_unless_they_say_something_else() -> None:
     [
         (
             {"thinking": {"type": "enabled", "budget_tokens": 5000}},
-            Reasoning(budget_tokens=5000, enabled=True),
+            Reasoning(budget_tokens=5000, enabled=True, visible=True),
             "thinking",
         ),
-        ({"thinking": {"type": "adaptive"}}, Reasoning(enabled=True), "thinking"),
+        ({"thinking": {"type": "adaptive"}}, Reasoning(enabled=True, visible=True), "thinking"),
+        (
+            {"thinking": {"type": "adaptive", "display": "summarized"}},
+            Reasoning(enabled=True, visible=True, summary="auto"),
+            "thinking",
+        ),
+        ({"thinking": {"type": "adaptive", "display": "omitted"}}, Reasoning(enabled=True), "thinking"),
         ({"thinking": {"type": "disabled"}}, Reasoning(enabled=False), "thinking"),
         ({"output_config": {"effort": "low"}}, Reasoning(effort="low"), "output_config.effort"),
         ({"thinking": None, "output_config": {"effort": None}}, None, "reasoning"),
@@ -297,7 +303,6 @@ def test_what_has_no_word_in_the_vocabulary_is_kept_under_its_path() -> None:
     assert request.stop == ("END", " ")
     assert request.response_format == ResponseFormat(kind="json_schema", schema={"type": "object"})
     assert set(request.extra) == {
-        "thinking.display",
         "output_config.x",
         "metadata.x_team",
         "service_tier",
@@ -313,7 +318,6 @@ def test_everything_that_another_format_cannot_say_is_reported_there() -> None:
     assert set(call.losses) == {
         "top_k",
         "thinking.budget_tokens",
-        "thinking.display",
         "output_config.x",
         "metadata.x_team",
         "service_tier",

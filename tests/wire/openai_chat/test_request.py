@@ -276,7 +276,7 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
             ],
         },
-        {"role": "user", "content": []},
+        {"role": "user", "content": ""},
         {"role": "user", "content": [{"type": "text", "text": "?"}]},
     ]
     assert losses == [

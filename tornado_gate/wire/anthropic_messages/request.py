@@ -77,6 +77,8 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     names |= {"parallel_tool_calls": f"tool_choice.{DISABLE_PARALLEL}"}
     if reasoning_name:
         names["reasoning"] = reasoning_name
+    if reasoning is not None and (reasoning.summary or reasoning.visible):
+        names["reasoning.summary"] = "thinking.display"
     return ChatRequest(
         model=body["model"],
         messages=messages,

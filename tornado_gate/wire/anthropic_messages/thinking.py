@@ -34,6 +34,8 @@ from tornado_gate.wire.anthropic_messages.tools import forces_a_tool
 from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT, find_effort, fit_effort
 
 MIN_BUDGET: Final = 1024
+_DISPLAYS: Final = ("summarized", "omitted")
+"""Values of ``display``; thinking without one is taken to be visible."""
 
 
 def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dict[str, Any]]:
@@ -42,17 +44,28 @@ def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dic
     effort = (body.get("output_config") or {}).get("effort")
     extra: dict[str, Any] = {}
     enabled = budget = None
+    display: Any = "omitted"
     if thinking is not None and thinking["type"] in ("enabled", "adaptive", "disabled"):
         enabled = thinking["type"] != "disabled"
         budget = thinking.get("budget_tokens") if thinking["type"] == "enabled" else None
-        known = ("type", "budget_tokens") if thinking["type"] == "enabled" else ("type",)
+        display = thinking.get("display") if enabled else "omitted"
+        known = ["type"]
+        known += ["budget_tokens"] if thinking["type"] == "enabled" else []
+        known += ["display"] if enabled and display in _DISPLAYS else []
         extra = {f"thinking.{name}": member for name, member in select_unknown(thinking, *known).items()}
     elif thinking is not None:
         extra = {"thinking": thinking}
     if effort is None and enabled is None:
         return None, "", extra
     name = "output_config.effort" if enabled is None else "thinking"
-    return Reasoning(effort=effort, budget_tokens=budget, enabled=enabled), name, extra
+    reasoning = Reasoning(
+        effort=effort,
+        budget_tokens=budget,
+        enabled=enabled,
+        summary="auto" if display == "summarized" else None,
+        visible=display != "omitted",
+    )
+    return reasoning, name, extra
 
 
 def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
@@ -64,6 +77,8 @@ def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
         thinking = {"type": "enabled", "budget_tokens": reasoning.budget_tokens}
     elif reasoning.enabled is not None:
         thinking = {"type": "adaptive" if reasoning.enabled else "disabled"}
+    if thinking is not None and thinking["type"] != "disabled" and (reasoning.summary or not reasoning.visible):
+        thinking["display"] = "summarized" if reasoning.summary else "omitted"
     return drop_none(thinking=thinking, effort=reasoning.effort)
 
 

@@ -309,7 +309,7 @@ class _MessageRenderer(State):
                 if markers != "none":
                     add_marker(value, part.extra, markers)
         if not plain:
-            return values
+            return values or ([] if self.own else "")
         if len(values) == 1 and values[0].keys() == {"type", "text"}:
             return str(values[0]["text"])
         return values or ""

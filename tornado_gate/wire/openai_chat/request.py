@@ -301,7 +301,7 @@ def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
         elif reasoning.budget_tokens > 0:
             effort = find_effort(reasoning.budget_tokens)
     if reasoning.summary is not None:
-        call.drop_field(f"{name}.summary")
+        call.drop_field(request.names.get("reasoning.summary", f"{name}.summary"))
     if effort is None and (reasoning.enabled is False or reasoning.budget_tokens == 0):
         return "none"
     if effort is None and reasoning.enabled:

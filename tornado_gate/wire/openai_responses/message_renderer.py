@@ -103,7 +103,7 @@ class _InputItemWriter(State):
         values = [value for place, part in parts if (value := self._render_part(part, place)) is not None]
         if plain and len(values) == 1 and values[0].keys() == {"type", "text"}:
             return str(values[0]["text"])
-        return values or ("" if plain else [])
+        return values or ([] if self.own and not plain else "")
 
     def _render_part(self, part: Part, path: str, answered: bool = False) -> dict[str, Any] | None:
         stored_here = self.request.wire_format.startswith("openai")
@@ -135,6 +135,7 @@ class _InputItemWriter(State):
 
     def _write_turn(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
         said: list[dict[str, Any]] = []
+        thought: list[tuple[str, dict[str, Any]]] = []  # reasoning that is sent only with the item that follows it
         extra = self._add_extra({}, message.extra, path())
         for number, part in enumerate(message.parts):
             place = path(number)
@@ -143,10 +144,28 @@ class _InputItemWriter(State):
                 value = self._render_part(part, place, answered=True)
                 said += [value] if value is not None else []
             elif item is not None:
-                yield from _render_message_item(said, extra)
-                said = []
+                if said:
+                    yield from self._write_thought(thought)
+                    yield from _render_message_item(said, extra)
+                    said, thought = [], []
+                if item["type"] == "reasoning":
+                    thought.append((place, item))
+                    continue
+                yield from self._write_thought(thought)
+                thought = []
                 yield item
+        yield from self._write_thought(thought, followed=bool(said))
         yield from _render_message_item(said, extra)
+
+    def _write_thought(
+        self, thought: Sequence[tuple[str, dict[str, Any]]], *, followed: bool = True
+    ) -> Iterator[dict[str, Any]]:
+        """Yield reasoning items. The vendor rejects those that nothing of the model follows (continuedev/continue#8933)."""
+        for place, item in thought:
+            if followed or self.own:
+                yield item
+            else:
+                self.call.drop_field(place)
 
     def _render_own_item(self, part: Part, path: str) -> dict[str, Any] | None:
         """Return the item for a part of an assistant message; None for text, and for parts that were dropped."""

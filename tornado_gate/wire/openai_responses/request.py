@@ -256,6 +256,8 @@ def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] 
     value: dict[str, Any] = {"type": wanted.kind}
     if wanted.kind == "json_schema":
         value |= render_json_schema(request, wanted)
+        if not own:
+            value.setdefault("strict", False)  # the default is true here, and false in chat
     value = _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
     return {"format": value, **unsaid}
 
@@ -264,7 +266,8 @@ def _render_reasoning(call: Call, request: ChatRequest, own: bool) -> dict[str, 
     reasoning = request.reasoning or Reasoning()
     unsaid = dict(request.extra.get("reasoning") or {}) if own else {}
     effort = _render_effort(call, reasoning, request.field_name("reasoning"))
-    return {**drop_none(effort=effort, summary=reasoning.summary), **unsaid} or None
+    shown = "auto" if reasoning.visible and effort != "none" else None
+    return {**drop_none(effort=effort, summary=reasoning.summary or shown), **unsaid} or None
 
 
 def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:

@@ -1,0 +1,181 @@
+"""Content that the vendor's models reject: mapped where that is possible, else dropped and reported. Pure.
+
+Text files become texts where only PDF files are accepted, long ids of tool calls become shorter ones, which are the same in every
+turn, and the word JSON is added to a prompt without it.
+
+Sources: files: trpc-group/trpc-agent-go#1816 (2026-05-18); images: STranslate/STranslate#277; ids: vercel/ai#5171 and
+AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from tornado_gate.types import (
+    Audio,
+    Call,
+    ChatRequest,
+    Data,
+    File,
+    FileReference,
+    Image,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from tornado_gate.types.media_type import media_type as without_parameters
+from tornado_gate.types.value import Value, replace
+
+if TYPE_CHECKING:
+    from tornado_gate_openai.models import OpenAIModelFeatures
+
+_TEXT_TYPES: Final = ("text/*", "application/json", "application/xml", "application/x-yaml")
+_ID_DIGITS: Final = 32
+_JSON_ORDER: Final = "Answer in JSON."
+PathOf = Callable[[int], str]
+
+
+class ContentRules(Value, frozen=True, kw_only=True):
+    """What the model accepts at one API. None means anything; `files` are patterns of media types."""
+
+    images: bool
+    audio: bool
+    image_types: tuple[str, ...] | None
+    files: tuple[str, ...] | None
+    longest_call_id: int | None
+    json_word: Literal["", "input", "messages"]
+
+    @classmethod
+    def of(cls, features: OpenAIModelFeatures, api: Literal["chat", "responses"]) -> ContentRules:
+        chat = api == "chat"
+        return cls(
+            images=features.images,
+            audio=features.audio,
+            image_types=features.image_types,
+            files=features.chat_files if chat else features.files,
+            longest_call_id=features.longest_chat_call_id if chat else features.longest_call_id,
+            json_word="" if not features.json_word else "messages" if chat else "input",
+        )
+
+    @property
+    def accept_everything(self) -> bool:
+        return self.images and self.audio and not (self.image_types or self.files or self.longest_call_id)
+
+
+def has_other_files(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
+    """Whether a file of the request is at an address, or of a type that is not accepted and cannot become a text."""
+    return any(
+        isinstance(part, File)
+        and not isinstance(part.source, FileReference)
+        and not (isinstance(part.source, Data) and _matches(part.source, (*accepted, *_TEXT_TYPES)))
+        for message in request.messages
+        for part in _iterate_parts(message.parts)
+    )
+
+
+def _iterate_parts(parts: tuple[Part, ...]) -> Iterator[Part]:
+    for part in parts:
+        if isinstance(part, ToolResult):
+            yield from part.parts
+        else:
+            yield part
+
+
+def fit_content(call: Call, request: ChatRequest, rules: ContentRules) -> ChatRequest:
+    """`request` with content that the model accepts. Reports each loss to `call.drop_field`."""
+    messages = request.messages
+    if not rules.accept_everything:
+        messages = tuple(
+            _fit_message(call, message, rules, partial(request.path, number)) for number, message in enumerate(messages)
+        )
+    wanted = request.response_format
+    if rules.json_word and wanted is not None and wanted.kind == "json_object" and _lacks_word(messages, rules):
+        messages = (*messages, Message(role="developer", parts=(Text(text=_JSON_ORDER),)))
+    return request if messages is request.messages else replace(request, messages=messages)
+
+
+def _lacks_word(messages: tuple[Message, ...], rules: ContentRules) -> bool:
+    """Whether no text has the word JSON. A leading system message does not count where it is not part of the input."""
+    apart = rules.json_word == "input" and len(messages) > 1 and messages[0].role == "system"
+    return not any(
+        isinstance(part, Text) and "json" in part.text.lower()
+        for message in messages[1 if apart else 0 :]
+        for part in _iterate_parts(message.parts)
+    )
+
+
+def _fit_message(call: Call, message: Message, rules: ContentRules, path: PathOf) -> Message:
+    parts: list[Part] = []
+    for number, part in enumerate(message.parts):
+        if isinstance(part, ToolResult):
+            parts.append(_fit_result(call, part, rules, path(number)))
+        elif isinstance(part, ToolCall):
+            parts.append(replace(part, id=_shorten(part.id, rules)) if _is_long(part.id, rules) else part)
+        elif (fitted := _fit_part(part, rules)) is not None:
+            parts.append(fitted)
+        else:
+            call.drop_field(path(number))
+    fitted_parts = tuple(parts)
+    return message if fitted_parts == message.parts else replace(message, parts=fitted_parts)
+
+
+def _fit_result(call: Call, result: ToolResult, rules: ContentRules, path: str) -> ToolResult:
+    parts: list[Part] = []
+    for number, part in enumerate(result.parts):
+        if (fitted := _fit_part(part, rules)) is not None:
+            parts.append(fitted)
+        else:
+            call.drop_field(f"{path}.content.{number}")
+    fitted_parts = tuple(parts)
+    if fitted_parts == result.parts and not _is_long(result.call_id, rules):
+        return result
+    return replace(result, parts=fitted_parts, call_id=_shorten(result.call_id, rules))
+
+
+def _fit_part(part: Part, rules: ContentRules) -> Part | None:
+    """The part as the model accepts it; None for one that is lost."""
+    match part:
+        case Image() if not rules.images:
+            return None
+        case Image(source=Data(media_type=media_type)) if rules.image_types and media_type not in rules.image_types:
+            return None
+        case Audio(source=Data()) if not rules.audio:
+            return None
+        case File(source=Data() as source) if rules.files is not None and not _matches(source, rules.files):
+            return _read_text(part, source) if _matches(source, _TEXT_TYPES) else None
+        case _:
+            return part
+
+
+def _matches(source: Data, patterns: tuple[str, ...]) -> bool:
+    """Whether the media type matches; an unknown one does, because the vendor may know it from the name."""
+    kind = without_parameters(source.media_type)
+    return not kind or any(fnmatchcase(kind, pattern) for pattern in patterns)
+
+
+def _read_text(file: File, source: Data) -> Text | None:
+    """The text of a text file, with its name; None when it is not UTF-8."""
+    try:
+        text = base64.b64decode(source.base64, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return Text(text=f"{file.name}:\n\n{text}" if file.name else text, extra=file.extra)
+
+
+def _is_long(call_id: str, rules: ContentRules) -> bool:
+    return rules.longest_call_id is not None and len(call_id) > rules.longest_call_id
+
+
+def _shorten(call_id: str, rules: ContentRules) -> str:
+    """An accepted id, the same for the same id."""
+    if not _is_long(call_id, rules):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:_ID_DIGITS]}"
