@@ -1,9 +1,9 @@
 """``POST /v1/chat/completions``: what the vendor refuses beyond its schema.
 
-Sources: messages with tool calls: jeremychone/rust-genai#112 and FoundationAgents/OpenManus#744; ids of 40 characters: vercel/ai#5171;
-json_object: mem0ai/mem0#3008; parallel_tool_calls: openai/swarm#30; metadata: looplj/axonhub#1380 (2026-04-12); tools with an
-effort: pipecat-ai/pipecat#4043 and BerriAI/litellm#34569; stream_options, logprobs, audio: openai-python 3.52,
-completion_create_params.py; reasoning: teabranch/open-responses-server#41; prediction:
+Sources: messages with tool calls: jeremychone/rust-genai#112 and FoundationAgents/OpenManus#744; ids of 40 characters:
+vercel/ai#5171; json_object: mem0ai/mem0#3008; parallel_tool_calls: openai/swarm#30; metadata: looplj/axonhub#1380
+(2026-04-12); tools with an effort: pipecat-ai/pipecat#4043 and BerriAI/litellm#34569; stream_options, logprobs, audio:
+openai-python 3.52, completion_create_params.py; reasoning: teabranch/open-responses-server#41; prediction:
 developers.openai.com/api/docs/guides/predicted-outputs, "Limitations".
 """
 

@@ -1,7 +1,8 @@
 """Images, files and audio that the vendor refuses.
 
-Sources: image types: STranslate/STranslate#277 (2024-12-09); files of chat completions are PDF only: trpc-group/trpc-agent-go#1816
-(2026-05-18); files of responses: strands-agents/harness-sdk#3576 and vercel/ai#7776; a text model: browser-use/browser-use#283.
+Sources: image types: STranslate/STranslate#277 (2024-12-09); files of chat completions are PDF only:
+trpc-group/trpc-agent-go#1816 (2026-05-18); files of responses: strands-agents/harness-sdk#3576 and vercel/ai#7776; a text
+model: browser-use/browser-use#283.
 """
 
 from __future__ import annotations

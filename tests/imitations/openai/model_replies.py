@@ -1,8 +1,8 @@
 """What the imitated model says to a request: decided by the request alone, so that a test knows it beforehand.
 
-The words of the last user message steer it: ``refuse``, ``cut``, ``filter``, ``cite``, ``both`` (two tools at once), ``aloud`` (a text
-before the tool calls). A tool is called when there are tools and the last turn is a user's. Everything said contains characters that
-are cut in the middle by a naive byte stream.
+The words of the last user message steer it: ``refuse``, ``cut``, ``exhaust`` (only reasoning), ``filter``, ``cite``, ``both``
+(two tools at once), ``aloud`` (a text before the tool calls). A tool is called when there are tools and the last turn is a
+user's. Everything said contains characters that are cut in the middle by a naive byte stream.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def reply(model: Model, asked: Asked) -> Said:
         return Said(refusal=REFUSAL, **base)
     if "filter" in words:
         return Said(text="Halfway thr", end="content_filter", **base)
+    if "exhaust" in words and reasoned:
+        return Said(end="length", **base)
     if "cut" in words:
         return Said(text="This text is cut in the midd", end="length", **base)
     if asked.schema is not None:
@@ -116,7 +118,7 @@ def _choose_calls(asked: Asked, words: str) -> tuple[tuple[str, str, str], ...]:
 def _make_call_text(kind: str, schema: Any) -> str:
     if kind == "custom":
         return "*** free text: naïve ☕\nsecond line"
-    return json.dumps(make_instance(schema or {}, schema or {}), ensure_ascii=False)
+    return json.dumps(make_instance(schema, schema) if schema else {}, ensure_ascii=False)
 
 
 def make_instance(schema: Any, root: Mapping[str, Any]) -> Any:
@@ -134,21 +136,11 @@ def make_instance(schema: Any, root: Mapping[str, Any]) -> Any:
             return make_instance(schema[word][0], root)
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
-    match kind:
-        case "object":
-            return {name: make_instance(inner, root) for name, inner in (schema.get("properties") or {}).items()}
-        case "array":
-            return [make_instance(schema.get("items") or {}, root)]
-        case "integer":
-            return int(schema.get("minimum", 7))
-        case "number":
-            return 1.5
-        case "boolean":
-            return True
-        case "null":
-            return None
-        case _:
-            return "Zürich"
+    if kind == "object":
+        return {name: make_instance(inner, root) for name, inner in (schema.get("properties") or {}).items()}
+    if kind == "array":
+        return [make_instance(schema.get("items") or {}, root)]
+    return {"integer": 7, "number": 1.5, "boolean": True, "null": None}.get(str(kind), "Zürich")
 
 
 def _follow(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:

@@ -51,8 +51,11 @@ def find_model(name: str) -> Model:
     for row in load_rows():
         patterns = row["match"] if isinstance(row["match"], list) else [row["match"]]
         if any(fnmatchcase(name, pattern) for pattern in patterns):
-            facts = {fact: tuple(value) if isinstance(value, list) else value for fact, value in row.items()}
-            model = replace(model, **{fact: value for fact, value in facts.items() if fact in names})
+            facts: dict[str, Any] = {
+                fact: tuple(value) if isinstance(value, list) else value for fact, value in row.items()
+            }
+            known_facts: dict[str, Any] = {fact: value for fact, value in facts.items() if fact in names}
+            model = replace(model, **known_facts)
             known = True
     if not known:
         message = f"The model `{name}` does not exist or you do not have access to it."

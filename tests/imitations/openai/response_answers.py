@@ -74,9 +74,9 @@ def make_output(number: int, body: Mapping[str, Any], said: Said, issued: Issued
     for at, (kind, name, text) in enumerate(said.calls):
         prefix, member = ("ctc", "input") if kind == "custom" else ("fc", "arguments")
         item = {"id": f"{prefix}_{stem}{at:02x}", "type": "custom_tool_call" if kind == "custom" else "function_call"}
-        items.append(
-            {**item, "status": "completed", "call_id": f"call_{stem[-12:]}{at:02x}Zq7", "name": name, member: text}
-        )
+        if kind == "function":
+            item["status"] = "completed"
+        items.append({**item, "call_id": f"call_{stem[-12:]}{at:02x}Zq7", "name": name, member: text})
     if said.reasoned and len(items) > 1:
         issued.reasoning_of[items[1]["id"]] = items[0]["id"]
     return items
@@ -155,8 +155,10 @@ def _iterate_item_events(item: Json, said: Said) -> Iterator[Json]:
             empty: Json = {**item, "summary": []}
         case "message":
             empty = {**item, "content": [], "status": "in_progress"}
-        case kind:
-            empty = {**item, "status": "in_progress", "input" if kind == "custom_tool_call" else "arguments": ""}
+        case "custom_tool_call":
+            empty = {**item, "input": ""}
+        case _:
+            empty = {**item, "status": "in_progress", "arguments": ""}
     yield {"type": "response.output_item.added", "item": empty}
     place = {"item_id": item["id"]}
     match item["type"]:

@@ -1,10 +1,10 @@
 """``POST /v1/responses``: what the vendor refuses beyond its schema.
 
-Sources: outputs without a call and calls without an output: continuedev/continue#10092 and bytedance/trae-agent#245; reasoning without
-its following item: continuedev/continue#8933, and the reverse: continuedev/continue#11994; encrypted content: openai/codex#8145,
-and at models that do not reason: pydantic/pydantic-ai#2865; assistant content: jeremychone/rust-genai#119; call ids of 64
-characters: AnswerDotAI/fastllm#45; json_object: BigDawnGhost/wenyi#66 (the instructions do not count); tool_choice:
-lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265; logprobs: UKGovernmentBEIS/inspect_ai#2739.
+Sources: outputs without a call and calls without an output: continuedev/continue#10092 and bytedance/trae-agent#245; reasoning
+without its following item: continuedev/continue#8933, and the reverse: continuedev/continue#11994; encrypted content:
+openai/codex#8145, and at models that do not reason: pydantic/pydantic-ai#2865; assistant content: jeremychone/rust-genai#119;
+call ids of 64 characters: AnswerDotAI/fastllm#45; json_object: BigDawnGhost/wenyi#66 (the instructions do not count);
+tool_choice: lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265; logprobs: UKGovernmentBEIS/inspect_ai#2739.
 """
 
 from __future__ import annotations
@@ -170,10 +170,11 @@ def _check_item(model: Model, item: Body, param: str, issued: Issued) -> None:
 
 def _check_item_id(kind: str, item: Body, param: str) -> None:
     prefix, item_id = _PREFIXES.get(kind), item.get("id")
-    if prefix is not None and item_id is not None and item.get("role") in (None, "assistant"):
-        if not str(item_id).startswith(prefix):
-            message = f"Invalid '{param}.id': '{item_id}'. Expected an ID that begins with '{prefix}'."
-            raise Refusal(message, f"{param}.id", "invalid_value")
+    if prefix is None or item_id is None or item.get("role") not in (None, "assistant"):
+        return
+    if not str(item_id).startswith(prefix):
+        message = f"Invalid '{param}.id': '{item_id}'. Expected an ID that begins with '{prefix}'."
+        raise Refusal(message, f"{param}.id", "invalid_value")
 
 
 def _check_encrypted(item: Body, issued: Issued) -> None:

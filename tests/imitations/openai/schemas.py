@@ -9,12 +9,12 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NoReturn, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 import openai
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
-from typing_extensions import NotRequired, ReadOnly, Required, is_typeddict
+from typing_extensions import ReadOnly, is_typeddict
 
 from tests.imitations.openai.refusals import Refusal, invalid_type, invalid_value, missing_parameter, unknown_parameter
 
@@ -32,6 +32,13 @@ OPTIONAL_ON_THE_WIRE: Final[Mapping[str, frozenset[str]]] = {
     "ResponseInputImageParam": frozenset(("detail",)),
     "CompletionCreateParamsNonStreaming": frozenset(("stream",)),
     "ResponseCreateParamsNonStreaming": frozenset(("stream",)),
+}
+
+ALSO_ACCEPTED: Final[Mapping[str, frozenset[str]]] = {
+    # developers.openai.com/api/docs/guides/function-calling appends the answer's message, which has annotations, to the messages
+    "ChatCompletionAssistantMessageParam": frozenset(("annotations",)),
+    # openai/openai-cookbook, How_to_call_functions_with_chat_models.ipynb: tool messages with the name of the function
+    "ChatCompletionToolMessageParam": frozenset(("name",)),
 }
 
 _REFUSED_ELSEWHERE: Final = frozenset(("stream",))
@@ -93,6 +100,8 @@ def _check_members(kind: Any, value: Any, path: str) -> None:
     hints = read_hints(kind)
     inside = f"{path}." if path else ""
     for name, member in value.items():
+        if name in ALSO_ACCEPTED.get(kind.__name__, ()):
+            continue
         if name not in hints:
             raise unknown_parameter(f"{inside}{name}")
         if name not in _REFUSED_ELSEWHERE:

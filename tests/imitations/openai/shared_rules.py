@@ -38,14 +38,14 @@ MOST_TOOLS: Final = 128
 
 def check_members(body: Mapping[str, Any]) -> None:
     """Lengths and ranges of members at the top level."""
-    for name, most in _LONGEST.items():
-        check_length(body.get(name), name, most)
+    for name, longest in _LONGEST.items():
+        check_length(body.get(name), name, longest)
     for name, (least, most) in _RANGES.items():
-        value = body.get(name)
-        if value is not None and value < least:
-            raise out_of_range(name, f">= {least:g}", value)
-        if value is not None and value > most:
-            raise out_of_range(name, f"<= {most:g}", value)
+        given = body.get(name)
+        if given is not None and given < least:
+            raise out_of_range(name, f">= {least:g}", given)
+        if given is not None and given > most:
+            raise out_of_range(name, f"<= {most:g}", given)
     metadata = body.get("metadata") or {}
     if len(metadata) > 16:
         message = f"Invalid 'metadata': object has too many properties. Expected at most 16, but got {len(metadata)}."
