@@ -7,6 +7,7 @@ Every request is recorded with its answer's status, so that a test sees what arr
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -98,6 +99,11 @@ class _Http(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
     owner: ImitationServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that the gateway closes is no error of the imitation; any other is printed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -70,14 +70,25 @@ class ContentRules(Value, frozen=True, kw_only=True):
         return self.images and self.audio and not (self.image_types or self.files or self.longest_call_id)
 
 
-def has_other_files(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
-    """Whether a file of the request is at an address, or of a type that is not accepted and cannot become a text."""
-    return any(
-        isinstance(part, File)
-        and not isinstance(part.source, FileReference)
-        and not (isinstance(part.source, Data) and _matches(part.source, (*accepted, *_TEXT_TYPES)))
-        for message in request.messages
-        for part in _iterate_parts(message.parts)
+def has_other_content(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
+    """Whether the request has content that chat completions have no place for.
+
+    A file at an address, or of a type that is not in `accepted` and cannot become a text; an image or a file in a tool's result.
+    """
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                if not all(isinstance(inner, Text) for inner in part.parts):
+                    return True
+            elif isinstance(part, File) and not _has_place(part, accepted):
+                return True
+    return False
+
+
+def _has_place(file: File, accepted: tuple[str, ...]) -> bool:
+    source = file.source
+    return isinstance(source, FileReference) or (
+        isinstance(source, Data) and _matches(source, (*accepted, *_TEXT_TYPES))
     )
 
 

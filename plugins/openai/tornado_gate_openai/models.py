@@ -73,7 +73,7 @@ def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool
         effort = _get_asked_effort(reasoning, features)
         if (shown and effort != "none") or effort in features.responses_efforts:
             return True
-    return features.chat_files is not None and content.has_other_files(request, features.chat_files)
+    return features.chat_files is not None and content.has_other_content(request, features.chat_files)
 
 
 def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:

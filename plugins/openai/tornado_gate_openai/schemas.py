@@ -30,6 +30,7 @@ _SINGLE: Final = ("items", "additionalProperties", "not", "if", "then", "else")
 _DEFINITIONS: Final = ("$defs", "definitions", "$schema")
 _START: Final = re.compile(r'\s*\{\s*"value"\s*:\s*')
 _LONGEST_START: Final = 200
+_END_SIGNS: Final = "} \t\r\n"
 
 
 def fit_schemas(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
@@ -160,26 +161,39 @@ class _UnwrappedTexts(Step[StreamEvent, StreamEvent]):
 
 
 class _ValueReader:
-    """Reads the text of ``{"value": …}`` piece by piece, and returns the text of the value. Any other text is unchanged."""
+    """Reads the text of ``{"value": …}`` piece by piece, and returns the text of the value. Any other text is unchanged.
+
+    `_kept` is what may be the end of the object: braces and white space, in pieces.
+    """
 
     def __init__(self) -> None:
-        self._kept = ""
+        self._start = ""
+        self._kept: list[str] = []
         self._inside: bool | None = None
 
     def feed(self, text: str) -> str:
-        """The text that is known to belong to the value; what may be the end of the object is kept."""
-        self._kept += text
-        if self._inside is None and (start := _START.match(self._kept)) is not None and start.end() < len(self._kept):
-            self._inside, self._kept = True, self._kept[start.end() :]
+        """The text that is known to belong to the value."""
         if self._inside is None:
-            self._inside = False if len(self._kept) > _LONGEST_START else None
-        if self._inside is None:
+            self._start += text
+            start = _START.match(self._start)
+            if start is not None and start.end() < len(self._start):
+                self._inside, text = True, self._start[start.end() :]
+            elif len(self._start) > _LONGEST_START:
+                self._inside, text = False, self._start
+            else:
+                return ""
+        if not self._inside:
+            return text
+        known = text.rstrip(_END_SIGNS)
+        if not known:
+            self._kept.append(text)
             return ""
-        end = len(self._kept.rstrip().rstrip("} \t\r\n")) if self._inside else len(self._kept)
-        ready, self._kept = self._kept[:end], self._kept[end:]
+        ready = "".join((*self._kept, known))
+        self._kept = [text[len(known) :]]
         return ready
 
     def finish(self) -> str:
         """The rest of the value, without the end of the object."""
-        rest = self._kept.rstrip() if self._inside else self._kept
-        return rest.removesuffix("}").rstrip() if self._inside else rest
+        if self._inside is None:
+            return self._start
+        return "".join(self._kept).rstrip().removesuffix("}").rstrip()

@@ -64,6 +64,7 @@ class Shown:
     annotations: int = 0
     logprobs: int = 0
     turn: Any = None
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ def _read_chat(whole: Json) -> Shown:
 
 
 def _read_response(whole: Json) -> Shown:
-    shown = Shown(turn=whole["output"])
+    shown = Shown(turn=whole["output"], id=whole["id"])
     summaries: list[str] = []
     for item in whole["output"]:
         match item["type"]:

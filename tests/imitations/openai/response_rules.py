@@ -37,10 +37,11 @@ LEAST_OUTPUT: Final = 16
 
 @dataclass
 class Issued:
-    """What the vendor has issued: encrypted reasoning, responses with their items, and the reasoning before each item."""
+    """What the vendor has issued: encrypted reasoning, stored responses and items, and the reasoning before each item."""
 
     encrypted: set[str] = field(default_factory=set)
     responses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    items: set[str] = field(default_factory=set)
     reasoning_of: dict[str, str] = field(default_factory=dict)
 
 
@@ -182,7 +183,7 @@ def _check_encrypted(item: Body, issued: Issued) -> None:
     if encrypted is not None and encrypted not in issued.encrypted:
         message = f"The encrypted content {encrypted[:4]}...{encrypted[-4:]} could not be verified."
         raise Refusal(message, None, "invalid_encrypted_content")
-    if encrypted is None:
+    if encrypted is None and item.get("id") not in issued.items:
         message = f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false."
         raise Refusal(message, "input", status=404)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 from tests.imitations.openai.callers import CHAT, GENERATE, MESSAGES, RESPONSES, Json, Shown
 
@@ -34,6 +35,15 @@ def answer_with_image(wire_format: str, body: Json, shown: Shown) -> Json:
 def ask_again(wire_format: str, body: Json, shown: Shown) -> Json:
     """Another question after the answer."""
     return _add_question(wire_format, _add_turn(wire_format, body, shown), "And what about tomorrow?")
+
+
+def continue_stored(wire_format: str, body: Json, shown: Shown) -> Json:
+    """Another question, or the tools' results, after the stored response (format responses only)."""
+    if shown.calls:
+        value: Any = [{"type": "function_call_output", "call_id": call.id, "output": "21 °C"} for call in shown.calls]
+    else:
+        value = "And what about tomorrow?"
+    return {**body, "input": value, "previous_response_id": shown.id}
 
 
 def ask_without_thinking(wire_format: str, body: Json, shown: Shown) -> Json:

@@ -63,8 +63,7 @@ class OpenAI:
         whole = response_answers.render_response(self.count, body, said, output)
         if body.get("store") is not False:
             self.issued.responses[whole["id"]] = [*items, *json.loads(json.dumps(output))]
-            encrypted = {item["encrypted_content"] for item in output if "encrypted_content" in item}
-            self.issued.encrypted |= encrypted
+            self.issued.items |= {item["id"] for item in output}
         if body.get("stream"):
             return answer_events(response_answers.stream_response(whole, said), headers)
         return answer_json(whole, headers=headers)

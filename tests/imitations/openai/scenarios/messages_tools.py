@@ -208,7 +208,7 @@ RESULTS: Final = (
     _scenario(
         name="image as result", body=_history(
             _use(), results=[_result([{"type": "text", "text": "seen"}, {"type": "image", "source": _MEDIA}])]),
-        models=("gpt-4o", "o3", "gpt-5.4"), apis=("responses",),
+        models=("gpt-4o", "o3", "gpt-5.4"), apis=("auto", "responses"), path="/v1/responses",
     ),
     _scenario(
         name="image as result at chat", body=_history(

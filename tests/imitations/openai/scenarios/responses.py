@@ -49,6 +49,10 @@ OWN: Final = (
         thinking=True, then=(turns.answer_tools, turns.ask_again),
     ),
     _scenario(
+        name="stored conversation", body=_body(tools=[tool()]), models=("gpt-4o", "gpt-5", "gpt-5.4"), apis=_OWN,
+        then=(turns.continue_stored, turns.continue_stored), verbatim=True,
+    ),
+    _scenario(
         name="custom tool unchanged", body=_body(tools=[CUSTOM], **_ENCRYPTED), models=("gpt-5", "gpt-5.4"), apis=_OWN,
         then=(turns.answer_tools,),
     ),
@@ -76,6 +80,10 @@ TRANSLATED: Final = (
     _scenario(
         name="plain at chat", body=_body(store=False), models=EVERY, apis=_OTHER, path="/v1/chat/completions",
         then=(turns.ask_again,),
+    ),
+    _scenario(
+        name="stored conversation at chat", body=_body(tools=[tool()]), models=("gpt-4o", "gpt-5", "gpt-5.4"),
+        apis=_OTHER, then=(turns.continue_stored, turns.continue_stored), mapped=("previous_response_id",),
     ),
     _scenario(
         name="instructions at chat", body=_body(instructions="Be brief", store=False), models=SOME, apis=_OTHER,
