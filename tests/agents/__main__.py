@@ -56,7 +56,7 @@ def _name(outcome: Outcome) -> tuple[str, str, str]:
 def make_plan(
     agents: Sequence[str] | None, upstreams: Sequence[str] | None, scenarios: Sequence[str] | None
 ) -> list[Run]:
-    """The runs, in the order of the table. Only some agents count tokens."""
+    """The runs, in the order of the table."""
     return [
         (agent, upstream, scenario)
         for agent in AGENTS
@@ -64,7 +64,7 @@ def make_plan(
         for upstream in UPSTREAMS
         if not upstreams or upstream in upstreams
         for scenario in SCENARIOS
-        if (not scenarios or scenario in scenarios) and (scenario != "count" or agent.counts)
+        if (not scenarios or scenario in scenarios) and scenario in agent.scenarios
     ]
 
 

@@ -9,11 +9,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.agents.scenarios import COUNT_PROMPT
 
 FOLDER = Path(__file__).parent
 PICTURE = "picture.png"
+COMMON = ("chat", "tools", "image", "thinking", "long")
+VARIANT = ("tools", "image", "thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Agent:
     environment: Callable[[Session], Mapping[str, str]] = lambda _session: {}
     arguments: Callable[[Session], Sequence[str]]
     unattended: Mapping[str, str] = field(default_factory=dict)
+    scenarios: tuple[str, ...] = COMMON
+    """The scenarios that are run with it; the others are about what it never does, or the same as with a variant of it."""
     counts: str = ""
     """The end of the path with which it counts tokens; "" if it never does."""
     count_word: str = ""
@@ -124,10 +129,11 @@ OPENCODE_ENVIRONMENT = {
 }
 
 
-def _opencode(name: str, title: str, wire: str, package: str, path: str) -> Agent:
+def _opencode(name: str, title: str, wire: str, package: str, path: str, **rest: Any) -> Agent:
     return Agent(
         name=name, title=title, package="opencode-ai", program="opencode", wire=wire, files=_opencode_files(package, path),
-        environment=lambda session: {"GATE_KEY": session.key}, arguments=_opencode_arguments, unattended=OPENCODE_ENVIRONMENT,
+        environment=lambda session: {"GATE_KEY": session.key}, arguments=_opencode_arguments,
+        unattended=OPENCODE_ENVIRONMENT, **rest,
     )  # fmt: skip
 
 
@@ -145,6 +151,7 @@ _AGENTS: Sequence[Agent] = (
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": session.model,
         },
         arguments=_claude_arguments,
+        scenarios=(*COMMON, "search", "count"),
         counts="/count_tokens",
         count_word="Context Usage",
         family="claude",
@@ -172,6 +179,7 @@ _AGENTS: Sequence[Agent] = (
         },
         environment=lambda session: {"GOOGLE_GEMINI_BASE_URL": session.url, "GEMINI_API_KEY": session.key},
         arguments=_gemini_arguments,
+        scenarios=(*COMMON, "count"),
         counts=":countTokens",
         family="gemini",
     ),
@@ -189,9 +197,13 @@ _AGENTS: Sequence[Agent] = (
         arguments=_qwen_arguments,
     ),
     _opencode("opencode", "OpenCode (openai-compatible)", "`/v1/chat/completions`", "@ai-sdk/openai-compatible", "/v1"),
-    _opencode("opencode-openai", "OpenCode (openai)", "`/v1/responses`", "@ai-sdk/openai", "/v1"),
-    _opencode("opencode-anthropic", "OpenCode (anthropic)", "`/v1/messages`", "@ai-sdk/anthropic", "/v1"),
-    _opencode("opencode-google", "OpenCode (google)", "`/v1beta/models/…`", "@ai-sdk/google", "/v1beta"),
+    _opencode("opencode-openai", "OpenCode (openai)", "`/v1/responses`", "@ai-sdk/openai", "/v1", scenarios=VARIANT),
+    _opencode(
+        "opencode-anthropic", "OpenCode (anthropic)", "`/v1/messages`", "@ai-sdk/anthropic", "/v1", scenarios=VARIANT
+    ),
+    _opencode(
+        "opencode-google", "OpenCode (google)", "`/v1beta/models/…`", "@ai-sdk/google", "/v1beta", scenarios=VARIANT
+    ),
 )
 
 AGENTS: Sequence[Agent] = (

@@ -30,6 +30,7 @@ makes the agent work. No vendor's cloud was called.
 | image | the picture of the prompt, and the picture in the result of the agent's tool, intact |
 | thinking | thinking before each step, also twice in one step; every signature or encrypted reasoning comes back unchanged |
 | long | 24 tool rounds in two prompts; the second prompt continues the session that the agent has stored |
+| search | a tool that the agent declares only after the model has searched for it |
 | count | token counts that the agent asks for |
 
 | upstream | API | model |
@@ -49,6 +50,7 @@ NOTES = """## Notes
   sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, and HTTP after six refused
   upgrades, which takes ten seconds. The runs use HTTP.
+- Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless it knows the name.
 - Gemini CLI replaces some names of models by others before it sends them (`gemini-3.5-flash` by `gemini-3.8-flash`, for example).
 - Qwen Code sends pictures only to models that it knows to accept them; OpenCode to models whose entry in its file says so.
 - Claude Code counts tokens for `/context`, and Gemini CLI for prompts with files; the other agents never do.
@@ -63,7 +65,8 @@ def write_page(outcomes: Sequence[Outcome], probes: Sequence[Probe]) -> None:
 def _iterate_parts(outcomes: Sequence[Outcome], probes: Sequence[Probe]) -> Iterator[str]:
     yield INTRODUCTION
     yield "## Results\n"
-    yield f"Run on {datetime.date.today().isoformat()}. ✓: passed; ✗: failed, see below; –: the agent never does it.\n"
+    legend = "✓: passed; ✗: failed, see below; –: the agent never does it, or\nanother row shows it."
+    yield f"Run on {datetime.date.today().isoformat()}. {legend}\n"
     yield render_table(outcomes)
     if faults := list(render_faults(outcomes)):
         yield "\n" + "\n".join(faults)
@@ -91,7 +94,7 @@ def render_table(outcomes: Sequence[Outcome]) -> str:
 
 def _render_cell(agent: Agent, outcome: Outcome | None, scenario: str) -> str:
     if outcome is None:
-        return "–" if scenario == "count" and not agent.counts else " "
+        return " " if scenario in agent.scenarios else "–"
     return "✗" if outcome.faults else "✓"
 
 

@@ -12,6 +12,7 @@ from tests.agents.images import is_picture
 from tests.agents.tools import Intent, call_tool
 
 COUNT_PROMPT = "Count the tokens of this picture."
+LOADED_TOOL = "NotebookEdit"
 LONG_ROUNDS = 12
 """Tool rounds of each of the two prompts of the scenario ``long``."""
 FIRST = 'alpha 17.5 µm — "quoted" \\ backslash'
@@ -28,7 +29,10 @@ class Step:
     text: str = ""
     thinking: tuple[tuple[str, str], ...] = ()
     between: str = ""
-    pictures: bool = False
+    pictures: int = 0
+    """How many pictures the conversation has after it."""
+    loads: str = ""
+    """A tool that the next request must offer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,21 @@ def _long() -> Scenario:
     )
 
 
+def _search() -> Scenario:
+    step = Step((Intent("load", LOADED_TOOL),), expected=(LOADED_TOOL,), loads=LOADED_TOOL)
+    return Scenario("search", ("Find a tool for notebooks.",), ((step,),))
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     one.name: one
     for one in (
         Scenario("chat", ("Say hello.",), ((),)),
         _tools(),
-        Scenario("image", ("Which colour has this picture?",), ((Step((Intent("look", "picture.png"),), pictures=True),),),
+        Scenario("image", ("Which colour has this picture?",), ((Step((Intent("look", "picture.png"),), pictures=2),),),
                  attaches_picture=True),
         _thinking(),
         _long(),
+        _search(),
         Scenario("count", (COUNT_PROMPT,), ((),), attaches_picture=True),
     )
 }  # fmt: skip
@@ -125,8 +135,12 @@ def answer(
         _check_results(number, step, made, conversation)
         if number >= before and conversation.wants_thinking:
             _check_thinking(number, step, made, expect_thinking)
-    if scenario.attaches_picture and done and not any(map(is_picture, _pictures(conversation))):
-        raise Fault("the picture did not arrive")
+    loaded = {step.loads for step in steps[:done] if step.loads}
+    if loaded - conversation.tools.keys():
+        raise Fault(f"the tools {loaded} were not loaded: {sorted(conversation.tools)}")
+    wanted = max((step.pictures for step in steps[:done]), default=int(scenario.attaches_picture))
+    if (arrived := sum(map(is_picture, _pictures(conversation)))) < wanted:
+        raise Fault(f"{arrived} of {wanted} pictures arrived")
     if done > len(steps):
         raise Fault(f"{done} tool rounds came back, {len(steps)} were made")
     if done == len(steps):

@@ -26,8 +26,8 @@ MODELS: Mapping[str, Mapping[str, str]] = {
     },
     "gpt": {"openai": "gpt-6-sol", "compatible": "gpt-6-luna", "anthropic": "gpt-6-astra", "gemini": "gpt-5.6-sol"},
     "gemini": {
-        "openai": "gemini-3-to-openai", "compatible": "gemini-3-to-qwen",
-        "anthropic": "gemini-3-to-claude", "gemini": "gemini-3.8-flash",
+        "openai": "gemini-3.9-openai", "compatible": "gemini-3.9-qwen",
+        "anthropic": "gemini-3.9-claude", "gemini": "gemini-3.8-flash",
     },
 }  # fmt: skip
 """By the family of the names: the name that the agent asks, for each upstream. "" are the upstreams' own names.

@@ -14,7 +14,10 @@ Arguments = dict[str, Any] | str
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Something to do with a file: ``write``, ``read``, ``edit`` (`old` becomes `text`) or ``look`` (at a picture)."""
+    """Something to do with a file: ``write``, ``read``, ``edit`` (`old` becomes `text`) or ``look`` (at a picture).
+
+    ``load`` is for an agent that declares some tools only when the model searches for them; `path` is the name of the tool.
+    """
 
     action: str
     path: str
@@ -78,6 +81,8 @@ ABSOLUTE: Mapping[str, Mapping[str, Callable[[Intent, str], Arguments]]] = {
 
 def call_tool(intent: Intent, folder: str, tools: Mapping[str, bool]) -> tuple[str, Arguments]:
     """The tool of the agent for this, and the arguments. Raises RefusedError if the agent has none."""
+    if intent.action == "load":
+        return "ToolSearch", {"query": f"select:{intent.path}", "max_results": 1}
     path = f"{folder}/{intent.path}"
     for name, build in ABSOLUTE[intent.action].items():
         if name in tools:

@@ -33,13 +33,14 @@ from tornado_gate.types.value import replace
 from tornado_gate.wire.custom_tools import InputReader, list_custom_tools, replace_custom_tools
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.namespaces import NAMESPACE, flatten_namespaces, list_qualified_names
+from tornado_gate.wire.tool_references import describe_tool_references
 
 _DIGEST_LENGTH: Final = 10
 
 
 def fit_tools(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
     """`request` with tools of kinds and names that the model accepts. Reports each loss to `call.drop_field`."""
-    request = flatten_namespaces(request)
+    request = flatten_namespaces(describe_tool_references(request))
     names = map_tool_names(request, features)
     if not features.custom_tools:
         request = replace_custom_tools(call, request)

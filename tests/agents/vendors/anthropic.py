@@ -182,7 +182,8 @@ def _read_user_blocks(blocks: list[dict[str, Any]], conversation: Conversation) 
     for block in results:
         parts = block.get("content") or []
         parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
-        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        texts = [part.get("text") or part.get("tool_name") or "" for part in parts]
+        text = "\n".join(text for text in texts if text)
         conversation.rounds[-1].results.append(ToolResult(block["tool_use_id"], text, tuple(_images(parts))))
     text = REMINDER.sub("", "\n".join(block["text"] for block in blocks if block["type"] == "text")).strip()
     if text and not results:
