@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.searches import CONF, G_USAGE, O_ANSWER, QUESTION, R_ANSWER, make_anthropic, make_openai
 from tests.support.upstream import Upstream, answer, sse
 from tests.test_crossings import A_USAGE, KEY, post, script, sent
-from tests.test_crossings_citations import CONF, G_USAGE, O_ANSWER, QUESTION, R_ANSWER, make_anthropic, make_openai
 
 WHY = "The request could enable harm."
 A_STOP = {"type": "refusal", "category": "bio", "explanation": WHY}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.searches import CONF, G_USAGE, QUESTION, STREAMS, WHOLE, make_anthropic, make_openai
 from tests.support.upstream import Upstream, answer, sse
 from tests.test_crossings import A_USAGE, KEY, post, script, sent
-from tests.test_crossings_citations import CONF, G_USAGE, QUESTION, STREAMS, WHOLE, make_anthropic, make_openai
 
 DOMAINS = ["example.com", "example.org"]
 PLACE = {"city": "Lyon", "country": "FR", "timezone": "Europe/Paris"}

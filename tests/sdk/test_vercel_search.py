@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.node import run_script
+from tests.support.searches import CONF, QUERY, STREAMS, TEXT, TITLE, URL, WHOLE
 from tests.support.upstream import Upstream, answer
 from tests.test_crossings import KEY
-from tests.test_crossings_citations import CONF, QUERY, STREAMS, TEXT, TITLE, URL, WHOLE
 
 
 @pytest.fixture(scope="module")
