@@ -18,9 +18,11 @@ from tornado_gate.types import (
     Image,
     Link,
     Message,
+    Opaque,
     Reasoning,
     ResponseFormat,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolResult,
@@ -121,6 +123,44 @@ def test_a_tools_schema_of_an_older_draft_becomes_one_of_the_checked_draft(call:
     body = plugin.translate_request(used, chat(tools=(Tool(name="look", parameters=schema),))).json
     assert body["tools"][0]["input_schema"]["properties"] == {"at": {"type": "integer", "exclusiveMinimum": 1}}
     assert used.losses == ["tools.0.parameters.properties.at.maximum"]
+
+
+THOUGHT = Thinking(text="hm", signature=Opaque(issuer="ours", value="signature"))
+BETA = "thinking-binding-controls-2026-08-01"
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning", "bound"),
+    [
+        ("claude-opus-5-5", None, True),
+        ("claude-fable-5-1", Reasoning(effort="low"), True),
+        ("claude-haiku-5-5", None, True),
+        ("claude-haiku-5-5", Reasoning(effort="none"), False),
+        ("claude-sonnet-5-5", Reasoning(effort="none"), False),
+        ("claude-mythos-5-1", None, False),
+        ("claude-opus-5", None, False),
+        ("claude-opus-4-8", Reasoning(effort="low"), False),
+        ("claude-haiku-4-5", None, False),
+    ],
+)
+def test_thinking_that_no_longer_fits_its_conversation_is_ignored_not_rejected(
+    call: MakeCall, chat: MakeChat, model: str, reasoning: Reasoning | None, bound: bool
+) -> None:
+    messages = (*chat().messages, Message(role="assistant", parts=(THOUGHT, Text(text="a"))), *chat().messages)
+    request = replace(chat(reasoning=reasoning), messages=messages)
+    outgoing = plugin.translate_request(call(upstream_model=model), request)
+    thinking = outgoing.json.get("thinking") or {}
+    assert thinking.get("block_binding") == ({"prefix_mismatch_behavior": "drop_block"} if bound else None)
+    assert outgoing.headers.get("anthropic-beta") == (BETA if bound else None)
+    first = plugin.translate_request(call(upstream_model=model), chat(reasoning=reasoning))
+    assert "block_binding" not in (first.json.get("thinking") or {})
+
+
+def test_a_configured_beta_stays_beside_the_one_of_the_request(call: MakeCall, chat: MakeChat) -> None:
+    messages = (*chat().messages, Message(role="assistant", parts=(THOUGHT,)), *chat().messages)
+    used = call(upstream_model="claude-opus-5-5", headers={"Anthropic-Beta": "fast-mode-2026-02-01"})
+    outgoing = plugin.translate_request(used, replace(chat(), messages=messages))
+    assert outgoing.headers["anthropic-beta"] == f"fast-mode-2026-02-01,{BETA}"
 
 
 @dataclass

@@ -28,6 +28,7 @@ from tornado_gate.types import (
 from tornado_gate.types.value import replace
 from tornado_gate.wire.anthropic_messages import (
     BETA_HEADER,
+    BINDING_BETA,
     WIRE_FORMAT,
     choose_max_tokens,
     find_error,
@@ -108,12 +109,12 @@ def _translate_request(call: Call, request: Request) -> UpstreamRequest:
         case ChatRequest():
             headers, request = _take_betas(call, settings, request)
             json = _render_body(call, settings, request, auto_cache=settings.prompt_cache == "auto")
-            return UpstreamRequest(url=base + MESSAGES_PATH, headers=headers, json=json)
+            return UpstreamRequest(url=base + MESSAGES_PATH, headers=_add_betas(headers, json), json=json)
         case CountTokensRequest(chat=chat):
             headers, chat = _take_betas(call, settings, chat)
             json = _render_body(call, settings, chat)
             json = {name: json[name] for name in _COUNT_MEMBERS if name in json}
-            return UpstreamRequest(url=base + COUNT_PATH, headers=headers, json=json)
+            return UpstreamRequest(url=base + COUNT_PATH, headers=_add_betas(headers, json), json=json)
     raise UnsupportedOperation(f"The model '{call.model}' supports only chat and token counts.")
 
 
@@ -179,6 +180,14 @@ def _take_betas(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> t
     rest = {name: value for name, value in chat.extra.items() if name != BETA_HEADER}
     betas = _select_betas(call, settings, str(chat.extra[BETA_HEADER]))
     return _build_headers(call, settings, betas), replace(chat, extra=rest)
+
+
+def _add_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> Mapping[str, str]:
+    """`headers` with the beta that a member of the translated body needs."""
+    given = headers.get(BETA_HEADER, "")
+    if "block_binding" not in (body.get("thinking") or {}) or BINDING_BETA in given:
+        return headers
+    return {**headers, BETA_HEADER: f"{given},{BINDING_BETA}" if given else BINDING_BETA}
 
 
 def _select_betas(call: Call, settings: AnthropicSettings, value: str) -> dict[str, str]:

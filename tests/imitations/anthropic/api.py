@@ -19,7 +19,7 @@ from tests.imitations.anthropic.conversation import check_conversation
 from tests.imitations.anthropic.models import find_model
 from tests.imitations.anthropic.refusal import Refusal, refuse
 from tests.imitations.anthropic.settings import check_settings
-from tests.imitations.anthropic.thinking import Ledger
+from tests.imitations.anthropic.thinking import CONTROLS, Ledger
 from tests.imitations.anthropic.typed_dicts import check
 from tests.imitations.calling.plans import select_plan
 from tests.imitations.calling.server import Received, Response
@@ -41,7 +41,7 @@ class MessagesApi:
     def answer(self, received: Received) -> Response:
         """The response to one request."""
         try:
-            body = self._check(received)
+            body, ignored = self._check(received)
         except Refusal as refusal:
             return _make_error(str(refusal))
         if received.path.startswith("/v1/messages/count_tokens"):
@@ -50,11 +50,14 @@ class MessagesApi:
         self._serial += 1
         said = make_answer(body, model, select_plan(json.dumps(body["messages"])), self._serial)
         self._ledger.issue(body, said, self._serial)
+        if CONTROLS in received.headers.get("anthropic-beta", ""):
+            said["input_transformations"] = ignored
         if body.get("stream"):
             return Response(200, "text/event-stream; charset=utf-8", tuple(make_events(said)), said=said)
         return Response(200, "application/json", (json.dumps(said).encode(),), said=said)
 
-    def _check(self, received: Received) -> dict[str, Any]:
+    def _check(self, received: Received) -> tuple[dict[str, Any], list[dict[str, str]]]:
+        """The body, and the thinking blocks that are ignored."""
         betas = _check_headers(received.headers)
         try:
             body = received.body
@@ -77,8 +80,9 @@ class MessagesApi:
         model = find_model(body["model"])
         check_conversation(body, model)
         check_settings({"max_tokens": 0, **body}, model)
-        self._ledger.check(body, model)
-        return dict(body)
+        if "block_binding" in (body.get("thinking") or {}) and CONTROLS not in betas:
+            refuse("thinking.adaptive.block_binding: Extra inputs are not permitted")
+        return dict(body), self._ledger.check(body, model)
 
 
 def _check_headers(headers: Mapping[str, str]) -> list[str]:

@@ -171,3 +171,16 @@ def test_a_tool_loop_in_manual_mode_starts_with_thinking() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
     refused = ask(MessagesApi(), BUDGETS, messages=[*CALLED, said("user", RESULT)], tools=[TOOL], thinking=thinking)
     assert "Expected `thinking` or `redacted_thinking`, but found `tool_use`" in refused.refused
+
+
+def test_unbound_thinking_can_be_ignored_instead() -> None:
+    api = MessagesApi()
+    messages = answer_with_thinking(api)
+    thinking = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    body: dict[str, Any] = {"messages": messages, "tools": [{**TOOL, "description": "Else."}], "thinking": thinking}
+    assert "block_binding: Extra inputs are not permitted" in ask(api, BOUND, **body).refused
+    answered = ask(api, BOUND, {"anthropic-beta": "thinking-binding-controls-2026-08-01"}, **body)
+    assert [one["path"] for one in answered.said["input_transformations"]] == [
+        "messages.1.content.0",
+        "messages.1.content.2",
+    ]

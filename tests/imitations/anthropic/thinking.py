@@ -18,10 +18,10 @@ from tests.imitations.anthropic.models import Model
 from tests.imitations.anthropic.refusal import refuse
 
 THINKING: Final = ("thinking", "redacted_thinking")
-_CONTROLS: Final = "thinking-binding-controls-2026-08-01"
+CONTROLS: Final = "thinking-binding-controls-2026-08-01"
 _BOUND: Final = (
     "The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` "
-    f'to "drop_block". That setting requires the `{_CONTROLS}` value in the `anthropic-beta` header.'
+    f'to "drop_block". That setting requires the `{CONTROLS}` value in the `anthropic-beta` header.'
 )
 
 
@@ -63,11 +63,16 @@ class Ledger:
             before, place = signature, place + 1
         self.counts[str(serial)] = place
 
-    def check(self, body: Mapping[str, Any], model: Model) -> None:
-        """Raise `Refusal` for thinking that this imitation did not issue, or that has changed."""
+    def check(self, body: Mapping[str, Any], model: Model) -> list[dict[str, str]]:
+        """Raise `Refusal` for thinking that this imitation did not issue, or that has changed.
+
+        Returns the blocks that are ignored instead, where the request wants it so, as the vendor reports them.
+        """
         turns = merge_turns(body["messages"])
         assistants = [blocks for role, blocks in turns if role == "assistant"]
         before: str | None = None
+        ignored: list[dict[str, str]] = []
+        binding = (body.get("thinking") or {}).get("block_binding") or {}
         for path, block in _list_thinking(body["messages"]):
             issued = self.blocks.get(_get_signature(block))
             latest = bool(assistants) and any(place == path for place, _ in assistants[-1])
@@ -75,20 +80,24 @@ class Ledger:
                 refuse(f"{path}: Invalid `signature` in `thinking` block")
             if issued.text and block.get("thinking", "") != issued.text:
                 _refuse_change(path) if latest else refuse(f"{path}: Invalid `signature` in `thinking` block")
-            if issued.model == body["model"] and model.bound:
-                self._check_binding(body, path, issued, before)
+            checked = issued.model == body["model"] and model.bound
+            if checked and (ignored or not self._is_bound(body, path, issued, before)):
+                if binding.get("prefix_mismatch_behavior") != "drop_block":
+                    refuse(f"{path}: Invalid `signature` in `thinking` block. {_BOUND}")
+                ignored.append({"type": "thinking_dropped", "path": path, "reason": "prefix_binding_mismatch"})
             before = _get_signature(block)
         if assistants:
             self._check_complete(body, assistants[-1])
         _check_start(body, turns, model)
+        return ignored
 
-    def _check_binding(self, body: Mapping[str, Any], path: str, issued: Issued, before: str | None) -> None:
+    def _is_bound(self, body: Mapping[str, Any], path: str, issued: Issued, before: str | None) -> bool:
+        """Whether a block stands where it was issued: after the same prompt, tools, turns and thinking."""
         number, place = (int(step) for step in path.split(".")[1::2])
         message = body["messages"][number]
         said = {"role": message["role"], "content": list_blocks(message["content"])[:place]}
-        changed = _digest(body, [*body["messages"][:number], said]) != issued.prefix
-        if changed or (before is not None and before != issued.before):
-            refuse(f"{path}: Invalid `signature` in `thinking` block. {_BOUND}")
+        same = _digest(body, [*body["messages"][:number], said]) == issued.prefix
+        return same and before in (None, issued.before)
 
     def _check_complete(self, body: Mapping[str, Any], blocks: Sequence[tuple[str, Block]]) -> None:
         """The thinking of each answer in the latest assistant turn is there as a whole, in its order, or not at all."""

@@ -579,5 +579,23 @@ _LOOPS: Final = tuple(
     for forgets in (False, True)
     for effort in (None, "medium")
 )
+_EDITED: Final = tuple(
+    Feature(
+        name="edited-" + ("tools" if "tools" in edits else "choice") + ("-shown" if effort else ""),
+        body=_asks("plan-parallel", tools=_TWO, max_tokens=20_000, **({"reasoning_effort": "low"} if effort else {})),
+        turns=(Turn("plan-interleaved"), Turn("plan-calls", edits=edits), Turn("plan-text")),
+        shows=effort,
+    )
+    for edits in (
+        {"tools": [*_TWO, _tool("third")]},
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "look"}}]},
+            }
+        },
+    )
+    for effort in (False, True)
+)
 
-CHAT: Final = (*_TEXTS, *_SAMPLING, *_THINKING, *_ENDS, *_FORMATS, *_TOOLS, *_FILES, *_HISTORIES, *_LOOPS)
+CHAT: Final = (*_TEXTS, *_SAMPLING, *_THINKING, *_ENDS, *_FORMATS, *_TOOLS, *_FILES, *_HISTORIES, *_LOOPS, *_EDITED)

@@ -337,5 +337,16 @@ _LOOPS: Final = tuple(
     for forgets in (False, True)
     for shown in (False, True)
 )
+_EDITED: Final = (
+    Feature(
+        name="edited-system",
+        body=_asks("plan-parallel", **_tools(_LOOK, _JSON), systemInstruction={"parts": [{"text": "mark-monday"}]}),
+        turns=(
+            Turn("plan-interleaved"),
+            Turn("plan-calls", edits={"systemInstruction": {"parts": [{"text": "mark-tuesday"}]}}),
+            Turn("plan-text"),
+        ),
+    ),
+)
 
-GENERATE: Final = (*_TEXTS, *_SETTINGS, *_TOOLS, *_HISTORIES, *_LOOPS)
+GENERATE: Final = (*_TEXTS, *_SETTINGS, *_TOOLS, *_HISTORIES, *_LOOPS, *_EDITED)

@@ -281,5 +281,12 @@ _LOOPS: Final = tuple(
     for forgets, image in ((False, True), (True, False))
     for summary in ("auto", None)
 )
+_EDITED: Final = (
+    Feature(
+        name="edited-instructions",
+        body=_asks("plan-parallel", tools=[_LOOK, _LIST], instructions="mark-monday", reasoning={"effort": "medium"}),
+        turns=(Turn("plan-interleaved"), Turn("plan-calls", edits={"instructions": "mark-tuesday"}), Turn("plan-text")),
+    ),
+)
 
-RESPONSES: Final = (*_TEXTS, *_SETTINGS, *_TOOLS, *_HISTORIES, *_LOOPS)
+RESPONSES: Final = (*_TEXTS, *_SETTINGS, *_TOOLS, *_HISTORIES, *_LOOPS, *_EDITED)

@@ -119,6 +119,7 @@ class Runner:
             if number < len(feature.turns):
                 following = feature.turns[number]
                 body = continue_body(scenario.caller, body, view.raw, following, number + 1, forgets=feature.forgets)
+                body |= following.edits
 
     def _send(
         self, client: httpx.Client, scenario: Scenario, body: Mapping[str, Any], model: str, name: str, vendor: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 Caller = Literal["chat", "responses", "messages", "generate"]
@@ -28,12 +28,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The caller's next turn: results of all calls of the last answer, or a question. `plan` selects the next answer."""
+    """The caller's next turn: results of all calls of the last answer, or a question. `plan` selects the next answer;
+    `edits` are members of the body that change, as clients do that put the time into their system prompt.
+    """
 
     plan: str = "plan-text"
     results: bool = True
     image: bool = False
     model: str = ""
+    edits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from tornado_gate.wire.anthropic_messages.response import parse_response, render
 from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block
 from tornado_gate.wire.anthropic_messages.stream_parser import parse_stream
 from tornado_gate.wire.anthropic_messages.stream_renderer import MessagesStreamRenderer, render_frame, render_stream
+from tornado_gate.wire.anthropic_messages.thinking import BINDING_BETA
 from tornado_gate.wire.anthropic_messages.usage import (
     parse_stop_reason,
     parse_usage,
@@ -35,6 +36,7 @@ from tornado_gate.wire.anthropic_messages.usage import (
 
 __all__ = [
     "BETA_HEADER",
+    "BINDING_BETA",
     "FOREIGN_MARK",
     "NO_THREADS",
     "WIRE_FORMAT",

@@ -26,8 +26,9 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     be an assistant turn, to be continued. `sampling` is which of temperature, top_p and top_k the model accepts: "all", "one"
     (not both temperature and top_p) or "none". `system_turns`: the model accepts messages of role "system" between turns.
     `opaque_user`: a user id that shows an e-mail address or phone number is rejected. `default_output` is ``max_tokens`` for
-    requests without a limit, without thinking. `server_tool_types`: the type of each server tool, with its version, for requests
-    of other formats.
+    requests without a limit, without thinking. `bound_thinking`: the model rejects thinking after any change of what stood before
+    it, unless the request allows it to be ignored. `server_tool_types`: the type of each server tool, with its version, for
+    requests of other formats.
     """
 
     thinking: Literal["budget", "adaptive", "none"] = "budget"
@@ -39,5 +40,6 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     sampling: Literal["all", "one", "none"] = "all"
     system_turns: bool = False
     opaque_user: bool = False
+    bound_thinking: bool = False
     default_output: int = 4096
     server_tool_types: Mapping[str, str] = field(default_factory=lambda: dict(_SERVER_TOOL_TYPES))

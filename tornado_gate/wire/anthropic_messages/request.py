@@ -20,7 +20,11 @@ from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_ex
 from tornado_gate.wire.anthropic_messages.message_parser import parse_conversation
 from tornado_gate.wire.anthropic_messages.message_renderer import render_conversation
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
-from tornado_gate.wire.anthropic_messages.thinking import parse_reasoning, render_reasoning
+from tornado_gate.wire.anthropic_messages.thinking import (
+    allow_unbound_thinking,
+    parse_reasoning,
+    render_reasoning,
+)
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
 from tornado_gate.wire.closed_schema import restrict_schema
 from tornado_gate.wire.fitting import make_opaque_user
@@ -153,6 +157,8 @@ def render_request(
     )
     if not own:
         fit_grammar(call, request, body)
+        if (bound := allow_unbound_thinking(thinking, abilities, body["messages"])) is not None:
+            body["thinking"] = bound
     if request.stream:
         body["stream"] = True
     _drop_unsupported(call, request)

@@ -36,6 +36,9 @@ from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT, find_effort, fit_effor
 MIN_BUDGET: Final = 1024
 _DISPLAYS: Final = ("summarized", "omitted")
 """Values of ``display``; thinking without one is taken to be visible."""
+BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+"""The beta that ``thinking.block_binding`` belongs to."""
+_IGNORE_UNBOUND: Final[Mapping[str, Any]] = {"prefix_mismatch_behavior": "drop_block"}
 
 
 def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dict[str, Any]]:
@@ -109,6 +112,26 @@ def render_reasoning(
         call.drop_field(name)
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def allow_unbound_thinking(
+    thinking: Mapping[str, Any] | None, abilities: ModelFeatures, messages: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """``thinking`` with which the model ignores earlier thinking of which the conversation has changed, instead of rejecting it.
+
+    Clients of other formats change system prompts, tools and histories between turns, which only this vendor forbids; most do
+    not know that their history has thinking, because the core restores it. None: `thinking` need not change.
+
+    Source: platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-22). The member is accepted beside
+    "adaptive" only, which is the default of these models.
+    """
+    if not abilities.bound_thinking or (thinking is not None and thinking["type"] != "adaptive"):
+        return None
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    blocks = [block for content in said if isinstance(content, list) for block in content]
+    if not any(block["type"] in ("thinking", "redacted_thinking") for block in blocks):
+        return None
+    return {**(thinking or {"type": "adaptive"}), "block_binding": dict(_IGNORE_UNBOUND)}
 
 
 def _render_off(call: Call, name: str, abilities: ModelFeatures) -> dict[str, Any]:
