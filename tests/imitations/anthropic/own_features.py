@@ -144,7 +144,7 @@ OWN: Final = (
             ),
             turns=_LOOP,
             models=_ADAPTIVE,
-            shows=True,
+            shows=display == "summarized",
         )
         for effort, display in (("low", "summarized"), ("high", "omitted"))
     ),
@@ -155,7 +155,7 @@ OWN: Final = (
         models=_MANUAL,
         shows=True,
     ),
-    Feature(name="default-thinking", body=_asks("plan-parallel", tools=_TOOLS), turns=_LOOP, shows=True),
-    Feature(name="forgets", body=_asks("plan-parallel", tools=_TOOLS), turns=_LOOP, forgets=True, shows=True),
+    Feature(name="default-thinking", body=_asks("plan-parallel", tools=_TOOLS), turns=_LOOP),
+    Feature(name="forgets", body=_asks("plan-parallel", tools=_TOOLS), turns=_LOOP, forgets=True),
     Feature(name="sdk-cache", body=_asks("plan-text", cache_control={"type": "ephemeral"})),
 )
