@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from tests.matrix.fields import (
     ALWAYS_STRICT,
-    CACHE_HINT,
     LABEL,
     MODEL,
     PDF,
@@ -191,7 +190,7 @@ GROUPS: Final = (
             plain("messages.1", {"role": "system", "content": "mark-rule"}, "system, later"),
             plain("messages.1", {"role": "developer", "content": "mark-rule"}, "developer, later"),
             parts("messages.0.content.1", {"type": "text", "text": "mark-more"}, "text"),
-            parts("messages.0.content.0.prompt_cache_breakpoint", BREAK, idle=CACHE_HINT),
+            parts("messages.0.content.0.prompt_cache_breakpoint", BREAK),
             parts("messages.0.content.1", IMAGE, "image_url, data"),
             parts(
                 "messages.0.content.1",
@@ -199,13 +198,13 @@ GROUPS: Final = (
                 "image_url, link",
             ),
             row(WITH_IMAGE, "messages.0.content.1.image_url.detail", "low"),
-            row(WITH_IMAGE, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "image_url", idle=CACHE_HINT),
+            row(WITH_IMAGE, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "image_url"),
             parts("messages.0.content.1", AUDIO, "input_audio"),
-            row(WITH_AUDIO, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "input_audio", idle=CACHE_HINT),
+            row(WITH_AUDIO, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "input_audio"),
             parts("messages.0.content.1", FILE, "file, data"),
             parts("messages.0.content.1", {"type": "file", "file": {"file_id": "mark-file"}}, "file, id"),
             row(WITH_FILE, "messages.0.content.1.file.filename", "mark-file.pdf"),
-            row(WITH_FILE, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "file", idle=CACHE_HINT),
+            row(WITH_FILE, "messages.0.content.1.prompt_cache_breakpoint", BREAK, "file"),
             turns("messages.1.content", "mark-hi", "of the assistant", instead="Hi"),
             turns("messages.1.name", "mark-name", "of the assistant"),
             turns("messages.1.refusal", "mark-no"),

@@ -192,12 +192,6 @@ def issuer_only(reason: str) -> Idle:
     return Idle("issuer only", reason)
 
 
-def cost_only(reason: str, *only: str) -> Idle:
-    """The field changes what the request costs and not its response, at the plugins `only` or at all."""
-    return Idle("cost only", reason, only)
-
-
 LABEL: Final = anyway("a label that the vendor's API insists on; it asks for nothing")
-CACHE_HINT: Final = cost_only("the upstream caches prompts by its own rules", "openai", "anthropic", "gemini")
 ALWAYS_STRICT: Final = anyway("an answer always keeps to its schema there", "anthropic", "gemini", "local")
 TOOLS_STRICT: Final = anyway("a call always keeps to its schema there", "local")

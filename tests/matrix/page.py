@@ -32,7 +32,6 @@ Chat and its like are here; embeddings, moderation, pictures, speech and transcr
 | reported | the upstream has no word for it: its name is in `x-gate-loss` |
 | refused | the request is answered with a 400, or a 404 for what it refers to, which names the field |
 | anyway | it asks for what happens without it too |
-| cost only | it changes what the request costs, never its answer, and the upstream has no word for it |
 | answer only | it shapes the answer, which is the gateway's own work |
 | issuer only | only the upstream that issued the value can read it; the others do not get it |
 | honoured | the embedded provider's answer depends on it |

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from tests.matrix.fields import (
     ALWAYS_STRICT,
-    CACHE_HINT,
     LABEL,
     MODEL,
     PDF,
@@ -206,7 +205,7 @@ GROUPS: Final = (
             plain("input.1", {"role": "system", "content": "mark-rule"}, "system"),
             plain("input.1", {"role": "developer", "content": "mark-rule"}, "developer"),
             parts("input.0.content.1", {"type": "input_text", "text": "mark-more"}, "input_text"),
-            parts("input.0.content.0.prompt_cache_breakpoint", BREAK, idle=CACHE_HINT),
+            parts("input.0.content.0.prompt_cache_breakpoint", BREAK),
             parts("input.0.content.1", IMAGE, "input_image, data"),
             parts(
                 "input.0.content.1",
@@ -215,7 +214,7 @@ GROUPS: Final = (
             ),
             parts("input.0.content.1", {"type": "input_image", "file_id": "mark-file"}, "input_image, id"),
             row(WITH_IMAGE, "input.0.content.1.detail", "low", "input_image"),
-            row(WITH_IMAGE, "input.0.content.1.prompt_cache_breakpoint", BREAK, "input_image", idle=CACHE_HINT),
+            row(WITH_IMAGE, "input.0.content.1.prompt_cache_breakpoint", BREAK, "input_image"),
             parts("input.0.content.1", FILE, "input_file, data"),
             parts(
                 "input.0.content.1",

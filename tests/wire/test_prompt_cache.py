@@ -203,15 +203,24 @@ CLAUDES_BODY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def claude_to_chat(markers: CacheMarkers) -> dict[str, Any]:
+UNSENT = {"messages.1.content.0.cache_control", "tools.0.cache_control", "cache_control"}
+"""Markers without a breakpoint: of what the assistant said, of a tool, and of the request."""
+ALL_MARKERS = UNSENT | {
+    "system.0.cache_control",
+    "messages.0.content.0.cache_control",
+    "messages.2.content.0.cache_control",
+}
+
+
+def claude_to_chat(markers: CacheMarkers) -> tuple[dict[str, Any], set[str]]:
     call = call_for()
     body = openai_chat.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY), cache_markers=markers)
-    assert call.losses == []
-    return body
+    return body, set(call.losses)
 
 
 def test_claudes_markers_become_openais_breakpoints() -> None:
-    body = claude_to_chat("breakpoints")
+    body, losses = claude_to_chat("breakpoints")
+    assert losses == UNSENT
     assert [message["content"] for message in body["messages"]] == [
         [text("Rules", prompt_cache_breakpoint=POINT)],
         [text("Hi", prompt_cache_breakpoint=POINT)],
@@ -222,7 +231,8 @@ def test_claudes_markers_become_openais_breakpoints() -> None:
 
 
 def test_claudes_markers_stay_what_they_are_for_an_upstream_that_serves_claude() -> None:
-    body = claude_to_chat("cache_control")
+    body, losses = claude_to_chat("cache_control")
+    assert losses == set()
     assert [message["content"] for message in body["messages"]] == [
         [text("Rules", cache_control=LONG)],
         [text("Hi", cache_control=SHORT)],
@@ -233,12 +243,13 @@ def test_claudes_markers_stay_what_they_are_for_an_upstream_that_serves_claude()
     assert body["cache_control"] == SHORT
 
 
-def test_claudes_markers_are_no_loss_at_an_upstream_that_caches_by_itself() -> None:
-    body = claude_to_chat("none")
+def test_claudes_markers_are_reported_at_an_upstream_without_markers() -> None:
+    body, losses = claude_to_chat("none")
     assert "cache" not in str(body)
+    assert losses == ALL_MARKERS
     call = call_for()
     gemini_generate.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY))
-    assert call.losses == []
+    assert set(call.losses) == ALL_MARKERS
 
 
 def test_markers_become_breakpoints_of_responses() -> None:
@@ -251,7 +262,7 @@ def test_markers_become_breakpoints_of_responses() -> None:
     assert [body["input"][0]["content"], body["input"][1]["content"]] == [marked[:1], marked[1:2]]
     assert body["input"][2]["content"] == "Hm"
     assert body["input"][4]["output"] == marked[2:]
-    assert call.losses == []
+    assert set(call.losses) == UNSENT
     chat = openai_chat.parse_request({"model": "m", "messages": [user("Hi", cache_control=LONG)]})
     body = openai_responses.render_request(call, chat, cache_markers="breakpoints")
     assert body["input"][0]["content"] == marked[1:2]
@@ -264,8 +275,9 @@ def test_breakpoints_between_openais_formats_keep_their_lifetime() -> None:
     request = openai_responses.parse_request({"model": "m", "input": [{"role": "user", "content": [part]}]})
     body = openai_chat.render_request(call, request, cache_markers="breakpoints")
     assert body["messages"][0]["content"] == [text("a", prompt_cache_breakpoint=point)]
-    assert openai_chat.render_request(call, request)["messages"][0]["content"] == [text("a")]
     assert call.losses == []
+    assert openai_chat.render_request(call, request)["messages"][0]["content"] == [text("a")]
+    assert call.losses == ["input.0.content.0.prompt_cache_breakpoint"]
 
 
 # Markers that the gateway sets -------------------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 A marker is a member of a content part, a message or a tool, kept in its `extra` under the wire name: ``cache_control``
 (Anthropic; also sent in chat requests to upstreams that serve Claude) or ``prompt_cache_breakpoint`` (OpenAI, from GPT-5.6 on).
-Markers change what a request costs, never its response: where an upstream has no counterpart, it caches by its own rules, and
-the marker is not a loss. Other hints about caching, such as ``prompt_cache_key``, are fields like any other.
+A marker that is not sent is reported as dropped, like every other field.
 
 Sources, read 2026-11-22: anthropic-python 2.11, types/cache_control_ephemeral_param.py; openai-python 3.54,
 types/chat/chat_completion_content_part_text_param.py (``PromptCacheBreakpoint``); docs.litellm.ai/docs/completion/prompt_caching
@@ -27,9 +26,11 @@ _LONG_LIFETIME: Final = "12h"
 _TTLS: Final = ("5m", "1h")
 
 
-def select_losses(extra: Mapping[str, Any]) -> Iterable[str]:
-    """The names of members in `extra` that have a value and are not markers."""
-    return [name for name, value in extra.items() if value is not None and not _is_marker(name, value)] if extra else ()
+def select_losses(extra: Mapping[str, Any], *, marked: bool = False) -> Iterable[str]:
+    """The names of members in `extra` that have a value; not the markers if `marked` (sent, or reported elsewhere)."""
+    if not extra:
+        return ()
+    return [name for name, value in extra.items() if value is not None and not (marked and _is_marker(name, value))]
 
 
 def _is_marker(name: str, value: Any) -> bool:

@@ -181,7 +181,9 @@ class Runner:
             wanted, seen = (merge(one for one in items if one[0] != "thinking") for items in (wanted, seen))
         thought = vendor.usage(said)[3] > 0 and "only-redacted" not in scenario.feature.name
         if scenario.feature.shows and thought and not any(kind == "thinking" for kind, _ in wanted):
-            self.report.poorer.append(f"{name}: the caller asked to see thinking, and the upstream was not asked for it")
+            self.report.poorer.append(
+                f"{name}: the caller asked to see thinking, and the upstream was not asked for it"
+            )
         if wanted != seen:
             self.report.poorer.append(f"{name}: saw {seen}, not {wanted}")
         if view.usage != vendor.usage(said):

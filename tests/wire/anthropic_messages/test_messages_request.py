@@ -322,6 +322,7 @@ def test_everything_that_another_format_cannot_say_is_reported_there() -> None:
         "metadata.x_team",
         "service_tier",
         "container",
+        "cache_control",
         "mcp_servers",
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -81,7 +82,7 @@ results_text = some_words.filter(lambda text: not text.lstrip().startswith("{"))
 def _turn(draw: Any, number: int) -> list[Message]:
     """What a user says, what the model says with calls, and their results."""
     said = tuple(draw(st.lists(texts | images | sounds | files | vendor_parts, min_size=1, max_size=3)))
-    answer: list[Part] = draw(st.lists(thoughts | texts | vendor_parts, max_size=2))
+    answer: list[Part] = draw(st.lists(thoughts | texts | vendor_parts, max_size=2).filter(_are_apart))
     ids = [f"call_{number}_{place}" for place in range(draw(st.integers(0, 2)))]
     answer += [
         ToolCall(id=one, name=draw(names), arguments=draw(json_objects), signature=draw(own_signatures)) for one in ids
@@ -100,6 +101,14 @@ def _turn(draw: Any, number: int) -> list[Message]:
         closing = (Text(text=draw(some_words)),)
         messages.append(Message(role="assistant", parts=closing))
     return messages
+
+
+def _are_apart(parts: list[Any]) -> bool:
+    """Whether no part continues the one before it: pieces of one text, or of one thought, are joined."""
+    return not any(
+        type(one) is type(other) and isinstance(one, Text | Thinking) and not one.signature and not one.extra
+        for one, other in pairwise(parts)
+    )
 
 
 def _plain(parts: tuple[Part, ...]) -> bool:

@@ -193,6 +193,7 @@ def test_what_cannot_be_said_is_told_by_its_place() -> None:
     assert losses == [
         "messages.0.name",
         "messages.0.content.0.x_more",
+        "messages.0.content.0.cache_control",
         "messages.0.content.1",
         "messages.0.content.2.detail",
         "messages.0.content.3",

@@ -221,6 +221,7 @@ def test_fields_of_another_format_are_lost_by_their_own_names() -> None:
     assert losses == [
         "tools.0",
         "tools.1.defer_loading",
+        "tools.1.cache_control",
         "tool_choice",
         "thinking.summary",
         "topK",
@@ -281,6 +282,7 @@ def test_parts_that_cannot_be_said_are_lost_by_their_paths() -> None:
     ]
     assert losses == [
         "messages.0.content.0.citations",
+        "messages.0.content.0.cache_control",
         "messages.1.content.2",
         "messages.1.content.0",
         "messages.1.content.4",

@@ -230,11 +230,13 @@ def test_what_cannot_be_said_is_lost_by_its_name() -> None:
         [
             "messages.0.name",
             "messages.0.content.0.x_more",
+            "messages.0.content.0.cache_control",
             "messages.1.content.0",
             "messages.1.content.1",
             "messages.2.content.0.is_error",
             "tools.0",
             "tools.1.x_more",
+            "tools.1.cache_control",
             "tool_choice",
             "reasoning.budget_tokens",
             "top_k",

@@ -217,7 +217,7 @@ class _TurnWriter:
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))
 
     def _drop_extra(self, path: Path, extra: Mapping[str, Any]) -> None:
-        for name in select_losses(extra):
+        for name in select_losses(extra, marked=True):
             self._call.drop_field(f"{path()}.{name}")
 
     def _render_result(self, path: Path, message: Message, result: ToolResult) -> Block:

@@ -293,7 +293,7 @@ def _render_extra(call: Call, request: ChatRequest, own: bool, body: dict[str, A
         for name, value in request.extra.items():
             _restore_member(body, name, value)
         return
-    for name in select_losses(request.extra):
+    for name in select_losses(request.extra, marked=True):
         call.drop_field(name)
 
 

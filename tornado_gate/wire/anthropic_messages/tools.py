@@ -112,7 +112,7 @@ def _render_tool(call: Call, tool: Tool, own: bool, path: str, abilities: ModelF
     value = drop_none(name=tool.name, description=tool.description, input_schema=schema, strict=strict)
     if own:
         return add_extra(value, tool.extra)
-    for name in select_losses(tool.extra):
+    for name in select_losses(tool.extra, marked=True):
         call.drop_field(f"{path}.{name}")
     return value
 

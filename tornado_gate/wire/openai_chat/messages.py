@@ -209,8 +209,8 @@ class _MessageRenderer(State):
             self._drop_extra(self.get_path(), message.extra)
         return value
 
-    def _drop_extra(self, path: str, extra: Mapping[str, Any]) -> None:
-        for name in select_losses(extra):
+    def _drop_extra(self, path: str, extra: Mapping[str, Any], *, marked: bool = False) -> None:
+        for name in select_losses(extra, marked=marked):
             self.call.drop_field(f"{path}.{name}")
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
@@ -235,7 +235,8 @@ class _MessageRenderer(State):
         if self.own:
             return add_extra(value, result.extra)
         if result.extra:
-            self._drop_extra(self.get_path(index), result.extra)
+            is_marked = bool(value["content"]) and self.cache_markers != "none"
+            self._drop_extra(self.get_path(index), result.extra, marked=is_marked)
             value["content"] = mark_content(value["content"], result.extra, self.cache_markers)
         return value
 
@@ -305,9 +306,7 @@ class _MessageRenderer(State):
                 continue
             values.append(value)
             if not self.own and not isinstance(part, VendorPart) and part.extra:
-                self._drop_extra(path(index), part.extra)
-                if markers != "none":
-                    add_marker(value, part.extra, markers)
+                self._drop_extra(path(index), part.extra, marked=add_marker(value, part.extra, markers))
         if not plain:
             return values or ([] if self.own else "")
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

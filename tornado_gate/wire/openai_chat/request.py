@@ -230,10 +230,9 @@ def _render_extra(
     if own:
         add_extra(body, request.extra, inside="stream_options" if request.stream else "")
         return
-    for name in select_losses(request.extra):
+    is_marked = cache_markers == "cache_control" and add_marker(body, request.extra, cache_markers)
+    for name in select_losses(request.extra, marked=is_marked):
         call.drop_field(name)
-    if cache_markers == "cache_control":
-        add_marker(body, request.extra, cache_markers)
 
 
 def _render_tools(call: Call, request: ChatRequest, own: bool, cache_markers: CacheMarkers) -> list[dict[str, Any]]:
@@ -247,16 +246,18 @@ def _render_tools(call: Call, request: ChatRequest, own: bool, cache_markers: Ca
         function = drop_none(
             name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
         )
-        values.append(value := _add_extra(call, own, {"type": "function", "function": function}, tool.extra, path))
-        if tool.extra and not own and cache_markers == "cache_control":
-            add_marker(value, tool.extra, cache_markers)
+        value: dict[str, Any] = {"type": "function", "function": function}
+        is_marked = not own and cache_markers == "cache_control" and add_marker(value, tool.extra, cache_markers)
+        values.append(_add_extra(call, own, value, tool.extra, path, marked=is_marked))
     return values
 
 
-def _add_extra(call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _add_extra(
+    call: Call, own: bool, value: dict[str, Any], extra: Mapping[str, Any], path: str, *, marked: bool = False
+) -> dict[str, Any]:
     if own:
         return add_extra(value, extra, inside=value["type"])
-    for name in select_losses(extra):
+    for name in select_losses(extra, marked=marked):
         call.drop_field(f"{path}.{name}")
     return value
 

@@ -92,12 +92,15 @@ class _InputItemWriter(State):
             role = "user" if message.role == "tool" else message.role
             content = self._render_content(others, message.plain)
             value = {"role": role, "content": self._mark(content, message.extra)}
-            yield self._add_extra(value, message.extra, path())
+            yield self._add_extra(value, message.extra, path(), marked=self._is_marked(value["content"]))
         else:
             self._add_extra({}, message.extra, path())
 
     def _mark(self, content: str | list[dict[str, Any]], extra: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         return content if self.own or not extra else mark_content(content, extra, self.cache_markers, "input_text")
+
+    def _is_marked(self, content: str | list[dict[str, Any]]) -> bool:
+        return bool(content) and self.cache_markers != "none"
 
     def _render_content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
         values = [value for place, part in parts if (value := self._render_part(part, place)) is not None]
@@ -114,9 +117,8 @@ class _InputItemWriter(State):
             if isinstance(part, File) and part.name is not None and not isinstance(part.source, Data):
                 self.call.drop_field(f"{path}.filename")  # the vendor accepts a name only beside file data
             if part.extra:
-                self._drop_extra(part.extra, path)
-                if not answered:
-                    add_marker(value, part.extra, self.cache_markers)
+                is_marked = not answered and add_marker(value, part.extra, self.cache_markers)
+                self._drop_extra(part.extra, path, marked=is_marked)
         return value
 
     def _write_result(self, message: Message, result: ToolResult, path: str) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class _InputItemWriter(State):
         }
         if self.own:
             return add_extra(value | drop_none(name=result.name), {**message.extra, **result.extra})
-        return self._add_extra(value, result.extra, path)
+        return self._add_extra(value, result.extra, path, marked=self._is_marked(value["output"]))
 
     def _write_turn(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
         said: list[dict[str, Any]] = []
@@ -187,14 +189,16 @@ class _InputItemWriter(State):
                 return None if str(vendors.get("type")).startswith(("input_", "output_")) else dict(vendors)
         return None
 
-    def _add_extra(self, value: dict[str, Any], extra: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _add_extra(
+        self, value: dict[str, Any], extra: Mapping[str, Any], path: str, *, marked: bool = False
+    ) -> dict[str, Any]:
         if self.own:
             return add_extra(value, extra)
-        self._drop_extra(extra, path)
+        self._drop_extra(extra, path, marked=marked)
         return value
 
-    def _drop_extra(self, extra: Mapping[str, Any], path: str) -> None:
-        for name in select_losses(extra):
+    def _drop_extra(self, extra: Mapping[str, Any], path: str, *, marked: bool) -> None:
+        for name in select_losses(extra, marked=marked):
             self.call.drop_field(f"{path}.{name}")
 
 
