@@ -169,6 +169,28 @@ def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
     assert (body, losses) == (expected, lost)
 
 
+@pytest.mark.parametrize(
+    ("settings", "path", "reasoning", "lost"),
+    [
+        ({}, "responses", {"effort": "low", "summary": "auto"}, []),
+        ({"api": "chat"}, "chat/completions", None, ["thinking.display"]),
+        ({"model_rules": {"*": {"summaries": False}}}, "chat/completions", None, ["thinking.display"]),
+        (
+            {"api": "responses", "model_rules": {"*": {"summaries": False}}},
+            "responses",
+            {"effort": "low"},
+            ["thinking.display"],
+        ),
+    ],
+)
+def test_thinking_that_the_caller_wants_to_see_is_summarized_where_that_is_possible(
+    call: MakeCall, chat: MakeChat, settings: dict[str, Any], path: str, reasoning: Any, lost: list[str]
+) -> None:
+    asked = chat(reasoning=Reasoning(effort="low", visible=True), names={"reasoning.summary": "thinking.display"})
+    used, body, losses = sent(call, "gpt-5", asked, **settings)
+    assert (used, body.get("reasoning"), losses) == (path, reasoning, lost)
+
+
 @pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses"])
 def test_a_request_in_the_upstreams_own_format_is_not_changed(call: MakeCall, chat: MakeChat, wire_format: str) -> None:
     api = wire_format.removeprefix("openai-")
