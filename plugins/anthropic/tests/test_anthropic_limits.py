@@ -187,3 +187,12 @@ def test_files_at_insecure_addresses_are_sent_as_data(call: MakeCall, chat: Make
     content = asyncio.run(pending).json["messages"][0]["content"]
     assert [block["source"]["type"] for block in content] == ["base64", "url", "url"]
     assert fetcher.asked == ["http://a.example/1.png"]
+
+
+def test_thinking_that_cannot_be_switched_off_is_shown_to_a_caller_who_asks_for_it(
+    call: MakeCall, chat: MakeChat
+) -> None:
+    request = chat(reasoning=Reasoning(budget_tokens=0, enabled=False, summary="auto"))
+    body = plugin.translate_request(call(upstream_model="claude-opus-5-5"), request).json
+    assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert body["output_config"] == {"effort": "low"}

@@ -295,3 +295,18 @@ def test_schemas_of_older_drafts_become_valid() -> None:
         "type": "object",
         "properties": {"at": {"type": "integer", "exclusiveMinimum": 1}},
     }
+
+
+@pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3-pro-preview"])
+def test_thoughts_are_asked_for_where_the_callers_format_shows_them(model: str) -> None:
+    request = chat(reasoning=Reasoning(budget_tokens=2048, enabled=True, visible=True))
+    assert sent(request, call_for(model)).json["generationConfig"]["thinkingConfig"]["includeThoughts"] is True
+    hidden = chat(reasoning=Reasoning(budget_tokens=2048, enabled=True))
+    assert "includeThoughts" not in sent(hidden, call_for(model)).json["generationConfig"]["thinkingConfig"]
+
+
+def test_thinking_that_is_off_is_not_asked_for() -> None:
+    request = chat(reasoning=Reasoning(enabled=False, visible=True))
+    assert sent(request, call_for("gemini-2.5-flash")).json["generationConfig"]["thinkingConfig"] == {
+        "thinkingBudget": 0
+    }

@@ -47,6 +47,7 @@ def _list_signatures(said: Any) -> list[str]:
 ANTHROPIC: Final = Vendor(
     name="anthropic",
     own="messages",
+    shows_in_chats=True,
     items=_list_items,
     usage=_count,
     finish=_find_finish,

@@ -32,11 +32,13 @@ class Vendor:
     """One vendor: its upstream format's caller, and what an answer of its imitation looks like to each caller.
 
     `items` of an answer, `usage` of it, `finish` for a caller; `thinking`: the signatures of an answer that must come back;
-    `name` selects the place in a `Need`.
+    `name` selects the place in a `Need`; `shows_in_chats`: the gateway asks for thinking that chats can show, though they have
+    no field to ask for it.
     """
 
     name: str
     own: Caller
+    shows_in_chats: bool
     items: Callable[[Any], list[tuple[str, Any]]]
     usage: Callable[[Any], tuple[int, int, int, int]]
     finish: Callable[[Any, Caller], str]
@@ -180,7 +182,8 @@ class Runner:
         if not scenario.feature.shows:
             wanted, seen = (merge(one for one in items if one[0] != "thinking") for items in (wanted, seen))
         thought = vendor.usage(said)[3] > 0 and "only-redacted" not in scenario.feature.name
-        if scenario.feature.shows and thought and not any(kind == "thinking" for kind, _ in wanted):
+        asked = scenario.feature.shows and (scenario.caller != "chat" or vendor.shows_in_chats)
+        if asked and thought and not any(kind == "thinking" for kind, _ in wanted):
             self.report.poorer.append(
                 f"{name}: the caller asked to see thinking, and the upstream was not asked for it"
             )

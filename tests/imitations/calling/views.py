@@ -148,7 +148,7 @@ def _view_responses(whole: Any) -> View:
         if item["type"] == "reasoning":
             items.append(("thinking", "".join(part["text"] for part in item["summary"])))
         elif item["type"] == "message":
-            items += [("text", part.get("text", part.get("refusal"))) for part in item["content"]]
+            items += [("text", part["text"]) for part in item["content"] if "text" in part]
         else:
             items.append(("call", (item["name"], json.loads(item["arguments"]))))
     usage = whole["usage"]

@@ -51,5 +51,11 @@ def _list_signatures(said: Any) -> list[str]:
 
 
 GEMINI: Final = Vendor(
-    name="gemini", own="generate", items=_list_items, usage=_count, finish=_find_finish, signatures=_list_signatures
+    name="gemini",
+    own="generate",
+    shows_in_chats=False,
+    items=_list_items,
+    usage=_count,
+    finish=_find_finish,
+    signatures=_list_signatures,
 )

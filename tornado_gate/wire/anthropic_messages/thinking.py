@@ -101,7 +101,7 @@ def render_reasoning(
         return off
     name = request.field_name("reasoning")
     if not _wants_thinking(reasoning):
-        return off or _render_off(call, name, abilities)
+        return off or _render_off(call, name, abilities, shown=reasoning.summary is not None)
     if abilities.thinking == "none" or forced or (messages and messages[-1]["role"] == "assistant"):
         call.drop_field(name)
         return off
@@ -134,14 +134,15 @@ def allow_unbound_thinking(
     return {**(thinking or {"type": "adaptive"}), "block_binding": dict(_IGNORE_UNBOUND)}
 
 
-def _render_off(call: Call, name: str, abilities: ModelFeatures) -> dict[str, Any]:
-    """Thinking switched off, or the least of it where that is impossible."""
+def _render_off(call: Call, name: str, abilities: ModelFeatures, *, shown: bool) -> dict[str, Any]:
+    """Thinking switched off, or the least of it where that is impossible: then it is `shown` to a caller who asked for it."""
     if abilities.thinking == "none":
         return {}
     if abilities.thinking_off != "never":
         return {"thinking": {"type": abilities.thinking_off}}
     call.drop_field(name)
-    return drop_none(effort=fit_effort("low", abilities.efforts))
+    thinking = {"type": "adaptive", "display": "summarized"} if shown and abilities.thinking == "adaptive" else None
+    return drop_none(thinking=thinking, effort=fit_effort("low", abilities.efforts))
 
 
 def _wants_thinking(reasoning: Reasoning) -> bool:

@@ -46,7 +46,7 @@ def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatur
         config = _render_level(call, reasoning, name, dialect)
     else:
         config = _render_budget(call, reasoning, name, dialect)
-    if reasoning.summary is not None:
+    if reasoning.summary is not None or (reasoning.visible and config.get("thinkingBudget") != 0):
         config["includeThoughts"] = True
     return config or None
 
