@@ -123,7 +123,7 @@ GROUPS: Final = (
                 {**BASE, "thinking": {"type": "adaptive"}},
                 "thinking.display",
                 "summarized",
-                idle=anyway("thinking is shown unless the caller omits it", "openai", "local"),
+                idle=anyway("thinking is shown unless the caller omits it", "openai", "gemini", "local"),
             ),
             *(plain("output_config.effort", word, word) for word in ("low", "high", "xhigh", "max")),
             plain("output_config.format", JSON, "json_schema"),
