@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.agents.agents import AGENTS, Agent, Session
+from tests.agents.agents import AGENTS, VARIANT, Agent, Session
 from tests.agents.probes import Probe
 from tests.agents.runs import Outcome
 from tests.agents.scenarios import SCENARIOS
@@ -50,6 +51,8 @@ NOTES = """## Notes
   sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, and HTTP after six refused
   upgrades, which takes ten seconds. The runs use HTTP.
+- Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
+  goes as it is, and the mock accepts it: whether Google does is not known here.
 - Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless it knows the name.
 - Gemini CLI replaces some names of models by others before it sends them (`gemini-3.5-flash` by `gemini-3.8-flash`, for example).
 - Qwen Code sends pictures only to models that it knows to accept them; OpenCode to models whose entry in its file says so.
@@ -107,8 +110,13 @@ def render_faults(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def render_configuration(agent: Agent) -> str:
-    """The agent's files and environment, as a user writes them."""
+    """The agent's files and environment, as a user writes them; of a variant, what differs."""
     lines = [f"### {agent.title}\n", f"`{agent.package}` {agent.version}, asks {agent.wire}.\n"]
+    if agent.scenarios == VARIANT:
+        (text,) = agent.files(EXAMPLE).values()
+        gate = json.loads(text)["provider"]["gate"]
+        differs = f'`"npm": "{gate["npm"]}"` and `"baseURL": "{gate["options"]["baseURL"]}"`'
+        return "\n".join([*lines, f"The same file and environment, with {differs}.\n"])
     for name, text in agent.files(EXAMPLE).items():
         lines += [f"`~/{name}`:", f"```{Path(name).suffix[1:]}", text.rstrip(), "```"]
     lines += ["```sh", *_render_environment(agent.environment(EXAMPLE)), "```\n"]

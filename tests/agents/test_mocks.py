@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.agents.agents import AGENTS
 from tests.agents.conversation import RefusedError, ToolCall, Turn
+from tests.agents.report import PAGE
 from tests.agents.vendors import anthropic, chat, gemini, responses
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -110,3 +112,10 @@ STRICT = {"type": "object", "properties": {"a": {"type": "string"}}}
 def test_they_refuse_what_the_vendor_refuses(ask: Any, messages: list[Any], rest: dict[str, Any], reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         ask(*messages, **rest)
+
+
+def test_the_page_has_the_versions_that_are_installed_and_no_failed_run() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for agent in AGENTS:
+        assert f"| {agent.title} | {agent.version} | openai |" in page
+    assert "| ✗ |" not in page

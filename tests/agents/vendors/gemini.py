@@ -117,15 +117,14 @@ def _check_turns(contents: list[dict[str, Any]]) -> None:
 def _drop_repeated(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The contents without results that repeat an earlier one, which Gemini CLI sends when it resumes a session."""
     kept: list[dict[str, Any]] = []
+    answered: list[Any] = []
     for content in contents:
-        answered = [
-            part["functionResponse"] for before in kept for part in before["parts"] if "functionResponse" in part
-        ]
-        parts = [
-            part
-            for part in content["parts"]
-            if part.get("functionResponse") not in answered or "functionResponse" not in part
-        ]
+        parts = []
+        for part in content["parts"]:
+            response = part.get("functionResponse")
+            if response is None or not response.get("id") or response not in answered:
+                parts.append(part)
+            answered.append(response)
         if parts or not content["parts"]:
             kept.append({**content, "parts": parts})
     return kept
