@@ -72,7 +72,9 @@ def _make_block(body: Mapping[str, Any], model: Model, item: Item, serial: str) 
             return None
         if item.kind == "redacted":
             return {"type": "redacted_thinking", "data": f"EvAFCoYBredacted{serial}=="}
-        omits = model.omits and get_thinking_type(body, model) != "between_tools"  # whats-new-sonnet-5-5: with their text
+        omits = (
+            model.omits and get_thinking_type(body, model) != "between_tools"
+        )  # whats-new-sonnet-5-5: with their text
         default = "omitted" if omits else "summarized"
         display = (body.get("thinking") or {}).get("display") or default
         text = item.text if display == "summarized" else ""

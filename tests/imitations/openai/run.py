@@ -180,7 +180,7 @@ def _check_shown(findings: Findings, case: Case, shown: Shown, said: Said) -> No
         "refusal": said.refusal if refusal_apart else "",
         "calls": [(kind if refusal_apart else "function", name) for kind, name, _ in calls],
         "thinking": "\n\n".join(said.summary),
-        "end": "refusal" if said.refusal and wire_format == MESSAGES else _ENDS[wire_format][said.end],
+        "end": _ENDS[wire_format]["content_filter" if said.refusal and not refusal_apart else said.end],
     }
     actual: dict[str, Any] = {
         "text": shown.text,

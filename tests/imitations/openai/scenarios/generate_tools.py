@@ -126,7 +126,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     ),
     _scenario(
         name="search of the vendor", body=_body() | {"tools": [{"googleSearch": {}}]}, models=("gpt-4o", "gpt-5.4"),
-        lost=("tools.0",),
+        path="/v1/responses", responses={"tools.0.type": "web_search"},
     ),
     _scenario(
         name="history without ids", body=_history(_call(), results=[_result()]), models=EVERY, apis=_TWO,

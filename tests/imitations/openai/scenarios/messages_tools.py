@@ -129,7 +129,7 @@ CALLS: Final = (
     ),
     _scenario(
         name="vendor's own tool", body=_body(tool(), {"type": "web_search_20250305", "name": "web_search"}),
-        models=("gpt-4o", "gpt-5.4"), lost=("tools.1",),
+        models=("gpt-4o", "gpt-5.4"), path="/v1/responses", responses={"tools.1.type": "web_search"}, mapped=("tools.1.type",),
     ),
     _scenario(
         name="examples of a tool", body=_body(tool(input_examples=[{"city": "Oslo"}])), models=("gpt-4o", "gpt-5.4"),
