@@ -53,6 +53,8 @@ class Agent:
     """What it prints in the scenario ``count``; "" for the answer of the model."""
     family: str = ""
     """The names of the models that it asks, see `site.MODELS`."""
+    uses_websocket: bool = False
+    """Whether its requests must be messages of a WebSocket."""
 
     @property
     def version(self) -> str:
@@ -89,6 +91,10 @@ env_key = "GATE_KEY"
 wire_api = "responses"
 """
     return {".codex/config.toml": text}
+
+
+def _codex_websocket_files(session: Session) -> dict[str, str]:
+    return {name: f"{text}supports_websockets = true\n" for name, text in _codex_files(session).items()}
 
 
 def _gemini_arguments(session: Session) -> list[str]:
@@ -169,6 +175,18 @@ _AGENTS: Sequence[Agent] = (
         family="gpt",
     ),
     Agent(
+        name="codex-websocket",
+        title="Codex (WebSocket)",
+        package="@openai/codex",
+        program="codex",
+        wire="`/v1/responses` over WebSocket",
+        files=_codex_websocket_files,
+        environment=lambda session: {"GATE_KEY": session.key},
+        arguments=_codex_arguments,
+        family="gpt",
+        uses_websocket=True,
+    ),
+    Agent(
         name="gemini",
         title="Gemini CLI",
         package="@google/gemini-cli",
@@ -211,6 +229,6 @@ AGENTS: Sequence[Agent] = (
     *(
         replace(agent, name=f"{agent.name}-other", title=f"{agent.title}, other vendors' model names", family="")
         for agent in _AGENTS
-        if agent.family
+        if agent.family and not agent.uses_websocket
     ),
 )

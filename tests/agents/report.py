@@ -49,8 +49,8 @@ NOTES = """## Notes
 - Codex asks models that it knows without a list of tools ("responses lite"): its tools are in an `additional_tools` item, in
   namespaces, and one of them runs JavaScript that calls the others. The header `x-openai-internal-codex-responses-lite` is not
   sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
-- Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, and HTTP after six refused
-  upgrades, which takes ten seconds. The runs use HTTP.
+- Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, as in the runs "Codex
+  (WebSocket)".
 - Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
   goes as it is, and the mock accepts it: whether Google does is not known here.
 - Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless it knows the name.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from tests.agents.site import KEY, MODELS, Site
 SECONDS = 120.0
 """The limit of one start of an agent."""
 BIN = Path(sys.executable).parent
+_MESSAGE = re.compile(r'"request_id":"[^"]+\.\d+"')
+"""The access log's line of a request that was a message of a WebSocket: it has the id of the handshake and a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ def run(site: Site, agent: Agent, upstream: str, scenario: str, folder: Path) ->
     seen = site.seen()
     if scenario == "count":
         faults += _check_counts(agent, site.gateway.logs[before:])
+    if agent.uses_websocket and _MESSAGE.search(site.gateway.logs[before:]) is None:
+        faults.append("it opened no WebSocket")
     (folder / "requests.json").write_text(json.dumps(seen["requests"], indent=1), encoding="utf-8")
     faults = list(dict.fromkeys([*seen["faults"], *faults, *_check_files(script, workspace)]))
     (folder / "faults.txt").write_text("\n".join(faults), encoding="utf-8")
