@@ -92,6 +92,7 @@ KNOWN = {
         ("response*", "openai SDK: *presence_penalty is not in the type"),
         ("response*", "openai SDK: *store is not in the type"),
         ("response event", "openai SDK: name is not in the type"),
+        ("chat chunk", "openai SDK: choices.delta.annotations is not in the type"),
         ("response event", "openai SDK: logprobs.*bytes is not in the type"),
         (
             "gemini embedding*",

@@ -65,7 +65,7 @@ _ROUTES: Final[Mapping[str, tuple[Route, ...]]] = {
 _MODULE_OF_FORMAT: Final = {route.wire_format: name for name, found in _ROUTES.items() for route in found}
 _MODULE_OF_OPERATION: Final = {route.operation: name for name, found in _ROUTES.items() for route in found}
 
-lazy_import(__name__, *_ROUTES)
+lazy_import(__name__, *_ROUTES, "response_socket")
 
 
 @cache

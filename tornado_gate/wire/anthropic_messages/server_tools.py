@@ -33,6 +33,8 @@ _KIND_OF_NAME: Final[Mapping[str, ServerToolKind]] = {
     "text_editor_code_execution": "code_execution",
 }
 _RESULT_SUFFIX: Final = "_tool_result"
+_DIRECT: Final = {"type": "direct"}
+"""``caller``: the model itself, not code that it runs."""
 
 
 def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
@@ -138,10 +140,13 @@ def render_vendor_blocks(part: VendorPart) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     if use.step != "result":
         given = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
-        blocks.append({"type": "server_tool_use", "id": identity, "name": use.kind, "input": given})
+        blocks.append(
+            {"type": "server_tool_use", "id": identity, "name": use.kind, "input": given, "caller": dict(_DIRECT)}
+        )
     if use.step != "call":
         content = _render_search_result(use) if use.kind == "web_search" else _render_code_result(use)
-        blocks.append({"type": f"{use.kind}{_RESULT_SUFFIX}", "tool_use_id": identity, "content": content})
+        value = {"type": f"{use.kind}{_RESULT_SUFFIX}", "tool_use_id": identity, "content": content}
+        blocks.append(value | ({"caller": dict(_DIRECT)} if use.kind == "web_search" else {}))
     return blocks
 
 
