@@ -15,6 +15,7 @@ from tornado_gate.errors import NotFound
 from tornado_gate.types import Call, Reply, Route, WireRequest
 from tornado_gate_format_openai import conversation_store as store
 from tornado_gate_format_openai.input_checks import check_items
+from tornado_gate_format_openai.listed_items import complete_item
 from tornado_gate_format_openai.paging import render_page
 from tornado_gate_format_openai.references import list_object_references
 from tornado_gate_format_openai.replies import JSON_TYPE
@@ -136,9 +137,9 @@ def _read_metadata(body: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _show(item: dict[str, Any], wire: WireRequest) -> dict[str, Any]:
-    """Return an item as the client sees it: with encrypted reasoning only where ``include`` asks for it."""
+    """Return an item as the client sees it: complete, and with encrypted reasoning only where ``include`` asks for it."""
     asked = (*wire.query_lists.get("include[]", ()), wire.query.get("include"))
-    return item if _ENCRYPTED in asked else drop_encrypted(item)
+    return complete_item(item if _ENCRYPTED in asked else drop_encrypted(item))
 
 
 def _render_list(items: list[dict[str, Any]], wire: WireRequest) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types import Call
 from tornado_gate.types.value import Value
 from tornado_gate.wire.openai_responses import get_item_type, is_self_contained
+from tornado_gate_format_openai.listed_items import complete_item
 
 Item = Mapping[str, Any]
 
@@ -196,13 +197,7 @@ def _make_members(
 def make_item(item: Item) -> dict[str, Any]:
     """Return an item of the client as a conversation keeps and shows it: with a new id, a status, and content as parts."""
     kind = get_item_type(item)
-    made = {**item, "type": kind, "id": f"{_ITEM_PREFIXES.get(kind, 'item')}_{make_unique_id()}"}
-    if kind == "message":
-        text_type = "output_text" if item.get("role") == "assistant" else "input_text"
-        content = item["content"]
-        if isinstance(content, str):
-            part = {"type": text_type, "text": content}
-            made["content"] = [part | {"annotations": [], "logprobs": []} if text_type == "output_text" else part]
+    made = complete_item({**item, "type": kind, "id": f"{_ITEM_PREFIXES.get(kind, 'item')}_{make_unique_id()}"})
     if kind not in ("reasoning", "compaction"):
         made["status"] = item.get("status") or "completed"
     return made
