@@ -188,14 +188,15 @@ def test_a_model_without_the_route_writes_a_summary(client: openai.OpenAI, upstr
 
 
 def test_a_response_that_only_its_upstream_keeps_cannot_be_compacted_without_the_route(
-    gateway: Gateway, upstream: Upstream
+    upstream: Upstream, tmp_path: Path
 ) -> None:
     upstream.script(answer(json.dumps(response("bare"))))
-    assert send(gateway, "a", "POST", "/responses", {"model": "bare", "input": "Hi"}).status_code == 200
-    for route in ("compact", "input_tokens"):
-        body = {"model": "bare", "previous_response_id": "resp_bare"}
-        found = send(gateway, "a", "POST", f"/responses/{route}", body)
-        assert (found.status_code, found.json()["error"]["code"]) == (400, "previous_response_not_found")
+    with serve(upstream, tmp_path, "responses: {copies: false}\n") as gateway:
+        assert send(gateway, "a", "POST", "/responses", {"model": "bare", "input": "Hi"}).status_code == 200
+        for route in ("compact", "input_tokens"):
+            body = {"model": "bare", "previous_response_id": "resp_bare"}
+            found = send(gateway, "a", "POST", f"/responses/{route}", body)
+            assert (found.status_code, found.json()["error"]["code"]) == (400, "previous_response_not_found")
     assert len(upstream.requests) == 1
 
 

@@ -1,4 +1,4 @@
-"""``responses: {copies: true}``: a response that an upstream keeps is continued at other targets from the gateway's copy."""
+"""A response that an upstream keeps is continued at other targets from the gateway's copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.gateway import Gateway
 from tests.support.node import run_script
 from tests.support.upstream import Upstream, answer
 
-COPIES = "responses: {copies: true}\n"
+NO_COPIES = "responses: {copies: false}\n"
 REASONING: Any = {"type": "reasoning", "id": "rs_x", "summary": [], "encrypted_content": "of-vendor"}
 SEARCH: Any = {
     "type": "web_search_call",
@@ -29,7 +29,7 @@ BUSY = '{"error": {"message": "busy"}}'
 
 @pytest.fixture(scope="module")
 def gateway(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with serve(upstream_process, tmp_path_factory.mktemp("copies"), COPIES) as started:
+    with serve(upstream_process, tmp_path_factory.mktemp("copies")) as started:
         yield started
 
 
@@ -162,22 +162,20 @@ def test_what_cannot_be_continued_is_not_copied(
     )
 
 
-@pytest.mark.parametrize(
-    "more", ["", "responses: {store: never, copies: true}\n", "responses: {store: ask, copies: true}\n"]
-)
-def test_nothing_is_copied_unless_conf_says_so(upstream: Upstream, tmp_path: Path, more: str) -> None:
+@pytest.mark.parametrize("more", [NO_COPIES, "responses: {store: never}\n", "responses: {store: ask}\n"])
+def test_nothing_is_copied_if_conf_forbids_it(upstream: Upstream, tmp_path: Path, more: str) -> None:
     with serve(upstream, tmp_path, more) as gateway, client_of(gateway, "a") as client:
         create(client, upstream, "plain", input="secret prompt")
         files = [file for file in (gateway.folder / "var").rglob("*") if file.is_file()]
         assert not any(b"secret prompt" in file.read_bytes() for file in files)
         with pytest.raises(openai.BadRequestError) as caught:
             client.responses.create(model="claude", input="On", previous_response_id="resp_plain")
-        assert caught.value.code == ("previous_response_not_found" if more else "object_kept_elsewhere")
+        assert caught.value.code == ("object_kept_elsewhere" if more == NO_COPIES else "previous_response_not_found")
     assert upstream.requests == []
 
 
 def test_a_copy_survives_a_kill(upstream: Upstream, tmp_path: Path) -> None:
-    conf = render_conf(upstream.url, COPIES)
+    conf = render_conf(upstream.url)
     gateway = Gateway.start(conf, tmp_path)
     with client_of(gateway, "a") as client:
         first = create(client, upstream, "durable")

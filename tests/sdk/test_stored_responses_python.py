@@ -175,11 +175,18 @@ def test_a_client_that_stores_nothing_sends_its_own_items_back(owner: openai.Ope
         owner.responses.create(model="one", input="On", previous_response_id=first.id)
 
 
-def test_a_model_of_another_provider_cannot_continue_a_response(owner: openai.OpenAI, upstream: Upstream) -> None:
-    made = create(owner, upstream, "elsewhere")
-    upstream.reset()
-    with pytest.raises(openai.BadRequestError, match="Use the model 'one'") as caught:
-        owner.responses.create(model="two", input="On", previous_response_id=made.id)
+def test_a_model_of_another_provider_cannot_continue_a_response_without_a_copy(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    gateway = Gateway.start(render_conf(upstream.url, "responses: {copies: false}\n"), tmp_path)
+    try:
+        with client_of(gateway, "a") as owner:
+            made = create(owner, upstream, "elsewhere")
+            upstream.reset()
+            with pytest.raises(openai.BadRequestError, match="Use the model 'one'") as caught:
+                owner.responses.create(model="two", input="On", previous_response_id=made.id)
+    finally:
+        gateway.stop()
     assert (caught.value.code, caught.value.param) == ("object_kept_elsewhere", "previous_response_id")
     assert upstream.requests == []
 

@@ -40,7 +40,7 @@ class ResponseRules(Value, frozen=True, kw_only=True):
     """
 
     store: StoreMode = "default"
-    copies: bool = False
+    copies: bool = True
     seconds: float = 30 * 24 * 3600.0
 
 

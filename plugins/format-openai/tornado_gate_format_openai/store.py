@@ -137,8 +137,11 @@ async def resolve_references(call: Call, items: ItemList, known: ItemList, *, st
 
 
 async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
+    """The item in a stored response; None for one that the target itself keeps, which finds it by its id."""
     record = await find_turn(call, get_response_id(item_id))
-    output = record["response"]["output"] if record is not None else ()
+    if record is None or ("kept_by" in record and record["kept_by"] == call.target.provider):
+        return None
+    output = record["response"]["output"]
     return next((item for item in output if item.get("id") == item_id), None)
 
 
