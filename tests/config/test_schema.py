@@ -117,7 +117,6 @@ TOP = [
     ("defaults: {Chat: a}", "defaults.Chat", AN_OPERATION),
     ("defaults: {chat: 1}", "defaults.chat", f"{A_STRING} an integer; put quotes around it"),
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
-    ("database: postgresql://h", "database", EMBEDDED),
     ("tasks: {store: database}", "tasks", EMBEDDED),
     ("media: {store: s3://b}", "media.store", EMBEDDED),
     ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
@@ -127,7 +126,6 @@ TOP = [
     ("videos: {bounds: {side: [9, 1]}}", "videos.bounds.side", "must be [minimum, maximum], such as [1, 60]"),
     ("limits: {upload_bytes: 0}", "limits.upload_bytes", "must be 1 or more, not 0"),
     ("limits: {bodies_bytes: 0}", "limits.bodies_bytes", "must be 1 or more, not 0"),
-    ("console: {signup: open}", "console", EMBEDDED),
 ]
 
 

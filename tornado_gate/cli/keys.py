@@ -26,8 +26,8 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.server.command_name import format_command
 
 if TYPE_CHECKING:
+    from tornado_gate.accounts.keys import KeyStore
     from tornado_gate.config.model import Config
-    from tornado_gate.storage.keys import KeyStore
 
 LONGEST_WORD = 200
 
@@ -45,32 +45,35 @@ def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | Non
 
     The store is closed when the command ends. Exits with a message if it cannot be opened.
     """
-    from tornado_gate.storage.keys import KeyStore, KeyStoreError
+    from tornado_gate.accounts.keys import KeyStore
+    from tornado_gate.database.engine import DatabaseError
+    from tornado_gate.database.opening import open_existing_database
 
     _, config = load(conf_file, data_dir)
     if os.path.isdir(config.server.data_dir):  # also False for a folder that may not be read
         protect_storage(config)
     try:
-        store = KeyStore.open_existing(config.server.data_dir)
-    except KeyStoreError as error:
+        database = open_existing_database(config.server.data_dir, config.database)
+    except DatabaseError as error:
         exit_with_message(str(error))
+    store = None if database is None else KeyStore(database)
     if store is not None:
         click.get_current_context().call_on_close(store.close)
     return store, config
 
 
 def _exit_without_store(config: Config, conf_file: Path | None, data_dir: Path | None) -> NoReturn:
-    from tornado_gate.storage.keys import FILE_NAME
+    from tornado_gate.storage.private import KEY_FILE
 
     create_command = format_command("keys create --name NAME", conf_file, data_dir)
     exit_with_message(
-        f"there is no key store at {(config.server.data_dir / FILE_NAME).absolute()}. Name the gateway's folder with --data-dir, "
+        f"there is no key store at {(config.server.data_dir / KEY_FILE).absolute()}. Name the gateway's folder with --data-dir, "
         f"or its configuration with --conf; `{create_command}` creates a store."
     )
 
 
 def _parse_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    from tornado_gate.storage.keys import check_name
+    from tornado_gate.accounts.keys import check_name
 
     try:
         if value is not None:
@@ -82,7 +85,7 @@ def _parse_name(_context: click.Context, _option: click.Parameter, value: str | 
 
 def _parse_expiry(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """Return a duration or a date as Unix seconds."""
-    from tornado_gate.storage.keys import parse_duration
+    from tornado_gate.accounts.keys import parse_duration
 
     try:
         return None if value is None else parse_duration(value)
@@ -147,18 +150,19 @@ def create(
     \b
       KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*')
     """
-    from tornado_gate.storage.keys import KeyStore, KeyStoreError
+    from tornado_gate.accounts.keys import KeyStore
+    from tornado_gate.database.engine import DatabaseError
 
     path, config = load(conf_file, data_dir)
     _check_operations(path, config, operations)
     _warn_of_unmatched_globs(config, models)
     protect_storage(config)
     try:
-        with closing(KeyStore.open(config.server.data_dir)) as store:
+        with closing(KeyStore.open(config.server.data_dir, config.database)) as store:
             key, stored = store.create(name, account=account, models=models, operations=operations, expires=until)
-    except KeyStoreError as error:
+    except DatabaseError as error:
         exit_with_message(str(error))
-    click.echo(f"{stored.id} created for '{name}' in {store.path}. The key is shown only once:", err=True)
+    click.echo(f"{stored.id} created for '{name}' in {store.database.name}. The key is shown only once:", err=True)
     click.echo(key)
 
 
@@ -200,12 +204,12 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
 
     Exit code 1 if the data directory has no key store; keys of the configuration are listed all the same.
     """
-    from tornado_gate.storage.keys import KeyStoreError
+    from tornado_gate.database.engine import DatabaseError
 
     store, config = _open(conf_file, data_dir)
     try:
         rows = [_describe_stored_key(row) for row in map(asdict, store.list() if store is not None else ())]
-    except KeyStoreError as error:
+    except DatabaseError as error:
         exit_with_message(str(error))
     rows += [_describe_conf_key(entry) for entry in config.keys]
     if as_json:
@@ -264,7 +268,7 @@ def _format_time(seconds: float | None) -> str:
 @click.argument("id_", metavar="ID")
 def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
     """Revoke a key, given the ID from `keys list`. Takes effect in every running server within a second."""
-    from tornado_gate.storage.keys import KeyStoreError
+    from tornado_gate.database.engine import DatabaseError
 
     store, config = _open(conf_file, data_dir)
     shown = escape_unprintable(id_)
@@ -274,9 +278,9 @@ def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
         _exit_without_store(config, conf_file, data_dir)
     try:
         known = id_.isascii() and store.revoke(id_)
-    except KeyStoreError as error:
+    except DatabaseError as error:
         exit_with_message(str(error))
     if not known:
         hint = format_command("keys list", conf_file, data_dir)
         exit_with_message(f"there is no active key with the ID '{shown}'; `{hint}` lists all keys.")
-    click.echo(f"{id_} is revoked in {store.path}.")
+    click.echo(f"{id_} is revoked in {store.database.name}.")

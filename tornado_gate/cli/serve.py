@@ -35,13 +35,13 @@ def serve(
     old configuration stays active. SIGTERM and Ctrl-C wait for open requests; a second one stops at once.
     """
     gc.disable()  # imported modules are permanent; the server enables it after its start
+    from tornado_gate.database.engine import DatabaseError
     from tornado_gate.server.process import Overrides, ServeError, run
-    from tornado_gate.storage.keys import KeyStoreError
 
     path = find(conf_file)
     try:
         run(path, Overrides(host=host, port=port, processes=processes, data_dir=data_dir), click.echo)
     except ConfigError as error:
         exit_with_faults(error, path)
-    except (ServeError, KeyStoreError) as error:
+    except (ServeError, DatabaseError) as error:
         exit_with_message(str(error))

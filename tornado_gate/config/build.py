@@ -12,6 +12,7 @@ from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
     CircuitsConfig,
     Config,
+    ConsoleConfig,
     FetchRules,
     KeyEntry,
     LimitsConfig,
@@ -23,10 +24,11 @@ from tornado_gate.config.model import (
     RealtimeConfig,
     Secret,
     ServerConfig,
+    TeamEntry,
     VideosConfig,
 )
 from tornado_gate.config.schema import MODEL_FACTS
-from tornado_gate.types import ResponseRules, Timeouts
+from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
@@ -59,6 +61,9 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         responses=ResponseRules(**data.get("responses", {})),
         videos=build_videos(data.get("videos", {})),
         fetch=build_fetch(data.get("fetch", {})),
+        database=data.get("database", Secret("")),
+        console=ConsoleConfig(**data.get("console", {})),
+        teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
         dialect=data.get("dialect", "auto"),
         lines=lines,
@@ -80,6 +85,14 @@ def build_server(data: Data) -> ServerConfig:
     if "trusted_proxies" in given:
         given["trusted_proxies"] = tuple(ip_network(network) for network in given["trusted_proxies"])
     return ServerConfig(**given)
+
+
+def build_team(name: str, entry: Data) -> TeamEntry:
+    return TeamEntry(name=name, budget=build_budget(entry))
+
+
+def build_budget(entry: Data) -> Budget:
+    return Budget(**entry["budget"]) if entry.get("budget") else NO_BUDGET
 
 
 def build_plugin(entry: Data) -> PluginOptions:
@@ -146,6 +159,7 @@ def build_target(value: Data) -> ModelTarget:
 def build_key(entry: Data, index: int) -> KeyEntry:
     """Return a key entry. Without `account`, the entry's name is its account."""
     given: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"]), "index": index}
-    for name in ("models", "operations"):
+    for name in ("models", "operations", "tags", "addresses"):
         given[name] = tuple(entry.get(name, ()))
+    given["budget"] = build_budget(entry)
     return KeyEntry(**given)

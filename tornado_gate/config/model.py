@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
-from tornado_gate.types import ResponseRules, Timeouts
+from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
 
@@ -120,6 +120,13 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class TeamEntry(Value, frozen=True, kw_only=True):
+    """A team of conf, by its name: what its keys may spend together."""
+
+    name: str
+    budget: Budget = NO_BUDGET
+
+
 class KeyEntry(Value, frozen=True, kw_only=True):
     """A key from conf. Empty `models` and `operations` mean all; entries with the same `account` share its stored data.
 
@@ -133,6 +140,11 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    budget: Budget = NO_BUDGET
+    team: str = ""
+    tags: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     role: Role = "member"
     index: int = 0
 
@@ -211,6 +223,17 @@ class RealtimeConfig(Value, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
 
+class ConsoleConfig(Value, frozen=True, kw_only=True):
+    """The console: who may sign up beyond the first account, and how long a session lasts, in seconds.
+
+    `enabled` false removes the console, /admin/v1 and /docs.
+    """
+
+    enabled: bool = True
+    signup: Literal["open", "invite", "closed"] = "invite"
+    session_seconds: float = 14 * 24 * 3600.0
+
+
 class FetchRules(Value, frozen=True, kw_only=True):
     """Rules for fetching URLs from clients and upstreams.
 
@@ -257,6 +280,9 @@ class Config(Value, frozen=True, kw_only=True):
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()
+    database: Secret = Secret("")
+    console: ConsoleConfig = ConsoleConfig()
+    teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from marshmallow.types import UnknownOption
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
-from tornado_gate.config.values import Boolean, Integer, List, Seconds, SecretString, Section, String, Table
+from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
@@ -26,7 +26,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
-_RESERVED_PREFIXES = frozenset({"v1", "v1beta", "media", "console", "docs", "healthz", "readyz", "metrics"})
+_RESERVED_PREFIXES = frozenset({"v1", "v1beta", "media", "admin", "console", "docs", "healthz", "readyz", "metrics"})
 _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
 
 
@@ -123,6 +123,14 @@ def check_network(network: str) -> None:
         ipaddress.ip_network(network)
     except ValueError:
         raise ValidationError("must be a network such as 10.1.0.0/16 or fd00::/8") from None
+
+
+def check_database(address: str) -> None:
+    """Check the address of a PostgreSQL database; empty: the SQLite file. Messages do not show it: it may have a password."""
+    if address and not address.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
+        raise ValidationError(
+            "must be an address such as postgresql://user:password@host:5432/name; leave it out for the SQLite file in data_dir"
+        )
 
 
 def check_prefix(word: str) -> None:
@@ -240,6 +248,17 @@ class ModelSchema(Schema):
 MODEL_FACTS = ("version", "display_name", "description", "input_token_limit", "output_token_limit", "image_family")
 
 
+class BudgetSchema(Schema):
+    usd_per_day = Number(least=0, allow_none=True)
+    usd_per_month = Number(least=0, allow_none=True)
+    tokens_per_day = Integer(least=1, allow_none=True)
+    tokens_per_month = Integer(least=1, allow_none=True)
+
+
+class TeamSchema(Schema):
+    budget = Section(BudgetSchema, example="{usd_per_month: 500}")
+
+
 class KeySchema(Schema):
     """A key entry. An empty `key` disables the entry. Empty lists are invalid, because they look like "none" but mean "all"."""
 
@@ -255,6 +274,11 @@ class KeySchema(Schema):
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
     requests_per_minute = Integer(least=1, allow_none=True)
     tokens_per_minute = Integer(least=1, allow_none=True)
+    concurrent_requests = Integer(least=1, allow_none=True)
+    budget = Section(BudgetSchema, example="{usd_per_day: 5}")
+    team = String(validate=check_name)
+    tags = List(String(validate=check_name), least=1, hint="leave the key out for no tags")
+    addresses = List(String(validate=check_network), least=1, hint="leave the key out for all addresses")
     role = String(choices=("member", "administrator"))
 
 
@@ -321,6 +345,12 @@ class FetchSchema(Schema):
     seconds = Seconds()
 
 
+class ConsoleSchema(Schema):
+    enabled = Boolean()
+    signup = String(choices=("open", "invite", "closed"))
+    session_seconds = Seconds(most=MAX_KEPT_SECONDS)
+
+
 class CircuitsSchema(Schema):
     failures = Integer(least=1)
     open_seconds = Seconds()
@@ -341,17 +371,18 @@ class FileSchema(Schema):
     fetch = Section(FetchSchema)
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))
+    database = SecretString(empty=True, validate=check_database)
+    console = Section(ConsoleSchema)
+    teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
 
 
 _EXTERNAL_STORE_UNSUPPORTED = (
     "is not supported by this version, which stores all data below server.data_dir; remove the key"
 )
 _UNSUPPORTED_KEYS: dict[KeyPath, str] = {
-    ("database",): _EXTERNAL_STORE_UNSUPPORTED,
     ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "store"): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "endpoint"): _EXTERNAL_STORE_UNSUPPORTED,
-    ("console",): _EXTERNAL_STORE_UNSUPPORTED,
     ("limits", "store"): _EXTERNAL_STORE_UNSUPPORTED,
 }
 

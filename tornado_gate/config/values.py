@@ -127,6 +127,22 @@ class Seconds(fields.Field[Any]):
         raise ValidationError(f"must be {allowed} seconds, not {_format_value(value)}")
 
 
+class Number(fields.Field[Any]):
+    """A finite number of `least` or more."""
+
+    def __init__(self, *, least: float, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.least = least
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> float:
+        converted = number_of(value)
+        if isinstance(converted, bool) or not isinstance(converted, (int, float)):
+            raise ValidationError(f"must be a number, not {describe_type(value)}")
+        if not self.least <= converted < math.inf:
+            raise ValidationError(f"must be {self.least:g} or more, not {_format_value(value)}")
+        return float(converted)
+
+
 def _format_value(value: Any) -> str:
     if isinstance(value, EnvironmentText):
         return describe_type(value)

@@ -9,6 +9,8 @@ from types import TracebackType
 
 from cachetools import FIFOCache
 
+from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
+from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
@@ -17,7 +19,6 @@ from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.storage.keys import KeyRecord, KeyRing, KeyStore, digest_key
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Caller
@@ -103,6 +104,12 @@ class Gate:
             id=record.id,
             account=record.account,
             name=record.name,
+            user=record.user,
+            team=record.team,
+            tags=record.tags,
+            addresses=record.addresses,
+            concurrent_requests=record.concurrent_requests,
+            budget=record.budget,
             models=tuple(record.models),
             operations=tuple(record.operations),
             requests_per_minute=limits.requests_per_minute if requests is None else requests,

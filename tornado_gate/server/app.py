@@ -20,6 +20,7 @@ from tornado.httputil import (
 )
 from tornado.web import Application
 
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
@@ -54,7 +55,6 @@ from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore, load_media_secret
-from tornado_gate.storage.keys import KeyStore
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
@@ -242,6 +242,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     tasks = _make_task_service(config, gate, fetcher)
     services = Services(
         gate=gate,
+        database=keystore.database,
         memory=memory,
         fetcher=fetcher,
         bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),

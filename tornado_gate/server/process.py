@@ -19,6 +19,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from tornado_gate import config as conf
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
@@ -34,7 +35,6 @@ from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
-from tornado_gate.storage.keys import KeyStore
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory
@@ -88,7 +88,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         protect_data_dir(server.data_dir)
     except DataDirError as error:
         raise ServeError(str(error)) from error
-    keystore = KeyStore.open(server.data_dir)
+    keystore = KeyStore.open(server.data_dir, config.database)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     if count > 1:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from tornado_gate.config.model import Config
+from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
@@ -55,6 +56,7 @@ class Services(Value, frozen=True, kw_only=True):
     """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends."""
 
     gate: Gate
+    database: Database
     memory: SharedMemory
     fetcher: Fetcher
     bodies: BodyBudget

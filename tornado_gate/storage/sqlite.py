@@ -107,7 +107,7 @@ class SqliteFile:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-            raise self._error(f"{self.path} {_explain_error(error)}") from error
+            raise self._error(f"{self.path} {explain_error(error)}") from error
 
 
 def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
@@ -118,7 +118,7 @@ def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             break
         except sqlite3.OperationalError as error:  # the busy timeout does not apply to this statement
-            if not _get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
+            if not get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
                 raise
             time.sleep(0.02)
     with _open_transaction(connection):
@@ -139,14 +139,14 @@ def _open_transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _get_error_code(error: Exception) -> str:
+def get_error_code(error: Exception) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
 
 
-def _explain_error(error: Exception) -> str:
+def explain_error(error: Exception) -> str:
     """Return what is wrong and what to do."""
     number = error.errno if isinstance(error, OSError) else None
-    code = _get_error_code(error)
+    code = get_error_code(error)
     if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):
         return "cannot be written: its disk is full. Free some space and try again."
     if code.startswith(("SQLITE_READONLY", "SQLITE_PERM")) or number in (errno.EROFS, errno.EACCES, errno.EPERM):

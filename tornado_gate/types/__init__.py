@@ -1,7 +1,9 @@
 """The common vocabulary of formats and providers: frozen structs. Dispatch with `match` on the class."""
 
 from tornado_gate.types.call import (
+    NO_BUDGET,
     NO_TARGET,
+    Budget,
     Call,
     Caller,
     InnerModelCaller,
@@ -125,8 +127,10 @@ from tornado_gate.types.wire import (
 )
 
 __all__ = [
+    "NO_BUDGET",
     "NO_TARGET",
     "Audio",
+    "Budget",
     "BufferedBody",
     "Call",
     "Caller",

@@ -25,12 +25,33 @@ class Timeouts(Value, frozen=True, kw_only=True):
     total: float = 600.0
 
 
+class Budget(Value, frozen=True, kw_only=True):
+    """The most that may be spent in a UTC calendar day or month, in US dollars and in tokens; None: no bound."""
+
+    usd_per_day: float | None = None
+    usd_per_month: float | None = None
+    tokens_per_day: int | None = None
+    tokens_per_month: int | None = None
+
+
+NO_BUDGET = Budget()
+
+
 class Caller(Value, frozen=True, kw_only=True):
-    """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit."""
+    """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit.
+
+    `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
+    """
 
     id: str
     account: str
     name: str = ""
+    user: str = ""
+    team: str = ""
+    tags: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    concurrent_requests: int | None = None
+    budget: Budget = NO_BUDGET
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Any
 
+from tornado_gate.accounts.keys import digest_key
 from tornado_gate.codec import json_body, multipart
 from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
 from tornado_gate.gateway import auth
@@ -16,7 +17,6 @@ from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
-from tornado_gate.storage.keys import digest_key
 from tornado_gate.types import Call, Caller, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from tornado.httputil import HTTPHeaders
 
+from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, PluginError, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import MatchedRoute
@@ -23,7 +24,6 @@ from tornado_gate.server.handlers.message_exchange import MessageContext
 from tornado_gate.server.handlers.message_session import Handshake, MessageSession
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
-from tornado_gate.storage.keys import digest_key
 from tornado_gate.types import Call, Caller, MessageAdapter
 
 log = logging.getLogger(__name__)

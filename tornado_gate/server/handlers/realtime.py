@@ -14,6 +14,7 @@ from typing import Any
 
 from tornado.httputil import HTTPHeaders
 
+from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import MatchedRoute
@@ -29,7 +30,6 @@ from tornado_gate.server.handlers.common import find_request_origin, lower_heade
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
-from tornado_gate.storage.keys import digest_key
 from tornado_gate.telemetry.redaction import make_mask
 from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, WireRequest
 

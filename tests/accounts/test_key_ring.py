@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tornado_gate.accounts import key_ring as keys
+from tornado_gate.accounts.key_ring import KeyRing
+from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.config.model import KeyEntry, Secret
+from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.errors import Unavailable
-from tornado_gate.storage import keys
-from tornado_gate.storage.keys import KeyRing, KeyStore, KeyStoreError, StoredKey, digest_key
 
 DAY = 86_400
 
@@ -20,8 +22,8 @@ DAY = 86_400
 class CountingStore(KeyStore):
     """Counts look-ups, and can be told to fail or to do something in the midst of one."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.finds = 0
         self.broken = False
         self.after_find: Callable[[], object] = lambda: None
@@ -39,13 +41,13 @@ class CountingStore(KeyStore):
 
     def fail_if_broken(self) -> None:
         if self.broken:
-            raise KeyStoreError("gate.db cannot be used")
+            raise DatabaseError("gate.db cannot be used")
 
 
 @pytest.fixture
 def counting(tmp_path: Path) -> Iterator[CountingStore]:
     KeyStore.open(tmp_path).close()
-    opened = CountingStore(tmp_path / "gate.db")
+    opened = CountingStore(Database(tmp_path))
     yield opened
     opened.close()
 
@@ -232,7 +234,7 @@ async def test_the_watch_outlives_a_fault_of_its_own(
 
 REVOKE = """
 import pathlib, sys
-from tornado_gate.storage.keys import KeyStore
+from tornado_gate.accounts.keys import KeyStore
 store = KeyStore.open(pathlib.Path(sys.argv[1]))
 print(store.revoke(sys.argv[2]))
 """
@@ -244,7 +246,7 @@ async def test_a_revocation_by_another_process_is_in_force_within_a_second(count
     ring = KeyRing(counting, {})
     await ring.start()
     assert await ring.find(text) is not None
-    command = [sys.executable, "-c", REVOKE, str(counting.path.parent), made.id]
+    command = [sys.executable, "-c", REVOKE, str(counting.database.data_dir), made.id]
     assert await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=20) == "True\n"
     revoked = time.monotonic()
     while await ring.find(text) is not None:

@@ -1,0 +1,1 @@
+"""Who may do what: users, organisations, teams, sessions and API keys, in the database."""

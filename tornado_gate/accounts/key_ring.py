@@ -1,0 +1,232 @@
+"""The keys that a process accepts: those of conf and of the store, looked up by digest and cached."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Literal
+
+from cachetools import LRUCache, TTLCache
+
+from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
+from tornado_gate.config.model import KeyEntry, Role
+from tornado_gate.database.engine import DatabaseError
+from tornado_gate.errors import Unavailable
+from tornado_gate.types import NO_BUDGET, Budget
+from tornado_gate.types.value import Value
+
+log = logging.getLogger(__name__)
+
+CACHED_KEYS = 10_000
+UNKNOWN_KEY_SECONDS = 2.0
+POLL_SECONDS = 0.4
+TOUCH_SECONDS = 10.0
+
+
+class KeyRecord(Value, frozen=True, kw_only=True):
+    """The permissions of a presented key. `id` is safe to log; limits are None if the key defines none.
+
+    `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
+    """
+
+    id: str
+    account: str
+    name: str
+    user: str = ""
+    team: str = ""
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
+    budget: Budget = NO_BUDGET
+    expires: float | None = None
+    role: Role = "member"
+    source: Literal["conf", "store"] = "store"
+
+
+def _make_conf_record(entry: KeyEntry) -> KeyRecord:
+    return KeyRecord(
+        id=f"conf:{entry.name}",
+        account=entry.account,
+        name=entry.name,
+        models=tuple(entry.models),
+        operations=tuple(entry.operations),
+        requests_per_minute=entry.requests_per_minute,
+        tokens_per_minute=entry.tokens_per_minute,
+        concurrent_requests=entry.concurrent_requests,
+        budget=entry.budget,
+        team=entry.team,
+        tags=entry.tags,
+        addresses=entry.addresses,
+        role=entry.role,
+        source="conf",
+    )
+
+
+def _make_store_record(key: StoredKey) -> KeyRecord:
+    return KeyRecord(
+        id=key.id,
+        account=key.account,
+        name=key.name,
+        models=key.models,
+        operations=key.operations,
+        user=key.user or "",
+        team=key.team or "",
+        addresses=key.addresses,
+        tags=key.tags,
+        requests_per_minute=key.limits.get("requests_per_minute"),
+        tokens_per_minute=key.limits.get("tokens_per_minute"),
+        concurrent_requests=key.limits.get("concurrent_requests"),
+        budget=Budget(**key.budget) if key.budget else NO_BUDGET,
+        expires=key.expires,
+        role=key.role,
+    )
+
+
+class KeyRing:
+    """Keys of the configuration and of the store, for the event loop. Lookups are cached until the store's revision changes.
+
+    `conf` maps digests to entries. While the store cannot be read, keys of the configuration and cached keys remain valid, and
+    the failure is logged once. `changes` counts the changes of keys that were noticed; the functions in `on_change` are called
+    after each, within a second of it: any key may then have other permissions, or none. That a key expires is no change.
+    """
+
+    def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyEntry], *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store = store
+        self._poll_seconds = poll_seconds
+        self._conf: dict[bytes, KeyRecord] = {}
+        self._found: LRUCache[bytes, KeyRecord] = LRUCache(CACHED_KEYS)
+        self._unknown: TTLCache[bytes, None] = TTLCache(CACHED_KEYS, UNKNOWN_KEY_SECONDS)
+        self._used: dict[str, float] = {}
+        self._revision: int | None = None
+        self.changes = 0
+        self.on_change: list[Callable[[], None]] = []
+        self._lost = False
+        self._task: asyncio.Task[None] | None = None
+        self.replace(conf)
+
+    def replace(self, conf: Mapping[bytes, KeyEntry]) -> None:
+        """Replace the keys of the configuration. An empty key is ignored."""
+        self._conf = {digest: _make_conf_record(entry) for digest, entry in conf.items() if entry.key}
+        self._note_change()
+
+    async def start(self) -> None:
+        """Read the revision and start polling it."""
+        await self.check()
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._write_last_used()
+        await asyncio.to_thread(self._store.close)
+
+    def find_expiry(self, wanted: bytes) -> float | None:
+        """When the cached key with this digest expires, in Unix seconds; None for never."""
+        record = self._conf.get(wanted) or self._found.get(wanted)
+        return None if record is None else record.expires
+
+    async def find(self, key: str) -> KeyRecord | None:
+        """Return the permissions of a key; None if it is unknown, revoked or expired.
+
+        Raises Unavailable if the key is not cached and the store cannot be read.
+        """
+        return await self.find_by_digest(digest_key(key)) if key else None
+
+    async def find_by_digest(self, wanted: bytes) -> KeyRecord | None:
+        """As `find`, by the digest of a key."""
+        record = self.find_cached(wanted)
+        if record is not None or wanted in self._found or wanted in self._unknown:
+            return record
+        record = await self._find_in_store(wanted)
+        return None if record is None else self._mark_used(record)
+
+    def find_cached(self, wanted: bytes) -> KeyRecord | None:
+        """As `find_by_digest`, from the cache only: None if the store must be read, or the key has expired."""
+        record = self._conf.get(wanted)
+        if record is not None:
+            return record
+        record = self._found.get(wanted)
+        if record is None:
+            return None
+        return self._mark_used(record)
+
+    def _mark_used(self, record: KeyRecord) -> KeyRecord | None:
+        """Record the use of a key and return it; None if it has expired."""
+        now = time.time()
+        if record.expires is not None and record.expires <= now:
+            return None
+        self._used[record.id] = now
+        return record
+
+    async def _find_in_store(self, wanted: bytes) -> KeyRecord | None:
+        changes = self.changes
+        try:
+            key = await self._store.database.run(self._store.find, wanted)
+        except DatabaseError as error:
+            self._log_store_failure(error)
+            raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
+        if changes == self.changes:  # otherwise the result may be older than a revocation
+            if key is None:
+                self._unknown[wanted] = None
+            else:
+                self._found[wanted] = _make_store_record(key)
+        return None if key is None else _make_store_record(key)
+
+    async def check(self) -> None:
+        """Check for changes now; a change clears the cache. Never raises."""
+        try:
+            revision = await self._store.database.run(self._store.revision)
+        except DatabaseError as error:
+            self._log_store_failure(error)
+            return
+        was_lost, self._lost = self._lost, False
+        if was_lost:
+            log.warning("the key store is readable again: %s", self._store.database.name)
+        if revision != self._revision or was_lost:
+            self._revision = revision
+            self._found.clear()
+            self._unknown.clear()
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        for notify in self.on_change:
+            notify()
+
+    def _log_store_failure(self, error: DatabaseError) -> None:
+        if not self._lost:
+            log.error(
+                "cannot read the key store; only cached keys and keys of the configuration are accepted: %s", error
+            )
+        self._lost = True
+
+    async def _watch(self) -> None:
+        next_write = time.monotonic() + TOUCH_SECONDS
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.check()
+                if time.monotonic() >= next_write:
+                    next_write = time.monotonic() + TOUCH_SECONDS
+                    await self._write_last_used()
+            except Exception:  # if polling ended, revoked keys would stay valid
+                log.exception("unexpected error while polling the key store")
+
+    async def _write_last_used(self) -> None:
+        used, self._used = self._used, {}
+        if used and not self._lost:
+            try:
+                await self._store.database.run(self._store.touch, used)
+            except DatabaseError as error:
+                log.warning("could not store when keys were last used: %s", error)

@@ -1,0 +1,223 @@
+"""The database, by SQLAlchemy Core: an SQLite file in the data directory, or PostgreSQL when conf has `database`.
+
+All access blocks. From an event loop use `Database.run`, which has its own threads, so that a database which hangs does not
+take the threads of others. Safe for threads, processes and forks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import sqlalchemy
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.pool import QueuePool
+
+from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
+from tornado_gate.storage.sqlite import BUSY_SECONDS, explain_error, get_error_code
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+CONNECTIONS = 4
+"""The maximum number of connections of a process, and of its threads for the database."""
+CONNECT_SECONDS = 5
+STATEMENT_MILLISECONDS = 30_000
+_WRITES = "gate_writes"
+
+
+class DatabaseError(Exception):
+    """The database cannot be used. The message names the file or the server, the cause and what to do."""
+
+
+class Database:
+    """One database. Every method raises DatabaseError if it is missing, damaged, unreachable, locked for too long or read-only.
+
+    `name` says which database it is, without a password. `is_file` is false for PostgreSQL.
+    """
+
+    def __init__(self, data_dir: Path, address: str = "") -> None:
+        self.data_dir = data_dir.absolute()
+        self.path = self.data_dir / KEY_FILE
+        self.is_file = not address
+        self._url = URL.create("sqlite", database=str(self.path)) if self.is_file else parse_address(address)
+        self.name = str(self.path) if self.is_file else describe_address(self._url)
+        self._engine = self._create_engine()
+        self._threads: ThreadPoolExecutor | None = None
+        self._of_the_parent: list[Any] = []
+        _OPEN.add(self)
+
+    @property
+    def dialect(self) -> str:
+        """ "sqlite" or "postgresql"."""
+        return self._engine.dialect.name
+
+    def close(self) -> None:
+        """Close all connections. The next call opens them again."""
+        self._engine.dispose()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None
+
+    async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+        """The result of `function`, which uses this database, from one of the database's threads."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*given, **named))
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction for reading."""
+        with self.map_errors(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction for writing; the end of the block commits it, an exception rolls it back.
+
+        In SQLite the transaction has the write lock from its start, so that it never fails in its middle because of another.
+        """
+        with (
+            self.map_errors(),
+            self._engine.connect().execution_options(**{_WRITES: True}) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def map_errors(self) -> Iterator[None]:
+        """Raise failures of the database as DatabaseError."""
+        try:
+            yield
+        except sqlalchemy.exc.IntegrityError:
+            raise  # the caller's: a value that must be unique is not
+        except sqlalchemy.exc.DBAPIError as error:
+            cause = error.orig if isinstance(error.orig, Exception) else error
+            raise DatabaseError(self._explain(cause)) from error
+        except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            raise DatabaseError(self._explain(error)) from error
+
+    def _explain(self, error: Exception) -> str:
+        if self.is_file:
+            return f"{self.name} {explain_error(error)}"
+        lines = str(error).strip().splitlines()
+        return (
+            f"{self.name} cannot be used: {lines[0][:300] if lines else type(error).__name__}. "
+            "Check `database` in conf and the server."
+        )
+
+    def make_file(self) -> None:
+        """Create the SQLite file, readable by its owner only, where it is missing; for PostgreSQL the data directory only."""
+        with self.map_errors():
+            make_folder(self.path.parent)
+            if not self.is_file:
+                return
+            with suppress(FileExistsError):
+                os.close(open_private(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            with suppress(PermissionError):  # the folder has another owner, who sets its permissions
+                self.path.chmod(FILE_MODE)
+
+    def _create_engine(self) -> Engine:
+        settings: dict[str, Any] = {"poolclass": QueuePool, "pool_size": CONNECTIONS, "max_overflow": 0}
+        if self.is_file:
+            engine = sqlalchemy.create_engine(self._url, creator=self._connect_to_file, **settings)
+            event.listen(engine, "begin", _begin_in_sqlite)
+        else:
+            options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC"
+            arguments = {"connect_timeout": CONNECT_SECONDS, "options": options, "application_name": "tornado-gate"}
+            engine = sqlalchemy.create_engine(self._url, connect_args=arguments, pool_pre_ping=True, **settings)
+        event.listen(engine, "connect", self._mark_connection)
+        event.listen(engine, "checkout", self._check_connection)
+        return engine
+
+    def _connect_to_file(self) -> sqlite3.Connection:
+        address = f"{self.path.as_uri()}?mode=rw"  # never create a file here: a missing one must be noticed
+        if not self.path.exists():
+            raise FileNotFoundError(2, "No such file", str(self.path))
+        connection = sqlite3.connect(
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _switch_to_wal(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _mark_connection(self, _connection: Any, record: Any) -> None:
+        record.info["opened"] = self._identify()
+
+    def _check_connection(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        """Discard a connection to a file that has been replaced since."""
+        if record.info["opened"] != self._identify():
+            raise sqlalchemy.exc.DisconnectionError("the database file was replaced")
+
+    def _identify(self) -> tuple[int, int]:
+        if not self.is_file:
+            return (0, 0)
+        status = self.path.stat()
+        return (status.st_dev, status.st_ino)
+
+    def _forget_connections_of_parent(self) -> None:
+        """After a fork: the parent's connections may be neither used nor closed."""
+        self._of_the_parent.append(self._engine.pool)
+        self._engine.dispose(close=False)
+        self._threads = None
+
+
+def parse_address(address: str) -> URL:
+    """The URL of a PostgreSQL database. Raises ValueError, whose message does not contain the address: it may have a password."""
+    try:
+        url = make_url(address)
+    except sqlalchemy.exc.ArgumentError:
+        raise ValueError("must be an address such as postgresql://user:password@host:5432/name") from None
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise ValueError("must begin with postgresql://; leave the key out for the SQLite file in server.data_dir")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def describe_address(url: URL) -> str:
+    """A PostgreSQL database in words, without user and password."""
+    host = url.host or url.query.get("host") or "this machine"
+    return f"PostgreSQL database '{url.database}' at {host}" + (f":{url.port}" if url.port else "")
+
+
+def _begin_in_sqlite(connection: Connection) -> None:
+    """Begin a transaction, which Python's driver would do itself, but only before some statements."""
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    ends = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:  # the busy timeout does not apply to this statement
+            if not get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
+                raise
+            time.sleep(0.02)
+
+
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+def _forget_parents() -> None:
+    for database in tuple(_OPEN):
+        database._forget_connections_of_parent()
+
+
+os.register_at_fork(after_in_child=_forget_parents)

@@ -1,0 +1,8 @@
+"""Run by alembic: applies migrations on the connection that `database.migrate` has opened, in its transaction."""
+
+from alembic import context
+
+from tornado_gate.database.tables import METADATA
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
+context.run_migrations()

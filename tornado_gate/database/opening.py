@@ -1,0 +1,113 @@
+"""Opens the database and brings its tables up to date, under a lock: several processes and nodes may start at once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import sqlalchemy
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from tornado_gate.database.engine import Database, DatabaseError
+from tornado_gate.storage.private import KEY_FILE, open_private
+
+FOLDER = Path(__file__).parent / "migrations"
+LOCK_FILE = "gate.db.lock"
+_ADVISORY_LOCK = 7_238_411_906
+"""The number of PostgreSQL's advisory lock for migrations: any constant that no other program uses in the same database."""
+
+
+def open_database(data_dir: Path, address: str = "") -> Database:
+    """Open the database of a data directory, or the one at `address`, and bring its tables up to date.
+
+    An SQLite file is created, readable by its owner only. Raises DatabaseError.
+    """
+    database = Database(data_dir, address)
+    try:
+        database.make_file()
+        migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def open_existing_database(data_dir: Path, address: str = "") -> Database | None:
+    """As `open_database`; None if there is no SQLite file. Creates nothing."""
+    if not address and not os.path.exists(data_dir / KEY_FILE):
+        return None
+    return open_database(data_dir, address)
+
+
+def migrate(database: Database) -> None:
+    """Apply all migrations that the database lacks. Raises DatabaseError, also for a database of a newer version."""
+    revisions = list_revisions()
+    if _read_revision(database, revisions) == revisions[-1]:
+        return
+    with _lock(database):
+        if _read_revision(database, revisions) != revisions[-1]:
+            _upgrade(database)
+
+
+@lru_cache(1)
+def list_revisions() -> tuple[str, ...]:
+    """The revisions of all migrations, oldest first: the names of their files begin with them."""
+    return tuple(sorted(path.stem for path in (FOLDER / "versions").glob("[0-9]*.py")))
+
+
+def _read_revision(database: Database, revisions: tuple[str, ...]) -> str:
+    """The revision of the database, "" for a new one. Raises DatabaseError for one that this version does not know."""
+    with database.read() as connection:
+        if not sqlalchemy.inspect(connection).has_table("alembic_version"):
+            return ""
+        current = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if current is not None and current not in revisions:
+        raise DatabaseError(
+            f"{database.name} was created by a newer tornado-gate (its schema is {current}, this version supports "
+            f"{revisions[-1]}). Upgrade, or use another server.data_dir or database."
+        )
+    return current or ""
+
+
+def _upgrade(database: Database) -> None:
+    from alembic import command  # imported only when there is something to do: it takes 0.1 s
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    with database.write() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        if database.is_file:
+            _mark_file(connection)
+
+
+def _mark_file(connection: Connection) -> None:
+    """Make versions before 0.2, which know `user_version` only, refuse the file."""
+    connection.exec_driver_sql("PRAGMA user_version = 2")
+
+
+@contextmanager
+def _lock(database: Database) -> Iterator[None]:
+    if database.is_file:
+        with database.map_errors():
+            file = open_private(database.data_dir / LOCK_FILE, os.O_CREAT | os.O_RDWR)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            os.close(file)
+        return
+    with database.read() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:number)"), {"number": _ADVISORY_LOCK})
+        connection.commit()
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:number)"), {"number": _ADVISORY_LOCK})
+            connection.commit()
