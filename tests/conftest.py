@@ -15,10 +15,8 @@ from tests.support.process import Child
 from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
 
-__all__ = [  # fixtures are found by name
-    *["app", "ask", "fake", "gate", "http_server", "services"],
-    *["database", "database_address", "dialect", "migrated_file", "migrated_postgres", "postgres"],
-]
+__all__ = ["app", "ask", "fake", "gate", "http_server", "services"]  # fixtures are found by name
+__all__ += ["database", "database_address", "dialect", "migrated_file", "migrated_postgres", "postgres"]
 
 LOOPBACK = "127.0.0.1,localhost"
 
