@@ -10,7 +10,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts.people import Actor
-from tornado_gate.accounts.texts import shorten
+from tornado_gate.accounts.texts import make_storable, shorten
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.types.value import Value
@@ -58,9 +58,11 @@ def list_events(
     if action:
         is_prefix = action.endswith(".")
         query = query.where(
-            columns.action.startswith(action, autoescape=True) if is_prefix else columns.action == action
+            columns.action.startswith(make_storable(action), autoescape=True)
+            if is_prefix
+            else columns.action == make_storable(action)
         )
     if actor:
-        query = query.where(columns.actor == actor)
+        query = query.where(columns.actor == make_storable(actor))
     with database.read() as connection:
         return [AuditEvent(**row._mapping) for row in connection.execute(query)]

@@ -14,7 +14,7 @@ from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, User
 from tornado_gate.accounts.rows import Part, check_administrator, check_team_administrator, read_team, read_user
 from tornado_gate.accounts.sessions import make_actor, set_password
-from tornado_gate.accounts.texts import check_email, make_email_key
+from tornado_gate.accounts.texts import check_email, make_email_key, make_storable
 from tornado_gate.accounts.tokens import digest_token, make_id, make_token
 from tornado_gate.config.model import Role
 from tornado_gate.database import tables
@@ -71,7 +71,9 @@ class InvitationPart(Part):
     def revoke_invitation(self, identity: str, actor: Actor) -> None:
         """Delete an invitation; who has signed up with it keeps the account. Raises NotFound, Denied."""
         with self.database.write() as connection:
-            row = connection.execute(select(_INVITATIONS).where(_INVITATIONS.c.id == identity)).one_or_none()
+            row = connection.execute(
+                select(_INVITATIONS).where(_INVITATIONS.c.id == make_storable(identity))
+            ).one_or_none()
             if row is None:
                 raise NotFound("unknown_invitation", "There is no such invitation.")
             if row.team is None:

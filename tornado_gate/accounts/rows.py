@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.accounts.errors import Conflict, Denied, NotFound
 from tornado_gate.accounts.people import Actor, Organisation, Team, User
+from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 
@@ -43,7 +44,7 @@ _USER_FIELDS = frozenset(User.__struct_fields__) - {"has_password"}
 
 def read_user(connection: Connection, identity: str) -> User:
     """Raises NotFound."""
-    row = connection.execute(select(*USER_COLUMNS).where(USERS.c.id == identity)).one_or_none()
+    row = connection.execute(select(*USER_COLUMNS).where(USERS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("unknown_user", "There is no such user.")
     return make_user(row)
@@ -59,7 +60,7 @@ def check_team_administrator(connection: Connection, actor: Actor, team: str) ->
     """Raises Denied unless the actor administrates the gateway or this team."""
     if actor.role == "administrator":
         return
-    query = select(MEMBERS.c.role).where(MEMBERS.c.team == team, MEMBERS.c.user == actor.id)
+    query = select(MEMBERS.c.role).where(MEMBERS.c.team == make_storable(team), MEMBERS.c.user == actor.id)
     if connection.execute(query).scalar_one_or_none() != "administrator":
         raise Denied("not_allowed", "Only an administrator of the team may do this.")
 
@@ -88,7 +89,7 @@ def select_teams(*more: Any) -> Any:
 
 def read_team(connection: Connection, identity: str) -> Team:
     """Raises NotFound."""
-    row = connection.execute(select_teams().where(TEAMS.c.id == identity)).one_or_none()
+    row = connection.execute(select_teams().where(TEAMS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("unknown_team", "There is no such team.")
     return make_team(row)
@@ -96,7 +97,7 @@ def read_team(connection: Connection, identity: str) -> Team:
 
 def read_organisation(connection: Connection, identity: str) -> Organisation:
     """Raises NotFound."""
-    row = connection.execute(select(ORGANISATIONS).where(ORGANISATIONS.c.id == identity)).one_or_none()
+    row = connection.execute(select(ORGANISATIONS).where(ORGANISATIONS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("unknown_organisation", "There is no such organisation.")
     return Organisation(**row._mapping)

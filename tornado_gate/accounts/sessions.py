@@ -13,7 +13,7 @@ from tornado_gate.accounts.errors import AccountError, Denied, NotFound
 from tornado_gate.accounts.passwords import check_password, hash_password, verify_password
 from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.accounts.rows import USER_COLUMNS, USERS, Part, end_sessions, make_user, read_user
-from tornado_gate.accounts.texts import shorten
+from tornado_gate.accounts.texts import make_storable, shorten
 from tornado_gate.accounts.throttle import PAIR_ATTEMPTS, Throttle, make_bound
 from tornado_gate.accounts.tokens import digest_token, make_id, make_token
 from tornado_gate.database import tables
@@ -53,14 +53,14 @@ class SessionPart(Part):
 
     def list_sessions(self, user_id: str) -> list[Session]:
         """The sessions of a user that have not ended, last seen first."""
-        query = _select_sessions().where(_SESSIONS.c.user == user_id, _SESSIONS.c.expires > time.time())
+        query = _select_sessions().where(_SESSIONS.c.user == make_storable(user_id), _SESSIONS.c.expires > time.time())
         with self.database.read() as connection:
             rows = connection.execute(query.order_by(_SESSIONS.c.last_seen.desc(), _SESSIONS.c.id)).all()
         return [_make_session(row) for row in rows]
 
     def end_session(self, user_id: str, session_id: str, actor: Actor | None = None) -> None:
         """End one session of a user. Raises NotFound if the user has no such session."""
-        condition = (_SESSIONS.c.user == user_id, _SESSIONS.c.id == session_id)
+        condition = (_SESSIONS.c.user == user_id, _SESSIONS.c.id == make_storable(session_id))
         with self.database.write() as connection:
             if not connection.execute(delete(_SESSIONS).where(*condition)).rowcount:
                 raise NotFound("unknown_session", "There is no such session.")

@@ -33,7 +33,7 @@ from tornado_gate.accounts.rows import (
     revoke_keys,
     select_teams,
 )
-from tornado_gate.accounts.texts import check_name
+from tornado_gate.accounts.texts import check_name, make_storable
 from tornado_gate.accounts.tokens import make_id
 from tornado_gate.config.model import Role
 from tornado_gate.database import tables
@@ -92,7 +92,7 @@ class TeamPart(Part):
         """All teams, or those of an organisation, ordered by the names of organisation and team."""
         query = select_teams().order_by(ORGANISATIONS.c.name, TEAMS.c.name)
         if organisation:
-            query = query.where(TEAMS.c.organisation == organisation)
+            query = query.where(TEAMS.c.organisation == make_storable(organisation))
         with self.database.read() as connection:
             return [make_team(row) for row in connection.execute(query)]
 
@@ -154,7 +154,11 @@ class MemberPart(Part):
     def list_members(self, team_id: str) -> list[Member]:
         """Members by e-mail. Raises NotFound for an unknown team."""
         columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
-        query = select(*USER_COLUMNS, *columns).select_from(USERS.join(MEMBERS)).where(MEMBERS.c.team == team_id)
+        query = (
+            select(*USER_COLUMNS, *columns)
+            .select_from(USERS.join(MEMBERS))
+            .where(MEMBERS.c.team == make_storable(team_id))
+        )
         with self.database.read() as connection:
             read_team(connection, team_id)
             rows = connection.execute(query.order_by(USERS.c.email_key)).all()
@@ -195,7 +199,11 @@ class MemberPart(Part):
 def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
     """The teams of a user, by name."""
     columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
-    query = select_teams(*columns).join(MEMBERS, MEMBERS.c.team == TEAMS.c.id).where(MEMBERS.c.user == user_id)
+    query = (
+        select_teams(*columns)
+        .join(MEMBERS, MEMBERS.c.team == TEAMS.c.id)
+        .where(MEMBERS.c.user == make_storable(user_id))
+    )
     rows = connection.execute(query.order_by(TEAMS.c.name, TEAMS.c.id)).all()
     return [Membership(team=make_team(row), role=row.team_role, source=row.source) for row in rows]
 

@@ -13,13 +13,14 @@ LONGEST_NAME = 200
 _JOINERS = "\u200c\u200d"
 """Invisible characters that some scripts and emoji need inside words."""
 _LOCAL_PART = re.compile(r"[^\s@\"(),:;<>\[\]\\.]+(\.[^\s@\"(),:;<>\[\]\\.]+)*")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LABEL = re.compile(r"[^\W_]([\w-]{0,61}[^\W_])?")
 
 
 def make_email_key(email: str) -> str:
     """The text by which an e-mail is found: equal for all spellings in upper and lower case. Never raises."""
     folded = unicodedata.normalize("NFKC", email.strip()[: LONGEST_EMAIL + 1]).casefold()
-    return unicodedata.normalize("NFKC", folded)
+    return make_storable(unicodedata.normalize("NFKC", folded))
 
 
 def check_email(email: str) -> str:
@@ -59,6 +60,11 @@ def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
     if not all(letter.isprintable() or letter in _JOINERS for letter in text):
         raise AccountError("invalid_name", "The name has control characters or text that is not UTF-8.", field)
     return text
+
+
+def make_storable(text: str) -> str:
+    """Text for a comparison in the database, which refuses some characters: they become one that nothing stored has."""
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def shorten(text: str, longest: int) -> str:

@@ -21,7 +21,7 @@ from tornado_gate.accounts.rows import (
     make_user,
     read_user,
 )
-from tornado_gate.accounts.texts import check_name, make_email_key
+from tornado_gate.accounts.texts import check_name, make_email_key, make_storable
 from tornado_gate.config.model import Role
 from tornado_gate.database import tables
 
@@ -38,7 +38,7 @@ class UserPart(Part):
         query = select(*USER_COLUMNS)
         if search.strip():
             wanted = make_email_key(search)
-            name = func.lower(USERS.c.name).contains(search.strip().lower(), autoescape=True)
+            name = func.lower(USERS.c.name).contains(make_storable(search.strip().lower()), autoescape=True)
             query = query.where(or_(USERS.c.email_key.contains(wanted, autoescape=True), name))
         page = (
             query.order_by(USERS.c.created, USERS.c.id).offset(max(0, offset)).limit(max(1, min(limit, LONGEST_PAGE)))
