@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 
 Network = IPv4Network | IPv6Network
 _MAPPED_BITS = 96
@@ -34,9 +36,37 @@ def format_network(network: Network) -> str:
 
 
 def _describe_fault(text: str) -> str:
-    shown = text[:60]
+    shown = text[:60] if text.isprintable() else ascii(text[:60])
     try:
         meant = ip_interface(text).network
     except ValueError:
         return f"must be an address or a network such as 192.0.2.7, 10.1.0.0/16 or fd00::/8, not '{shown}'"
     return f"'{shown}' has bits behind the length of its network; write {meant}, or the address alone"
+
+
+class NetworkSet:
+    """Networks, arranged so that a look-up takes a step for each length of prefix, not for each network."""
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        self._starts: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
+        for network in networks:
+            shift = network.max_prefixlen - network.prefixlen
+            starts = self._starts[network.version].setdefault(shift, set())
+            starts.add(int(network.network_address) >> shift)
+
+    def __contains__(self, address: str) -> bool:
+        """Whether an IP address lies in one of the networks; False for a text that is none."""
+        try:
+            found = ip_address(address)
+        except ValueError:
+            return False
+        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        number = int(found)
+        return any(number >> shift in starts for shift, starts in self._starts[found.version].items())
+
+
+@lru_cache(10_000)
+def compile_networks(addresses: tuple[str, ...]) -> NetworkSet:
+    """The networks of a key's `addresses`. Raises ValueError for one that is not a network."""
+    return NetworkSet(map(parse_network, addresses))
