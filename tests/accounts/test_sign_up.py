@@ -78,7 +78,8 @@ def test_two_at_once_with_the_token_do_not_both_become_administrator(accounts: A
 
     with ThreadPoolExecutor(4) as threads:
         results = sorted(threads.map(attempt, range(4)))
-    assert results == ["administrator", *["sign_up_refused"] * 3]
+    assert results[0] == "administrator"
+    assert set(results[1:]) <= {"sign_up_refused", "setup_token_needed"}
 
 
 def test_an_administrator_by_command_ends_the_set_up(accounts: Accounts) -> None:

@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import list_revisions, open_database
-from tornado_gate.database.tables import METADATA
+from tornado_gate.database.usage_tables import usage
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def new_database(empty_address: str, tmp_path: Path) -> Iterator[Database]:
 def compare(database: Database) -> list[Any]:
     with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        return list(compare_metadata(context, METADATA))
+        return list(compare_metadata(context, usage.metadata))
 
 
 def test_the_migrated_database_has_the_tables_of_the_code(database: Database) -> None:

@@ -1,7 +1,7 @@
 """Fixtures for tests that run on both databases: `database` is open and has all tables, `database_address` is for a server.
 
-A test that uses one of them runs twice: with a copy of an SQLite file that is migrated once, and with a PostgreSQL database that is
-migrated once and emptied before each test.
+A test that uses one of them runs twice: with a copy of an SQLite file that is migrated once, and with a PostgreSQL database that
+is migrated once and emptied before each test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
-from tornado_gate.database.tables import METADATA
+from tornado_gate.database.usage_tables import usage
 from tornado_gate.storage.private import KEY_FILE
 
 DIALECTS = ("sqlite", "postgresql")
@@ -79,7 +79,7 @@ def empty(address: str) -> None:
     with psycopg.connect(address) as connection:
         others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
         connection.execute(others, [connection.info.dbname])
-        for table in reversed(METADATA.sorted_tables):
+        for table in reversed(usage.metadata.sorted_tables):
             name = psycopg.sql.Identifier(table.name)
             some = psycopg.sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {}) AS rows").format(name, MANY_ROWS)
             found = connection.execute(some).fetchone() or (0,)

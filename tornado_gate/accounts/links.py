@@ -42,9 +42,9 @@ class InvitationPart(Part):
         Raises Denied, NotFound for an unknown team, AccountError.
         """
         if role not in ("administrator", "member"):
-            raise AccountError("invalid_role", "A role is administrator or member.", "role")
+            raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
         if not 0 < seconds <= LONGEST_INVITATION_SECONDS:
-            raise AccountError("invalid_duration", "An invitation is valid for up to a year.", "seconds")
+            raise AccountError("An invitation is valid for up to a year.", code="invalid_duration", field="seconds")
         token, now = make_token(), time.time()
         made = Invitation(
             id=make_id("inv"),
@@ -75,7 +75,7 @@ class InvitationPart(Part):
                 select(_INVITATIONS).where(_INVITATIONS.c.id == make_storable(identity))
             ).one_or_none()
             if row is None:
-                raise NotFound("unknown_invitation", "There is no such invitation.")
+                raise NotFound("There is no such invitation.", code="unknown_invitation")
             if row.team is None:
                 check_administrator(actor)
             else:
@@ -96,7 +96,7 @@ def read_open_invitation(connection: Connection, token: str) -> Invitation:
     invitation = None if row is None else _make_invitation(row)
     if invitation is None or not invitation.is_open(time.time()):
         raise NotFound(
-            "unknown_invitation", "This invitation does not exist, was used, or has expired. Ask for a new one."
+            "This invitation does not exist, was used, or has expired. Ask for a new one.", code="unknown_invitation"
         )
     return invitation
 
@@ -130,7 +130,7 @@ class ResetPart(Part):
         with self.database.write() as connection:
             user = read_user(connection, user_id)
             if user.state != "active":
-                raise Denied("account_disabled", "This account is disabled. Enable it first.")
+                raise Denied("This account is disabled. Enable it first.", code="account_disabled")
             connection.execute(delete(_LINKS).where((_LINKS.c.user == user_id) | (_LINKS.c.expires <= now)))
             row = {"digest": digest_token(token), "user": user_id, "created_by": actor.id, "created": now}
             connection.execute(insert(_LINKS), [{**row, "expires": now + RESET_SECONDS}])
@@ -167,5 +167,5 @@ def _read_linked_user(connection: Connection, token: str) -> User:
 
 def _make_unknown_link() -> NotFound:
     return NotFound(
-        "unknown_link", "This link does not exist, was used, or has expired. Ask an administrator for a new one."
+        "This link does not exist, was used, or has expired. Ask an administrator for a new one.", code="unknown_link"
     )

@@ -23,12 +23,14 @@ _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Cn"})
 def check_password(password: str, field: str = "password") -> str:
     """The password as it is hashed, in the normal form NFC: keyboards spell letters differently. Raises AccountError."""
     if len(password) > LONGEST:
-        raise AccountError("invalid_password", f"A password has at most {LONGEST} characters.", field)
+        raise AccountError(f"A password has at most {LONGEST} characters.", code="invalid_password", field=field)
     normal = unicodedata.normalize("NFC", password)
     if len(normal) < SHORTEST:
-        raise AccountError("invalid_password", f"A password has at least {SHORTEST} characters.", field)
+        raise AccountError(f"A password has at least {SHORTEST} characters.", code="invalid_password", field=field)
     if any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in normal):
-        raise AccountError("invalid_password", "The password has control characters or invalid Unicode.", field)
+        raise AccountError(
+            "The password has control characters or invalid Unicode.", code="invalid_password", field=field
+        )
     return normal
 
 

@@ -46,14 +46,14 @@ def read_user(connection: Connection, identity: str) -> User:
     """Raises NotFound."""
     row = connection.execute(select(*USER_COLUMNS).where(USERS.c.id == make_storable(identity))).one_or_none()
     if row is None:
-        raise NotFound("unknown_user", "There is no such user.")
+        raise NotFound("There is no such user.", code="unknown_user")
     return make_user(row)
 
 
 def check_administrator(actor: Actor) -> None:
     """Raises Denied."""
     if actor.role != "administrator":
-        raise Denied("not_allowed", "Only an administrator may do this.")
+        raise Denied("Only an administrator may do this.", code="not_allowed")
 
 
 def check_team_administrator(connection: Connection, actor: Actor, team: str) -> None:
@@ -62,7 +62,7 @@ def check_team_administrator(connection: Connection, actor: Actor, team: str) ->
         return
     query = select(MEMBERS.c.role).where(MEMBERS.c.team == make_storable(team), MEMBERS.c.user == actor.id)
     if connection.execute(query).scalar_one_or_none() != "administrator":
-        raise Denied("not_allowed", "Only an administrator of the team may do this.")
+        raise Denied("Only an administrator of the team may do this.", code="not_allowed")
 
 
 def check_not_last_administrator(connection: Connection, identity: str) -> None:
@@ -72,7 +72,7 @@ def check_not_last_administrator(connection: Connection, identity: str) -> None:
     )
     if not connection.execute(others).scalar_one():
         raise Conflict(
-            "last_administrator", "This is the last administrator. Make somebody else an administrator first."
+            "This is the last administrator. Make somebody else an administrator first.", code="last_administrator"
         )
 
 
@@ -91,7 +91,7 @@ def read_team(connection: Connection, identity: str) -> Team:
     """Raises NotFound."""
     row = connection.execute(select_teams().where(TEAMS.c.id == make_storable(identity))).one_or_none()
     if row is None:
-        raise NotFound("unknown_team", "There is no such team.")
+        raise NotFound("There is no such team.", code="unknown_team")
     return make_team(row)
 
 
@@ -99,7 +99,7 @@ def read_organisation(connection: Connection, identity: str) -> Organisation:
     """Raises NotFound."""
     row = connection.execute(select(ORGANISATIONS).where(ORGANISATIONS.c.id == make_storable(identity))).one_or_none()
     if row is None:
-        raise NotFound("unknown_organisation", "There is no such organisation.")
+        raise NotFound("There is no such organisation.", code="unknown_organisation")
     return Organisation(**row._mapping)
 
 

@@ -63,7 +63,7 @@ class SessionPart(Part):
         condition = (_SESSIONS.c.user == user_id, _SESSIONS.c.id == make_storable(session_id))
         with self.database.write() as connection:
             if not connection.execute(delete(_SESSIONS).where(*condition)).rowcount:
-                raise NotFound("unknown_session", "There is no such session.")
+                raise NotFound("There is no such session.", code="unknown_session")
             user = read_user(connection, user_id)
             record(connection, actor or make_actor(user), "session.end", session_id, user=user_id)
 
@@ -90,9 +90,9 @@ class SessionPart(Part):
         if stored is None:
             self.throttle.cancel(attempt)
             message = "This account has no password. An administrator can create a reset link, which sets one."
-            raise Denied("no_password", message)
+            raise Denied(message, code="no_password")
         if not verify_password(stored, old):
-            raise AccountError("wrong_password", "The current password is wrong.", "old")
+            raise AccountError("The current password is wrong.", code="wrong_password", field="old")
         hashed = hash_password(password)
         with self.database.write() as connection:
             self.throttle.cancel_within(connection, attempt, [bound])

@@ -41,7 +41,7 @@ class SignInPart(SessionPart, DevicePart):
             raise SignInFailed
         if user.state != "active":
             self._record_failure(user, address)
-            raise Denied("account_disabled", "This account is disabled. Ask an administrator to enable it.")
+            raise Denied("This account is disabled. Ask an administrator to enable it.", code="account_disabled")
         renewed = hash_password(check_password(password)) if needs_new_hash(stored) else stored
         with self.database.write() as connection:
             if not _is_unchanged(connection, user.id, stored):

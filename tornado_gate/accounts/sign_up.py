@@ -81,14 +81,14 @@ class SignUpPart(SessionPart):
                 end_setup(connection)
                 record(connection, actor, "user.create", user.id, email=email, role="administrator")
         except IntegrityError as error:
-            raise Conflict("email_taken", f"There is already an account for {email}.", "email") from error
+            raise Conflict(f"There is already an account for {email}.", code="email_taken", field="email") from error
         return user
 
 
 def make_refusal() -> Denied:
     return Denied(
-        "sign_up_refused",
         "This account cannot be created. If you already have an account, sign in; otherwise ask for an invitation.",
+        code="sign_up_refused",
     )
 
 
@@ -99,7 +99,7 @@ def admit(connection: Connection, email: str, setup_token: str, invitation: str,
             message = (
                 "The first account needs the set-up token: open the address that the server has printed at its start."
             )
-            raise Denied("setup_token_needed", message)
+            raise Denied(message, code="setup_token_needed")
         return Admission(role="administrator", is_first=True)
     if invitation:
         try:

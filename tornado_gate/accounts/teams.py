@@ -80,7 +80,7 @@ class OrganisationPart(Part):
             lock_accounts(connection)
             organisation = read_organisation(connection, identity)
             if connection.execute(select(TEAMS.c.id).where(TEAMS.c.organisation == identity).limit(1)).first():
-                raise Conflict("organisation_not_empty", "The organisation has teams. Delete its teams first.")
+                raise Conflict("The organisation has teams. Delete its teams first.", code="organisation_not_empty")
             connection.execute(delete(ORGANISATIONS).where(ORGANISATIONS.c.id == identity))
             record(connection, actor, "organisation.delete", identity, name=organisation.name)
 
@@ -172,7 +172,7 @@ class MemberPart(Part):
     def set_member(self, team_id: str, user_id: str, role: Role, actor: Actor) -> Member:
         """Add a member, or change the role of one. Raises NotFound, Denied, AccountError."""
         if role not in ("administrator", "member"):
-            raise AccountError("invalid_role", "A role is administrator or member.", "role")
+            raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
         with self.database.write() as connection:
             lock_accounts(connection)
             check_team_administrator(connection, actor, team_id)
@@ -192,7 +192,7 @@ class MemberPart(Part):
             read_team(connection, team_id)
             bump_revision(connection)
             if not drop_membership(connection, team_id, user_id):
-                raise NotFound("unknown_member", "This user is not a member of the team.")
+                raise NotFound("This user is not a member of the team.", code="unknown_member")
             record(connection, actor, "team.remove_member", team_id, user=user_id)
 
 
@@ -239,7 +239,9 @@ class _map_taken_name:
 
     def __exit__(self, kind: object, error: object, _traceback: object) -> None:
         if isinstance(error, IntegrityError):
-            raise Conflict("name_taken", f"There is already a {self._kind} with this name.", "name") from error
+            raise Conflict(
+                f"There is already a {self._kind} with this name.", code="name_taken", field="name"
+            ) from error
 
 
 def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +254,7 @@ def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     }
     unknown = changes.keys() - checks.keys()
     if unknown:
-        raise AccountError("unknown_field", f"A team has no field '{min(unknown)}'.", min(unknown))
+        raise AccountError(f"A team has no field '{min(unknown)}'.", code="unknown_field", field=min(unknown))
     return {name: checks[name](value) for name, value in changes.items()}
 
 
@@ -272,14 +274,16 @@ def _check_bounds(
     checked: dict[str, float] = {}
     for name, value in bounds.items():
         if name not in allowed:
-            raise AccountError("unknown_field", f"'{name}' is none of {', '.join(sorted(allowed))}.", field)
+            raise AccountError(f"'{name}' is none of {', '.join(sorted(allowed))}.", code="unknown_field", field=field)
         if value is None:
             continue
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         least = 1 if name in whole else 0
         if not is_number or not least <= value <= LARGEST or (name in whole and value != int(value)):
             kind = "a whole number" if name in whole else "a number"
-            raise AccountError("invalid_bound", f"'{name}' must be {kind} from {least}, or empty for no bound.", field)
+            raise AccountError(
+                f"'{name}' must be {kind} from {least}, or empty for no bound.", code="invalid_bound", field=field
+            )
         checked[name] = int(value) if name in whole else value
     return checked
 
@@ -287,9 +291,9 @@ def _check_bounds(
 def check_models(models: Sequence[str]) -> list[str]:
     """Globs of models. Raises AccountError."""
     if len(models) > MOST_MODELS:
-        raise AccountError("invalid_models", f"There are more than {MOST_MODELS} models.", "models")
+        raise AccountError(f"There are more than {MOST_MODELS} models.", code="invalid_models", field="models")
     for model in models:
         if not isinstance(model, str) or not model.strip() or len(model) > LONGEST_MODEL or not model.isprintable():
             message = f"A model is a name or a glob of 1 to {LONGEST_MODEL} characters."
-            raise AccountError("invalid_models", message, "models")
+            raise AccountError(message, code="invalid_models", field="models")
     return [model.strip() for model in models]

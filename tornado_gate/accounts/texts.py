@@ -27,11 +27,13 @@ def check_email(email: str) -> str:
     """The e-mail as it is stored. Raises AccountError."""
     text = unicodedata.normalize("NFC", email.strip())
     if not text:
-        raise AccountError("invalid_email", "Enter an e-mail.", "email")
+        raise AccountError("Enter an e-mail.", code="invalid_email", field="email")
     if len(text) > LONGEST_EMAIL:
-        raise AccountError("invalid_email", f"The e-mail is longer than {LONGEST_EMAIL} characters.", "email")
+        raise AccountError(
+            f"The e-mail is longer than {LONGEST_EMAIL} characters.", code="invalid_email", field="email"
+        )
     if not text.isprintable() or unicodedata.normalize("NFKC", text) != text:
-        raise AccountError("invalid_email", "The e-mail has characters that an e-mail cannot have.", "email")
+        raise AccountError("The e-mail has characters that an e-mail cannot have.", code="invalid_email", field="email")
     local, _, domain = text.rpartition("@")
     labels = domain.split(".")
     if (
@@ -39,7 +41,9 @@ def check_email(email: str) -> str:
         or _LOCAL_PART.fullmatch(local) is None
         or not all(_LABEL.fullmatch(label) and "_" not in label for label in labels)
     ):
-        raise AccountError("invalid_email", "This is not an e-mail. Enter one such as ann@example.org.", "email")
+        raise AccountError(
+            "This is not an e-mail. Enter one such as ann@example.org.", code="invalid_email", field="email"
+        )
     return text
 
 
@@ -54,11 +58,13 @@ def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
     """A name without spaces around it. Raises AccountError."""
     text = unicodedata.normalize("NFC", name.strip())
     if not text and required:
-        raise AccountError("invalid_name", "Enter a name.", field)
+        raise AccountError("Enter a name.", code="invalid_name", field=field)
     if len(text) > LONGEST_NAME:
-        raise AccountError("invalid_name", f"The name is longer than {LONGEST_NAME} characters.", field)
+        raise AccountError(f"The name is longer than {LONGEST_NAME} characters.", code="invalid_name", field=field)
     if not all(letter.isprintable() or letter in _JOINERS for letter in text):
-        raise AccountError("invalid_name", "The name has control characters or text that is not UTF-8.", field)
+        raise AccountError(
+            "The name has control characters or text that is not UTF-8.", code="invalid_name", field=field
+        )
     return text
 
 

@@ -63,7 +63,7 @@ class UserPart(Part):
         """Raises NotFound, Denied; Conflict for the last administrator."""
         check_administrator(actor)
         if role not in ("administrator", "member"):
-            raise AccountError("invalid_role", "A role is administrator or member.", "role")
+            raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
         with self.database.write() as connection:
             user = self._begin_change(connection, identity)
             if user.role == role:
@@ -78,7 +78,7 @@ class UserPart(Part):
         """Disable a user, which ends all sessions and suspends all keys, or enable the user. Raises as `set_role`."""
         check_administrator(actor)
         if state not in ("active", "disabled"):
-            raise AccountError("invalid_state", "A state is active or disabled.", "state")
+            raise AccountError("A state is active or disabled.", code="invalid_state", field="state")
         with self.database.write() as connection:
             user = self._begin_change(connection, identity)
             if user.state == state:
