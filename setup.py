@@ -26,7 +26,9 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
-    package_data={"tornado_gate": ["py.typed", "wire/*/*.yaml", "database/migrations/versions/*.py"]},
+    package_data={
+        "tornado_gate": ["py.typed", "wire/*/*.yaml", "server/console/static/*", "server/console/templates/*"]
+    },
     zip_safe=False,
     install_requires=[
         "aiofiles>=24",

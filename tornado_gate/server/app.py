@@ -20,6 +20,7 @@ from tornado.httputil import (
 )
 from tornado.web import Application
 
+from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
@@ -32,6 +33,10 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.console.assets import ADDRESS as ASSET_ADDRESS
+from tornado_gate.server.console.assets import AssetHandler
+from tornado_gate.server.console.base import MAX_BODY_BYTES as MAX_FORM_BYTES
+from tornado_gate.server.console.routes import find_page, is_console_path
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -103,6 +108,10 @@ class GateApplication(Application):
             return None
         return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
+    def get_page_limit(self, start_line: RequestStartLine) -> int:
+        """The maximum size of the body of a request that Tornado's handlers get, in bytes: only forms of the console have one."""
+        return MAX_FORM_BYTES if is_console_path(start_line.path) else 0
+
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
         """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405.
 
@@ -111,7 +120,7 @@ class GateApplication(Application):
         """
         caller_request = _to_caller_request(request)
         try:
-            return self._find_page(request) or self._find_route(request, caller_request)
+            return self._find_page(request) or self._find_console(request) or self._find_route(request, caller_request)
         except GateError as error:
             wire_format = self._gate.snapshot.routes.find_format(request.path)
             return RefusalHandler(self._gate, caller_request, error, wire_format)
@@ -131,6 +140,16 @@ class GateApplication(Application):
             _check_bodiless(request)
             return OptionsHandler(self._gate, _to_caller_request(request))
         return None
+
+    def _find_console(self, request: HTTPServerRequest) -> Any:
+        """The handler of a page or file of the console; None for any other path, and for all without a console."""
+        if not is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
+            return None
+        if request.path.startswith(ASSET_ADDRESS):
+            _check_bodiless_get(request)
+            return self._create_delegate(request, AssetHandler)
+        page, arguments = find_page(request.path)
+        return self.get_handler_delegate(request, page, {"services": self._services}, arguments)
 
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
         """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
@@ -191,7 +210,8 @@ class _RequestDispatcher(HTTPMessageDelegate):
         assert isinstance(start_line, RequestStartLine)
         taker = self._application.create_exchange(self._connection, start_line, headers)
         if taker is None:
-            self._connection.set_max_body_size(0)  # type: ignore[attr-defined]  # both servers have it; the base class does not
+            limit = self._application.get_page_limit(start_line)
+            self._connection.set_max_body_size(limit)  # type: ignore[attr-defined]  # both servers have it; the base class does not
             taker = Application.start_request(self._application, self._server_connection, self._connection)
         self._taker = taker
         return taker.headers_received(start_line, headers)
@@ -243,6 +263,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     services = Services(
         gate=gate,
         database=keystore.database,
+        accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
         memory=memory,
         fetcher=fetcher,
         bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
@@ -57,6 +58,7 @@ class Services(Value, frozen=True, kw_only=True):
 
     gate: Gate
     database: Database
+    accounts: Accounts
     memory: SharedMemory
     fetcher: Fetcher
     bodies: BodyBudget

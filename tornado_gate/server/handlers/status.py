@@ -24,9 +24,12 @@ class StatusHandler(GateHandler):
 
 
 class RootHandler(StatusHandler):
-    """The base URL: clients probe it with HEAD before their first request (claude-code 2.1, for example)."""
+    """The base URL: browsers are sent to the console; clients probe it with HEAD (claude-code 2.1, for example)."""
 
     def get(self) -> None:
+        if self.snapshot.config.console.enabled and "text/html" in self.request.headers.get("Accept", ""):
+            self.redirect("/console/")
+            return
         self.write({"name": "tornado_gate", "status": "ok"})
 
     head = get

@@ -1,0 +1,48 @@
+"""The pages of the console by path. A path without a page is a 404 page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tornado_gate.errors import NotFound
+from tornado_gate.server.console import admin_pages, member_pages, playground
+from tornado_gate.server.console.base import ConsoleHandler
+
+PREFIX = "/console"
+Routes = Sequence[tuple[str, type[ConsoleHandler]]]
+"""Patterns of whole paths, whose groups are the arguments of the page's methods."""
+
+
+class UnknownPageHandler(ConsoleHandler):
+    access = "public"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        raise NotFound("The console has no such page. The navigation lists all pages.", code="unknown_route")
+
+
+_ROUTES = [
+    (re.compile(pattern), handler)
+    for routes in (member_pages.ROUTES, admin_pages.ROUTES, playground.ROUTES)
+    for pattern, handler in routes
+]
+
+
+def is_console_path(path: str) -> bool:
+    return path == PREFIX or path.startswith(PREFIX + "/")
+
+
+def find_page(path: str) -> tuple[type[ConsoleHandler], list[bytes]]:
+    """The page of a path below /console, and the arguments of its methods. A trailing slash changes nothing."""
+    trimmed = path.rstrip("/") or PREFIX
+    for pattern, handler in _ROUTES:
+        found = pattern.fullmatch(trimmed)
+        if found is not None:
+            return handler, [text.encode() for text in found.groups("")]
+    return UnknownPageHandler, []
+
+
+def list_pages() -> list[tuple[str, type[ConsoleHandler]]]:
+    """All pages: (pattern, handler)."""
+    return [(pattern.pattern, handler) for pattern, handler in _ROUTES]
