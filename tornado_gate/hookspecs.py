@@ -99,7 +99,9 @@ class Capabilities(Value, frozen=True, kw_only=True):
     thinking before tool calls must be returned also when it has no signature. `videos_may_repeat`: a video may be started
     twice without harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table`
     explains what the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for
-    models without one in conf.
+    models without one in conf. `price_provider` is the provider's id in the package ``genai-prices``, which has the default
+    prices of models; without it the provider is found there by its base URL. `costs_nothing`: the models run in the gateway, or
+    are made of other models of the gateway, whose requests are priced themselves.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -113,6 +115,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     videos_may_repeat: bool = False
     model_table: ModelExplainer | None = None
     description: str = ""
+    price_provider: str = ""
+    costs_nothing: bool = False
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations that the upstream model named `model` supports."""

@@ -34,7 +34,9 @@ from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
-_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices"})
+_PROVIDER_KEYS = frozenset(
+    {"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices", "price_provider"}
+)
 
 
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
@@ -139,6 +141,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         timeouts=Timeouts(**entry.get("timeouts", {})),
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         prices=build_prices(entry.get("prices", {})),
+        price_provider=entry.get("price_provider"),
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

@@ -227,6 +227,7 @@ class ProviderSchema(Schema):
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
+    price_provider = String(empty=True)
 
 
 class TargetSchema(Schema):

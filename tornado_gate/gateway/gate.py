@@ -16,6 +16,7 @@ from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.concurrency import ConcurrentRequests
+from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
@@ -54,6 +55,7 @@ class Gate:
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
+        load_default_prices(self.snapshot)
         self._upstream_http = config.server.upstream_http
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
