@@ -27,20 +27,38 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
     ),
     403: (
         "The key lacks the permission.",
-        ("not_allowed", "model_not_allowed", "origin_not_allowed", "administrator_required", "unpriced_model"),
+        (
+            *("not_allowed", "model_not_allowed", "origin_not_allowed", "address_not_allowed", "unpriced_model"),
+            *("administrator_required", "outranks_maker", "not_your_key", "not_a_member"),
+        ),
     ),
     404: (
         "No such route, model, task, response or file.",
         (
             *("not_found", "unknown_route", "model_not_found", "task_not_found", "video_not_found", "video_not_ready"),
-            *("response_not_found", "conversation_not_found", "file_not_found", "file_expired", "metrics_off"),
+            *(
+                "response_not_found",
+                "conversation_not_found",
+                "key_not_found",
+                "file_not_found",
+                "file_expired",
+                "metrics_off",
+            ),
         ),
     ),
     405: ("The path has no such method; the header `Allow` lists those it has.", ("method_not_allowed",)),
     408: ("The request arrived too slowly.", ("request_timeout",)),
     409: (
         "The request contradicts an earlier one.",
-        ("conflict", "idempotency_conflict", "response_cancel_not_active"),
+        (
+            "conflict",
+            "idempotency_conflict",
+            "response_cancel_not_active",
+            "key_revoked",
+            "key_rotated",
+            "key_expired",
+            "ambiguous_name",
+        ),
     ),
     413: ("The body is too large.", ("request_too_large",)),
     415: ("The content type of the body is not the route's.", ("unsupported_media_type",)),

@@ -38,7 +38,8 @@ class SchemaRegistry:
         plugin = MarshmallowPlugin(schema_name_resolver=self._choose_name)
         self._spec = APISpec(title="", version="", openapi_version=OPENAPI_VERSION, plugins=[plugin])
         self._names: dict[type[Schema], str] = {}
-        self._converter: Any = plugin.converter  # its methods have no types
+        converter: Any = plugin.converter  # its methods have no types
+        self._converter = converter
         self._converter.add_attribute_function(_describe_field)
 
     @property
