@@ -1,0 +1,1 @@
+"""What requests used and cost: prices, the usage ledger and its reports."""
