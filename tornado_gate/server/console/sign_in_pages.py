@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-
 from tornado_gate.accounts.errors import AccountError, SignInFailed, TooManyAttempts
-from tornado_gate.server.console.base import LOGIN, ConsoleHandler
+from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.words import format_wait
 
 DEVICE_COOKIE = "gate_device"
-DEVICE_SECONDS = 365 * 86400
+DEVICE_SECONDS = 180 * 86400
 SIGN_UP = "/console/signup"
 
 
@@ -35,12 +33,11 @@ class PublicPage(ConsoleHandler):
         """A password, with its spaces."""
         return self.get_body_argument(name, "", strip=False)
 
-    def get_device(self) -> str:
-        """A random id of this browser, so that wrong passwords elsewhere do not lock its owner out."""
-        known = self.get_cookie(DEVICE_COOKIE, "") or ""
-        device = known if 16 <= len(known) <= 64 and known.isascii() and known.isalnum() else secrets.token_hex(16)
+    async def begin_session(self, cookie: str, user_id: str) -> None:
+        """Give the browser its new session, and a proof that it has signed in before: see `accounts.devices`."""
+        self.start_session(cookie)
+        device = await self.run_database(self.services.accounts.make_device_token, user_id)
         self.set_private_cookie(DEVICE_COOKIE, device, seconds=DEVICE_SECONDS)
-        return device
 
     def note_too_many(self, form: Form, error: TooManyAttempts) -> int:
         """Tell how long to wait. Returns the status."""
@@ -63,13 +60,14 @@ class LoginPage(PublicPage):
     async def post(self) -> None:
         form = Form({"email": self.get_field("email")})
         try:
-            cookie, _ = await self.run_database(
+            cookie, session = await self.run_slowly(
                 self.services.accounts.sign_in,
                 form.values["email"],
                 self.get_password(),
                 address=self.origin.address,
                 agent=self.agent,
-                device=self.get_device(),
+                device=self.get_cookie(DEVICE_COOKIE, ""),
+                replaces=self.get_cookie(SESSION_COOKIE, ""),
             )
         except TooManyAttempts as error:
             await self._show(form, self.note_too_many(form, error))
@@ -80,8 +78,7 @@ class LoginPage(PublicPage):
             form.add(error, ("email", "password"))
             await self._show(form, 400)
         else:
-            await self.end_own_session()
-            self.start_session(cookie)
+            await self.begin_session(cookie, session.user.id)
             self.redirect(self.get_next(), status=303)
 
     async def _show(self, form: Form, status: int = 200) -> None:
@@ -118,7 +115,7 @@ class ResetPage(PublicPage):
     async def post(self) -> None:
         form = Form()
         try:
-            user = await self.run_database(
+            user = await self.run_slowly(
                 self.services.accounts.use_reset_link, self.get_field("token"), self.get_password()
             )
         except TooManyAttempts as error:
@@ -141,4 +138,3 @@ ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     ("/console/logout", LogoutPage),
     ("/console/reset", ResetPage),
 ]
-

@@ -25,7 +25,7 @@ class SignUpPage(PublicPage):
     async def post(self) -> None:
         form = Form({"email": self.get_field("email"), "setup_token": self.get_field("setup_token")})
         try:
-            cookie, _ = await self.run_database(
+            cookie, session = await self.run_slowly(
                 self.services.accounts.sign_up,
                 form.values["email"],
                 self.get_password(),
@@ -42,7 +42,7 @@ class SignUpPage(PublicPage):
             await self._show(form, 400)
         else:
             await self.end_own_session()
-            self.start_session(cookie)
+            await self.begin_session(cookie, session.user.id)
             self.flash("Welcome. Your account is ready: create your first API key.")
             self.redirect(self.get_next(), status=303)
 

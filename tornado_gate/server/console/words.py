@@ -100,7 +100,7 @@ def format_bytes(count: int) -> str:
 
 
 def describe_browser(agent: str) -> str:
-    """A User-Agent header in words: ``Firefox 140 on Windows``. A program that is no known browser is named as it names itself."""
+    """A User-Agent header in words: ``Firefox 140 on Windows``. Another program is named as it names itself."""
     browser = next(
         (f"{name} {found[1]}" for name, pattern in _BROWSERS if (found := pattern.search(agent)) is not None), ""
     )
