@@ -181,7 +181,12 @@ class ConsoleHandler(GateHandler):
     @property
     def settings(self) -> dict[str, Any]:
         """Tornado's settings; the cookie with the token of forms is protected as the session's."""
-        protection = {"path": "/console", "httponly": True, "samesite": "Lax", "secure": self.origin.protocol == "https"}
+        protection = {
+            "path": "/console",
+            "httponly": True,
+            "samesite": "Lax",
+            "secure": self.origin.protocol == "https",
+        }
         return {**self.application.settings, "xsrf_cookie_name": "gate_xsrf", "xsrf_cookie_kwargs": protection}
 
     def get_template_path(self) -> str:
