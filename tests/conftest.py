@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.aimock import Aimock
+from tests.support.databases import database, database_address, dialect, migrated_file, migrated_postgres, postgres
 from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
 from tests.support.process import Child
@@ -15,6 +16,7 @@ from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
 
 __all__ = ["app", "ask", "fake", "gate", "http_server", "services"]  # fixtures are found by name
+__all__ += ["database", "database_address", "dialect", "migrated_file", "migrated_postgres", "postgres"]
 
 LOOPBACK = "127.0.0.1,localhost"
 

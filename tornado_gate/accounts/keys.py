@@ -6,119 +6,61 @@ revocation takes effect everywhere within a second.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import re
-import secrets
+import builtins
 import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BigInteger, Text, bindparam, cast, func, insert, select, update
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
-from tornado_gate.config.model import Role
+from tornado_gate.accounts import key_queries
+from tornado_gate.accounts.audit import record
+from tornado_gate.accounts.errors import AccountError, Conflict
+from tornado_gate.accounts.key_checks import can_be_stored, check_fields, check_name
+from tornado_gate.accounts.key_queries import KeyFilter
+from tornado_gate.accounts.people import Actor
+from tornado_gate.accounts.stored_key import (
+    LIST_FIELDS,
+    PREFIX_CHARACTERS,
+    StoredKey,
+    digest_key,
+    make_key_id,
+    make_key_text,
+    parse_key,
+)
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
-from tornado_gate.types.value import Value, field
+from tornado_gate.types.value import replace
 
-LONGEST_NAME = 100
-KEY_MARK = "tg-"
-PREFIX_CHARACTERS = 10
+__all__ = ["KeyStore", "StoredKey", "bump_revision", "digest_key"]
 
-
-def check_name(name: str) -> None:
-    """Raise ValueError, with a message for the user, if `name` cannot be the name or the account of a key."""
-    if not name.strip() or len(name) > LONGEST_NAME:
-        raise ValueError(f"must have 1 to {LONGEST_NAME} characters, not only spaces")
-    if not name.isprintable():
-        raise ValueError("must not contain control characters or text that is not UTF-8")
-
-
-def digest_key(key: str) -> bytes:
-    """Return the stored hash of a key. Never raises, whatever a caller sent."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-
-
-_DURATION = re.compile(r"([0-9]{1,6})([hdw])", re.IGNORECASE)
-_UNIT_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
-
-
-def parse_duration(text: str, now: float | None = None) -> float:
-    """Return the Unix time of ``30d``, ``12h``, ``2w`` from now, or of ``2027-01-01`` (00:00 UTC).
-
-    Raises ValueError with a message for the user.
-    """
-    now = time.time() if now is None else now
-    if (match := _DURATION.fullmatch(text.strip())) is not None:
-        moment = now + int(match[1]) * _UNIT_SECONDS[match[2].lower()]
-    else:
-        try:
-            date = datetime.fromisoformat(text.strip())
-        except ValueError:
-            raise ValueError(
-                f"'{text}' is neither a duration such as 30d, 12h or 2w nor a date such as 2027-01-01"
-            ) from None
-        moment = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    if moment <= now:
-        raise ValueError(f"'{text}' is not in the future; use a later time")
-    return moment
-
-
-class StoredKey(Value, frozen=True, kw_only=True):
-    """A stored key. Times are Unix seconds; empty `models`, `operations` and `addresses` mean all.
-
-    `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
-    `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
-    the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`.
-    """
-
-    id: str
-    name: str
-    account: str
-    user: str | None = None
-    team: str | None = None
-    role: Role = "member"
-    digest: bytes
-    prefix: str
-    models: tuple[str, ...] = ()
-    operations: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
-    budget: Mapping[str, Any] = field(default_factory=dict)
-    hidden: bool = False
-    created_by: str = "command"
-    created: float
-    expires: float | None = None
-    revoked: float | None = None
-    last_used: float | None = None
-    replaced_by: str | None = None
-
-    hidden_fields = frozenset({"digest"})
-
-    def is_active(self, now: float) -> bool:
-        return self.revoked is None and (self.expires is None or self.expires > now)
-
-
-_LISTS = ("models", "operations", "addresses", "tags")
-
-
-def _parse_row(row: Row[Any]) -> StoredKey:
-    values = dict(row._mapping)
-    for name in _LISTS:
-        values[name] = tuple(values[name])
-    return StoredKey(**values)
+LONGEST_OVERLAP = 366 * 86400
+CHANGEABLE = frozenset({*LIST_FIELDS, "name", "team", "role", "limits", "budget", "expires"})
+"""The fields that `change` accepts."""
+_COPIED = (
+    *LIST_FIELDS,
+    "name",
+    "account",
+    "user",
+    "team",
+    "role",
+    "limits",
+    "budget",
+    "hidden",
+    "created_by",
+    "expires",
+)
+"""What the successor of a rotated key has in common with it."""
 
 
 class KeyStore:
     """The keys in the database. Synchronous: from an event loop use `database.run`.
 
-    Every method raises DatabaseError if the database cannot be used.
+    Every method raises DatabaseError if the database cannot be used. Methods that change a key write an event to the audit log
+    when they are given an `actor`. They raise AccountError for values that a key cannot have.
     """
 
     def __init__(self, database: Database) -> None:
@@ -133,81 +75,58 @@ class KeyStore:
         """Close the database. The next call opens it again."""
         self.database.close()
 
-    def create(
-        self,
-        name: str,
-        *,
-        account: str | None = None,
-        expires: float | None = None,
-        **given: Any,
-    ) -> tuple[str, StoredKey]:
-        """Create a key; return its text, which is not stored, and the stored record. `given` are further fields of StoredKey.
+    # Reading
 
-        Raises ValueError for an invalid name or account.
-        """
-        text = KEY_MARK + secrets.token_urlsafe(32)
-        identity = "key_" + secrets.token_hex(6)
-        check_name(name)
-        check_name(account or identity)
-        for field_name in _LISTS:
-            given[field_name] = tuple(given.get(field_name, ()))
-        stored = StoredKey(
-            id=identity,
-            name=name,
-            account=account or identity,
-            digest=digest_key(text),
-            prefix=text[:PREFIX_CHARACTERS],
-            created=time.time(),
-            expires=expires,
-            **given,
-        )
-        row = {column.name: getattr(stored, column.name) for column in tables.keys.columns}
-        with self.database.write() as connection:
-            connection.execute(insert(tables.keys), [row])
-            bump_revision(connection)
-        return text, stored
+    def get(self, identity: str) -> StoredKey:
+        """Return the key with this id, in any state. Raises NotFound."""
+        with self.database.read() as connection:
+            return key_queries.get_key(connection, identity)
+
+    def find_named(self, name: str) -> StoredKey:
+        """Return the key with this id or, if it is not revoked, this name. Raises NotFound, or Conflict for an ambiguous name."""
+        with self.database.read() as connection:
+            return key_queries.find_named(connection, name)
 
     def list(self) -> tuple[StoredKey, ...]:
         """Return all keys, also revoked and expired ones, oldest first."""
         query = select(tables.keys).order_by(tables.keys.c.created, tables.keys.c.id)
         with self.database.read() as connection:
-            return tuple(_parse_row(row) for row in connection.execute(query))
+            return tuple(parse_key(row) for row in connection.execute(query))
+
+    def list_page(
+        self,
+        *,
+        user: str | None = None,
+        team: str | None = None,
+        either: Iterable[str] = (),
+        search: str = "",
+        state: str = "",
+        hidden: bool = False,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[builtins.list[StoredKey], int]:
+        """Return a page of the keys, newest first, and how many there are on all pages.
+
+        `search` is a part of the name, or the beginning of the id or of the key. `state` is "active", "expired", "revoked" or ""
+        for all. `hidden`: also the gateway's own. `either` are ids of teams, whose keys are listed beside those of `user`. A page
+        has at most `key_queries.LARGEST_PAGE` keys.
+        """
+        wanted = KeyFilter(user=user, team=team, either=tuple(either), search=search, state=state, hidden=hidden)
+        with self.database.read() as connection:
+            return key_queries.list_page(connection, wanted, offset, limit)
+
+    def name_owners(self, keys: Iterable[StoredKey]) -> Mapping[str, str]:
+        """Return the e-mail of each owner and the name of each team of the keys, by id."""
+        with self.database.read() as connection:
+            return key_queries.name_owners(connection, keys)
 
     def find(self, wanted: bytes) -> StoredKey | None:
-        """Return the key with this digest; None if it is unknown, revoked or expired, or its owner is disabled.
+        """Return the key with this digest, with the permissions that its owner and its team leave it.
 
-        The role is at most that of the owner.
+        None if it is unknown, revoked or expired, or its owner is disabled or no longer in its team.
         """
-        users = tables.users.c
-        query = (
-            select(tables.keys, users.state.label("owner_state"), users.role.label("owner_role"))
-            .select_from(tables.keys.outerjoin(tables.users))
-            .where(tables.keys.c.digest == wanted)
-        )
         with self.database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            return None
-        values = dict(row._mapping)
-        state, role = values.pop("owner_state"), values.pop("owner_role")
-        for name in _LISTS:
-            values[name] = tuple(values[name])
-        if role == "member":
-            values["role"] = "member"
-        key = StoredKey(**values)
-        if not hmac.compare_digest(key.digest, wanted) or not key.is_active(time.time()):
-            return None
-        return key if key.user is None or state == "active" else None
-
-    def revoke(self, identity: str) -> bool:
-        """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
-        keys = tables.keys
-        change = update(keys).where(keys.c.id == identity, keys.c.revoked.is_(None)).values(revoked=time.time())
-        with self.database.write() as connection:
-            if not connection.execute(change).rowcount:
-                return False
-            bump_revision(connection)
-        return True
+            return key_queries.find_usable(connection, wanted)
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""
@@ -218,6 +137,105 @@ class KeyStore:
         """Whether any key was ever created, also revoked and expired ones."""
         with self.database.read() as connection:
             return connection.execute(select(tables.keys.c.id).limit(1)).first() is not None
+
+    # Changing
+
+    def create(
+        self,
+        name: str,
+        *,
+        account: str | None = None,
+        expires: float | None = None,
+        actor: Actor | None = None,
+        **given: Any,
+    ) -> tuple[str, StoredKey]:
+        """Create a key; return its text, which is not stored, and the stored record.
+
+        `given` are further fields of StoredKey. Without an `account`, it is the id of the owner (`user`), else that of the key.
+        """
+        text, identity = make_key_text(), make_key_id()
+        if account is not None:
+            check_name(account, "account")
+        stored = StoredKey(
+            id=identity,
+            account=account or given.get("user") or identity,
+            digest=digest_key(text),
+            prefix=text[:PREFIX_CHARACTERS],
+            created=time.time(),
+            **check_fields({**given, "name": name, "expires": expires}),
+        )
+        with self.database.write() as connection:
+            _insert(connection, stored)
+            if actor is not None:
+                record(connection, actor, "key.create", stored.id, **_describe(stored))
+        return text, stored
+
+    def revoke(self, identity: str, *, actor: Actor | None = None) -> bool:
+        """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
+        with self.database.write() as connection:
+            return _revoke(connection, identity, actor)
+
+    def revoke_named(self, name: str, *, actor: Actor | None = None) -> StoredKey:
+        """Revoke the key with this id or name and return it as it was. Raises NotFound, or Conflict for an ambiguous name."""
+        with self.database.write() as connection:
+            found = key_queries.find_named(connection, name)
+            if not _revoke(connection, found.id, actor):
+                raise Conflict(f"The key {found.id} is revoked already.", code="key_revoked")
+        return found
+
+    def rotate(
+        self,
+        identity: str,
+        *,
+        overlap_seconds: float = 0.0,
+        actor: Actor | None = None,
+    ) -> tuple[str, StoredKey]:
+        """Create a key with the same permissions, account and expiry; return its text and its record, as `create` does.
+
+        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. `created_by` stays who made the first key, which
+        `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more or was rotated before.
+        """
+        if not 0 <= overlap_seconds <= LONGEST_OVERLAP:
+            raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
+        text, now = make_key_text(), time.time()
+        with self.database.write() as connection:
+            old = key_queries.get_key(connection, identity, lock=True)
+            _check_is_current(old, now)
+            new = StoredKey(
+                id=make_key_id(),
+                digest=digest_key(text),
+                prefix=text[:PREFIX_CHARACTERS],
+                created=now,
+                **{name: getattr(old, name) for name in _COPIED},
+            )
+            _insert(connection, new)
+            until = min(old.expires or float("inf"), now + overlap_seconds)
+            ends = {"expires": until} if overlap_seconds else {"revoked": now}
+            connection.execute(_update(old.id).values(replaced_by=new.id, **ends))
+            if actor is not None:
+                record(connection, actor, "key.rotate", old.id, name=old.name, replaced_by=new.id, valid_until=until)
+        return text, new
+
+    def change(self, identity: str, *, actor: Actor | None = None, **fields: Any) -> StoredKey:
+        """Change fields of a key, those of CHANGEABLE, and return it. Raises NotFound, and Conflict for a revoked key."""
+        if unknown := set(fields) - CHANGEABLE:
+            raise TypeError(f"fields that cannot be changed: {', '.join(sorted(unknown))}")
+        with self.database.write() as connection:
+            old = key_queries.get_key(connection, identity, lock=True)
+            if fields.get("expires") == old.expires:
+                fields.pop("expires", None)  # an expiry that has passed may stay
+            new = replace(old, **check_fields(fields))
+            _check_change(old, new)
+            changed = [name for name in sorted(fields) if getattr(new, name) != getattr(old, name)]
+            if not changed:
+                return old
+            connection.execute(_update(identity).values({name: getattr(new, name) for name in changed}))
+            bump_revision(connection)
+            if actor is not None:
+                before = {name: getattr(old, name) for name in changed}
+                after = {name: getattr(new, name) for name in changed}
+                record(connection, actor, "key.change", identity, name=new.name, before=before, after=after)
+        return new
 
     def touch(self, times: Mapping[str, float]) -> None:
         """Record when keys were last used, by id. Does not change the revision, as permissions stay the same."""
@@ -232,6 +250,56 @@ class KeyStore:
             connection.execute(
                 change, [{"wanted": identity, "moment": moment} for identity, moment in sorted(times.items())]
             )
+
+
+def _insert(connection: Connection, key: StoredKey) -> None:
+    row = {column.name: getattr(key, column.name) for column in tables.keys.columns}
+    connection.execute(insert(tables.keys), [row])
+    bump_revision(connection)
+
+
+def _update(identity: str) -> Any:
+    return update(tables.keys).where(tables.keys.c.id == identity)
+
+
+def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
+    if not can_be_stored(identity):
+        return False
+    change = _update(identity).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+    name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
+    if name is None:
+        return False
+    bump_revision(connection)
+    if actor is not None:
+        record(connection, actor, "key.revoke", identity, name=name)
+    return True
+
+
+def _check_is_current(key: StoredKey, now: float) -> None:
+    state = key.get_state(now)
+    if state != "active":
+        raise Conflict(
+            f"The key {key.id} is {state}, so it cannot be rotated. Create another key.", code=f"key_{state}"
+        )
+    if key.replaced_by is not None:
+        message = f"The key {key.id} was rotated already: its successor is {key.replaced_by}. Rotate that key."
+        raise Conflict(message, code="key_rotated")
+
+
+def _check_change(old: StoredKey, new: StoredKey) -> None:
+    if old.revoked is not None:
+        raise Conflict(f"The key {old.id} is revoked, so it cannot be changed. Create another key.", code="key_revoked")
+    if old.replaced_by is not None and (new.expires is None or new.expires > (old.expires or 0)):
+        message = (
+            f"The key {old.id} was rotated, so it cannot be valid for longer. Use its successor {old.replaced_by}."
+        )
+        raise Conflict(message, code="key_rotated")
+
+
+def _describe(key: StoredKey) -> dict[str, Any]:
+    """What the audit log says of a new key: its name, and the fields that are set."""
+    names = ("user", "team", "role", *LIST_FIELDS, "limits", "budget", "expires")
+    return {"name": key.name, **{name: getattr(key, name) for name in names if getattr(key, name)}}
 
 
 _READ_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")

@@ -73,22 +73,21 @@ def _exit_without_store(config: Config, conf_file: Path | None, data_dir: Path |
 
 
 def _parse_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    from tornado_gate.accounts.keys import check_name
+    from tornado_gate.accounts.errors import AccountError
+    from tornado_gate.accounts.key_checks import check_name
 
     try:
-        if value is not None:
-            check_name(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return value
+        return None if value is None else check_name(value)
+    except AccountError as error:
+        raise click.BadParameter(error.message) from None
 
 
 def _parse_expiry(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """Return a duration or a date as Unix seconds."""
-    from tornado_gate.accounts.keys import parse_duration
+    from tornado_gate.codec.durations import parse_moment
 
     try:
-        return None if value is None else parse_duration(value)
+        return None if value is None else parse_moment(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -37,3 +37,22 @@ def globs_overlap(one: str, other: str) -> bool:
     heads = sorted((one.partition("*")[0], other.partition("*")[0]), key=len)
     tails = sorted((one.rpartition("*")[2], other.rpartition("*")[2]), key=len)
     return heads[1].startswith(heads[0]) and tails[1].endswith(tails[0])
+
+
+def covers_glob(outer: str, inner: str) -> bool:
+    """Whether `outer` matches every name that `inner` matches: only a ``*`` of `outer` can match one of `inner`."""
+    return matches_glob(outer, inner)
+
+
+def intersect_globs(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """Globs for the names that both lists match, as far as one of two globs covers the other; an empty list matches all names.
+
+    Two globs that overlap otherwise, such as ``a*`` and ``*b``, contribute nothing. If nothing is left, the result is one glob
+    that matches no name.
+    """
+    some, others = tuple(some), tuple(others)
+    if not some or not others:
+        return some or others
+    found = [one for one in some if any(covers_glob(other, one) for other in others)]
+    found += [other for other in others if any(covers_glob(one, other) for one in some)]
+    return tuple(dict.fromkeys(found)) or ("",)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tornado_gate.codec.networks import compile_networks
 from tornado_gate.config.globs import matches_any
 from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed, NotFound
 from tornado_gate.types import Caller
@@ -88,6 +89,13 @@ def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str,
         message = f"This API key does not allow the operation '{operations[0]}'. It allows: {limited_to}."
         raise NotAllowed(message)
     return allowed
+
+
+def check_address(caller: Caller, address: str) -> None:
+    """Raises NotAllowed when the key may not be used from this IP address. Call it only for a caller with `addresses`."""
+    if address not in compile_networks(caller.addresses):
+        message = f"This API key may not be used from the address {address or 'of this connection'}."
+        raise NotAllowed(message, code="address_not_allowed")
 
 
 def is_administrator(caller: Caller) -> bool:

@@ -15,6 +15,7 @@ from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
+from tornado_gate.gateway.concurrency import ConcurrentRequests
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
@@ -37,6 +38,7 @@ class Gate:
         self.key_warnings: dict[str, float] = {}
         """When the next warning about the key of a provider entry may be logged, by entry."""
         self.limits = RateLimits()
+        self.concurrency = ConcurrentRequests()
         self.metrics = metrics
         self.worker = BodyWorker()
         self.draining = False

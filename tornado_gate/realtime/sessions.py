@@ -1,7 +1,7 @@
 """The open WebSocket sessions of this process: how many each key and account has, and the end of those no longer allowed.
 
 Sessions are realtime sessions, and connections whose messages are requests. A session ends when its key is revoked, expires, is
-removed from conf, or may no longer use the session's operation or its model. Permissions
+removed from conf, or may no longer be used for the session's operation or model, or from its address. Permissions
 are checked again when the keys have changed (`KeyRing.on_change`) and when a key expires: a message costs no check.
 """
 
@@ -28,7 +28,7 @@ LONGEST_TIMER = 86400.0
 class OpenSession(Protocol):
     """A session, and what allows it: the digest of a key, the caller that the key stood for, operation and model.
 
-    `model` is "" if each message names its own.
+    `model` is "" if each message names its own. `address` is the IP address of the client.
     """
 
     @property
@@ -39,6 +39,8 @@ class OpenSession(Protocol):
     def operation(self) -> str: ...
     @property
     def model(self) -> str: ...
+    @property
+    def address(self) -> str: ...
 
     def shut_down(self) -> None:
         """Close it because the gateway shuts down."""
@@ -149,6 +151,11 @@ def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | Non
         return AuthenticationFailed("The API key of this session was revoked or has expired.")
     if caller.operations and session.operation not in caller.operations:
         return NotAllowed(f"The API key of this session no longer allows the operation '{session.operation}'.")
+    if caller.addresses:
+        try:
+            auth.check_address(caller, session.address)
+        except NotAllowed as error:
+            return error
     if session.model and not auth.may_use_model(caller, session.model):
         return NotAllowed(
             "The API key of this session no longer allows its model.", param="model", code="model_not_allowed"

@@ -2,6 +2,7 @@
 
 from alembic import context
 
+from tornado_gate.database import usage_tables  # noqa: F401  its tables belong to METADATA
 from tornado_gate.database.tables import METADATA
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)

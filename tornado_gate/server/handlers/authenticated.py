@@ -44,6 +44,7 @@ class AuthenticatedHandler(Exchange):
         self.form: multipart.FormReader | None = None
         self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
+        self.is_concurrent = False  # counted in `gate.concurrency`
         self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
         self.lower_headers = request.lowered
@@ -72,8 +73,13 @@ class AuthenticatedHandler(Exchange):
         """Check what the caller may do now, and prepare to read the body. Raises GateError."""
         self.caller = caller
         self.key_digest = key_digest
+        if caller.addresses:
+            common.check_address(caller, self.request, self.snapshot.config.server)
         self.check_operation()
         self._check_body_headers(is_form)
+        if caller.concurrent_requests is not None and self.route.method not in METHODS_WITHOUT_BODY:
+            self.gate.concurrency.enter(caller)
+            self.is_concurrent = True
         if caller.requests_per_minute is not None or caller.tokens_per_minute is not None:
             self.rate_headers = self.gate.limits.admit(caller)
         if is_form:
@@ -131,8 +137,11 @@ class AuthenticatedHandler(Exchange):
         super().finish()
 
     def release(self) -> None:
-        """Release the memory and the temporary files of the body."""
+        """Release the memory and the temporary files of the body, and the place among the key's concurrent requests."""
         self.services.rates.remove(self)
+        if self.is_concurrent:
+            self.is_concurrent = False
+            self.gate.concurrency.leave(self.caller)
         self.body.clear()
         if self.claim is not None:
             self.claim.release()

@@ -14,11 +14,12 @@ from tornado.httputil import HTTPServerRequest
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
+from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.telemetry.logs import AccessLine, log_access
-from tornado_gate.types import NO_TARGET, Call, Meter
+from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +129,12 @@ def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
     if not server.trusted_proxies:
         return peer
     return find_origin(peer, lower_header_names(request.headers), server.trusted_proxies)
+
+
+def check_address(caller: Caller, request: RequestLine, server: ServerConfig) -> None:
+    """Raises NotAllowed when the caller's key is limited to other addresses than that of the request."""
+    if caller.addresses:
+        auth.check_address(caller, find_request_origin(request, server).address)
 
 
 def record_request(ended: EndedRequest) -> None:

@@ -89,6 +89,7 @@ class MessageSocketHandler(SocketHandler):
         headers = lower_header_names(self.request.headers)
         self.key_digest = digest_key(auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER)))
         caller = await self.gate.authenticate_digest(self.key_digest)
+        self.check_address(caller)
         self.lowered = {name: value for name, value in remove_keys(headers).items() if _is_of_requests(name)}
         self.call = Call(
             id=self.request_id,

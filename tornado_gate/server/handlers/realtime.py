@@ -82,7 +82,7 @@ class RealtimeHandler(SocketHandler):
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
-            self.gate.limits.admit(call.caller)
+            self._admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
             if self.refusal is not None:
                 raise self.refusal
@@ -95,6 +95,13 @@ class RealtimeHandler(SocketHandler):
         except BaseException:
             await self._release_resources()
             raise
+
+    def _admit(self, caller: Caller) -> None:
+        """Count the session against the limits of its key. Raises RateLimited."""
+        if caller.concurrent_requests is not None:
+            self.gate.concurrency.enter(caller)
+            self.closing.callback(self.gate.concurrency.leave, caller)
+        self.gate.limits.admit(caller)
 
     async def _stop_if_caller_left(self) -> None:
         """Close what was opened since the caller disconnected, and raise Finish, if it has."""
@@ -120,6 +127,7 @@ class RealtimeHandler(SocketHandler):
                 raise NotAllowed(message, param="model", code="model_not_allowed")
         else:
             caller = await self.gate.authenticate_digest(self.key_digest)
+        self.check_address(caller)
         plain = remove_keys(headers)
         call = Call(
             id=self.request_id,

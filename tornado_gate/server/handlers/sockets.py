@@ -6,10 +6,13 @@ from tornado.web import Finish
 from tornado.websocket import WebSocketHandler
 
 from tornado_gate.errors import NotAllowed, RequestError
+from tornado_gate.gateway import auth
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.websocket.server import is_key
 from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
+from tornado_gate.types import Caller
 
 CALLER_LEFT, WEBSOCKET_VERSION = 499, "13"
 
@@ -30,6 +33,7 @@ class SocketHandler(GateHandler, WebSocketHandler):
         self.operation = matched.served.route.operation
         self.rules = self.snapshot.config.realtime
         self.key_digest = b""
+        self.address = ""
         self.ended = False  # the resources are released, because the connection is closed or the handshake was refused
 
     def stop_if_caller_left(self) -> None:
@@ -56,6 +60,12 @@ class SocketHandler(GateHandler, WebSocketHandler):
             raise RequestError(
                 "The WebSocket handshake requires one 'Sec-WebSocket-Key' header with 16 random bytes in base64."
             )
+
+    def check_address(self, caller: Caller) -> None:
+        """Raise NotAllowed if the caller's key may not be used from the client's address."""
+        self.address = find_request_origin(self.request, self.snapshot.config.server).address
+        if caller.addresses:
+            auth.check_address(caller, self.address)
 
     def check_origin_header(self) -> None:
         """Raise NotAllowed for a web page that may not open sessions."""

@@ -1,0 +1,178 @@
+"""Reads keys: pages of a list, one key by its id or name, and the names of owners and teams. Each function takes a connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy.engine import Connection
+
+from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
+from tornado_gate.accounts.key_checks import can_be_stored
+from tornado_gate.accounts.stored_key import KeyState, StoredKey, parse_key
+from tornado_gate.config.globs import intersect_globs
+from tornado_gate.database import tables
+from tornado_gate.types.value import Value, replace
+
+LONGEST_SEARCH = 200
+LARGEST_PAGE = 1000
+NAMED_AT_MOST = 5
+"""How many ids the error for an ambiguous name lists."""
+_KEYS = tables.keys.c
+
+
+class KeyFilter(Value, frozen=True, kw_only=True):
+    """Which keys a list has. `search` is a part of the name, or the beginning of the id or the key; "" and None: all.
+
+    `user` and `team` are ids. `either` are ids of teams, whose keys are listed beside those of `user`: what a member may see.
+    """
+
+    user: str | None = None
+    team: str | None = None
+    either: tuple[str, ...] = ()
+    search: str = ""
+    state: KeyState | str = ""
+    hidden: bool = False
+
+
+def list_page(connection: Connection, wanted: KeyFilter, offset: int, limit: int) -> tuple[list[StoredKey], int]:
+    """Return the keys of a page, newest first, and the number of keys on all pages."""
+    texts = (wanted.user or "", wanted.team or "", wanted.search)
+    if len(wanted.search) > LONGEST_SEARCH or not all(map(can_be_stored, texts)):
+        return [], 0
+    conditions = _list_conditions(wanted, time.time())
+    total = connection.execute(select(func.count()).select_from(tables.keys).where(*conditions)).scalar_one()
+    page = (
+        select(tables.keys)
+        .where(*conditions)
+        .order_by(_KEYS.created.desc(), _KEYS.id.desc())
+        .offset(max(0, offset))
+        .limit(min(max(0, limit), LARGEST_PAGE))
+    )
+    return [parse_key(row) for row in connection.execute(page)], total
+
+
+def _list_conditions(wanted: KeyFilter, now: float) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if not wanted.hidden:
+        conditions.append(_KEYS.hidden.is_(False))
+    if wanted.either:
+        conditions.append(or_(_KEYS.user == wanted.user, _KEYS.team.in_(wanted.either)))
+    elif wanted.user is not None:
+        conditions.append(_KEYS.user == wanted.user)
+    if wanted.team is not None:
+        conditions.append(_KEYS.team == wanted.team)
+    search = wanted.search.strip()
+    if search:
+        conditions.append(
+            or_(
+                _KEYS.name.icontains(search, autoescape=True),
+                _KEYS.prefix.startswith(search, autoescape=True),
+                _KEYS.id.startswith(search, autoescape=True),
+            )
+        )
+    if wanted.state:
+        conditions.append(_make_state_condition(wanted.state, now))
+    return conditions
+
+
+def _make_state_condition(state: str, now: float) -> ColumnElement[bool]:
+    not_revoked = _KEYS.revoked.is_(None)
+    if state == "revoked":
+        return _KEYS.revoked.is_not(None)
+    if state == "expired":
+        return and_(not_revoked, _KEYS.expires <= now)
+    if state == "active":
+        return and_(not_revoked, or_(_KEYS.expires.is_(None), _KEYS.expires > now))
+    raise AccountError("The state of keys must be active, expired or revoked.", field="state")
+
+
+def get_key(connection: Connection, identity: str, *, lock: bool = False) -> StoredKey:
+    """Return the key with this id; with `lock` nobody else can change it until the transaction ends. Raises NotFound."""
+    query: Select[Any] = select(tables.keys).where(_KEYS.id == identity)
+    row = None
+    if can_be_stored(identity):
+        row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no key with the id {identity[:60]!a}.", code="key_not_found")
+    return parse_key(row)
+
+
+def find_named(connection: Connection, name: str) -> StoredKey:
+    """Return the key with this id or this name. Keys that are revoked have no name here: another key may have taken it.
+
+    Raises NotFound, or Conflict for a name that several keys have, with their ids.
+    """
+    rows = []
+    if can_be_stored(name):
+        named = and_(_KEYS.name == name, _KEYS.revoked.is_(None))
+        query = select(tables.keys).where(or_(_KEYS.id == name, named)).order_by(_KEYS.created, _KEYS.id)
+        rows = [parse_key(row) for row in connection.execute(query)]
+    found = [key for key in rows if key.id == name] or rows
+    if not found:
+        shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])
+        message = f"There is no key with the ID or name '{shown}' that is not revoked. `keys list` shows all keys."
+        raise NotFound(message, code="key_not_found")
+    if len(found) > 1:
+        ids = ", ".join(key.id for key in found[:NAMED_AT_MOST]) + (", …" if len(found) > NAMED_AT_MOST else "")
+        message = f"{len(found)} keys have the name '{name}': {ids}. Give the ID of one."
+        raise Conflict(message, code="ambiguous_name")
+    return found[0]
+
+
+def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
+    """Return the key with this digest, with the permissions that it has now; None if it may not be used.
+
+    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. The role is at
+    most that of the owner, the models are those that the team allows too.
+    """
+    users, members, teams = tables.users.c, tables.team_members, tables.teams
+    of_owner = and_(members.c.team == _KEYS.team, members.c.user == _KEYS.user)
+    query = (
+        select(
+            tables.keys,
+            users.state.label("owner_state"),
+            users.role.label("owner_role"),
+            members.c.role.label("member_role"),
+            teams.c.models.label("team_models"),
+        )
+        .select_from(
+            tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
+            .outerjoin(members, of_owner)
+            .outerjoin(teams, teams.c.id == _KEYS.team)
+        )
+        .where(_KEYS.digest == digest)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    key = parse_key(row)
+    if not key.is_active(time.time()):
+        return None
+    if row.team_models:
+        key = replace(key, models=intersect_globs(key.models, row.team_models))
+    if key.user is None:
+        return key
+    if row.owner_state != "active" or (
+        key.team is not None and row.member_role is None and row.owner_role != "administrator"
+    ):
+        return None
+    return replace(key, role="member") if row.owner_role == "member" else key
+
+
+def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, str]:
+    """Return the e-mail of each owner and the name of each team of the keys, by id."""
+    listed = tuple(keys)
+    users = sorted({key.user for key in listed if key.user is not None})
+    teams = sorted({key.team for key in listed if key.team is not None})
+    names: dict[str, str] = {}
+    for table, column, ids in (
+        (tables.users, tables.users.c.email, users),
+        (tables.teams, tables.teams.c.name, teams),
+    ):
+        for begin in range(0, len(ids), LARGEST_PAGE):
+            query = select(table.c.id, column).where(table.c.id.in_(ids[begin : begin + LARGEST_PAGE]))
+            names |= {row[0]: row[1] for row in connection.execute(query)}
+    return names

@@ -1,0 +1,158 @@
+"""Which keys somebody may make and change: a key never outranks who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any
+
+from tornado_gate.accounts.errors import Denied
+from tornado_gate.accounts.key_checks import BUDGETS, LIMITS, check_fields
+from tornado_gate.accounts.key_ring import KeyRecord
+from tornado_gate.accounts.people import Membership, User
+from tornado_gate.accounts.stored_key import LIST_FIELDS, StoredKey
+from tornado_gate.codec.networks import parse_network
+from tornado_gate.config.globs import covers_glob
+
+Maker = User | StoredKey | KeyRecord | None
+"""Who makes or changes a key: a person, a key (of the store, or as `KeyRing` returns it), or None for a command."""
+
+_BOUNDS = (*LIST_FIELDS[:3], "role", "limits", "budget", "expires")
+"""The fields that say what a key may do."""
+
+
+def check_new_key(maker: Maker, memberships: Sequence[Membership] = (), **wanted: Any) -> None:
+    """Raise AccountError if `maker` may not make a key with the fields `wanted`, as `KeyStore.create` takes them.
+
+    `memberships` are the maker's, if it is a user. A fault in a field, and what goes beyond the maker's own permissions (Denied),
+    names the field.
+    """
+    given = check_fields(wanted)
+    if maker is None:
+        return
+    _check_role(maker.role, given.get("role", "member"))
+    if isinstance(maker, User):
+        _check_user(maker, memberships, given)
+    else:
+        _check_owner_of_key(maker, given)
+        check_within(maker, given)
+
+
+def check_key_change(maker: Maker, memberships: Sequence[Membership], key: StoredKey, **changes: Any) -> None:
+    """Raise AccountError if `maker` may not change `key` so.
+
+    Who is no administrator cannot widen a key that somebody else has made, such as one with a budget from an administrator.
+    """
+    if not may_manage_key(maker, memberships, key):
+        raise Denied("This key belongs to somebody else.", code="not_your_key")
+    wanted = {name: getattr(key, name) for name in ("name", "user", "team", *_BOUNDS)} | changes
+    if changes.get("expires", key.expires) == key.expires:
+        del wanted["expires"]  # an expiry that has passed may stay
+    if isinstance(maker, User) and maker.role != "administrator":
+        _check_change_of_member(maker, memberships, key, changes, check_fields(wanted))
+    else:
+        check_new_key(maker, memberships, **wanted)
+
+
+def may_manage_key(maker: Maker, memberships: Iterable[Membership], key: StoredKey) -> bool:
+    """Whether the maker sees this key, may revoke and rotate it: an administrator, its owner, an administrator of its team."""
+    if maker is None or maker.role == "administrator":
+        return True
+    if not isinstance(maker, User):
+        return maker.id == key.id or (bool(maker.user) and maker.user == key.user)
+    return key.user == maker.id or (key.team is not None and key.team in list_managed_teams(memberships))
+
+
+def list_managed_teams(memberships: Iterable[Membership]) -> tuple[str, ...]:
+    """The ids of the teams of which somebody is an administrator."""
+    return tuple(membership.team.id for membership in memberships if membership.role == "administrator")
+
+
+def _check_role(own: str, wanted: str) -> None:
+    if wanted == "administrator" and own != "administrator":
+        raise Denied(
+            "Only an administrator makes keys with the role administrator.", code="outranks_maker", field="role"
+        )
+
+
+def _check_user(maker: User, memberships: Sequence[Membership], given: Mapping[str, Any]) -> None:
+    if maker.role == "administrator":
+        return
+    team, owner = given.get("team"), given.get("user")
+    teams = {membership.team.id: membership for membership in memberships}
+    if team is not None and team not in teams:
+        raise Denied("You are not a member of this team.", code="not_a_member", field="team")
+    if owner != maker.id and (team is None or teams[team].role != "administrator"):
+        message = "Only an administrator of the gateway or of the team makes keys for others."
+        raise Denied(message, code="not_your_key", field="user")
+
+
+def _check_change_of_member(
+    maker: User,
+    memberships: Sequence[Membership],
+    key: StoredKey,
+    changes: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+) -> None:
+    _check_role(maker.role, "administrator" if changes.get("role") == "administrator" else "member")
+    if wanted["team"] != key.team:
+        _check_user(maker, memberships, wanted)
+    manages_team = key.team is not None and key.team in list_managed_teams(memberships)
+    if key.created_by == maker.id or manages_team:
+        return
+    if wanted["team"] != key.team:
+        raise Denied("Only who made this key moves it to another team.", code="not_your_key", field="team")
+    check_within(key, {name: wanted[name] for name in _BOUNDS if name in changes})
+
+
+def _check_owner_of_key(maker: StoredKey | KeyRecord, given: Mapping[str, Any]) -> None:
+    """A key of an administrator without a team makes keys for anybody; any other for its own user and team only."""
+    team, owner = given.get("team") or "", given.get("user") or ""
+    if (maker.role != "administrator" or maker.team) and team != (maker.team or ""):
+        raise Denied("This key makes keys of its own team only.", code="outranks_maker", field="team")
+    if maker.role != "administrator" and owner != (maker.user or ""):
+        raise Denied("This key makes keys of its own user only.", code="outranks_maker", field="user")
+
+
+def check_within(maker: StoredKey | KeyRecord, given: Mapping[str, Any]) -> None:
+    """Raise Denied if a field of `given`, which is checked, allows more than `maker` does. A missing field allows all."""
+    faults = {
+        "models": not _covers(maker.models, given.get("models", ()), covers_glob),
+        "operations": not _covers(maker.operations, given.get("operations", ()), str.__eq__),
+        "addresses": not _covers(maker.addresses, given.get("addresses", ()), _covers_network),
+        "expires": _exceeds(given.get("expires"), maker.expires),
+    }
+    own_limits, own_budget = get_bounds(maker)
+    limits, budget = given.get("limits", {}), given.get("budget", {})
+    faults |= {name: _exceeds(limits.get(name), own_limits.get(name)) for name in LIMITS}
+    faults |= {name: _exceeds(budget.get(name), own_budget.get(name)) for name in BUDGETS}
+    for field, is_fault in faults.items():
+        if is_fault:
+            message = f"'{field}' would allow more than the key that makes this one. Narrow it."
+            raise Denied(message, code="outranks_maker", field=field)
+
+
+def get_bounds(key: StoredKey | KeyRecord) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The limits and the budget of a key, by name; None or missing: no bound."""
+    if isinstance(key, StoredKey):
+        return key.limits, key.budget
+    return {name: getattr(key, name) for name in LIMITS}, {name: getattr(key.budget, name) for name in BUDGETS}
+
+
+def _covers(own: Collection[str], wanted: Collection[str], covers: Callable[[str, str], bool]) -> bool:
+    """Whether each entry of `wanted` is covered by one of `own`; an empty list means all."""
+    if not own:
+        return True
+    return bool(wanted) and all(any(covers(outer, inner) for outer in own) for inner in wanted)
+
+
+def _covers_network(outer: str, inner: str) -> bool:
+    whole, part = parse_network(outer), parse_network(inner)
+    if isinstance(whole, IPv4Network):
+        return isinstance(part, IPv4Network) and part.subnet_of(whole)
+    return isinstance(part, IPv6Network) and part.subnet_of(whole)
+
+
+def _exceeds(wanted: float | None, own: float | None) -> bool:
+    """Whether a bound is higher than the maker's; None is no bound."""
+    return own is not None and (wanted is None or wanted > own)

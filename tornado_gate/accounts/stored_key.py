@@ -1,0 +1,84 @@
+"""An API key as it is stored, and how its text becomes the digest that is stored instead."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlalchemy.engine import Row
+
+from tornado_gate.config.model import Role
+from tornado_gate.types.value import Value, field
+
+KEY_MARK = "tg-"
+PREFIX_CHARACTERS = 10
+LIST_FIELDS = ("models", "operations", "addresses", "tags")
+
+KeyState = Literal["active", "expired", "revoked"]
+
+
+class StoredKey(Value, frozen=True, kw_only=True):
+    """A stored key. Times are Unix seconds; empty `models`, `operations` and `addresses` mean all.
+
+    `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
+    `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
+    the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
+    `expires`.
+    """
+
+    id: str
+    name: str
+    account: str
+    user: str | None = None
+    team: str | None = None
+    role: Role = "member"
+    digest: bytes
+    prefix: str
+    models: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    hidden: bool = False
+    created_by: str = "command"
+    created: float
+    expires: float | None = None
+    revoked: float | None = None
+    last_used: float | None = None
+    replaced_by: str | None = None
+
+    hidden_fields = frozenset({"digest"})
+
+    def is_active(self, now: float) -> bool:
+        return self.get_state(now) == "active"
+
+    def get_state(self, now: float) -> KeyState:
+        """The state at the time `now`. That the owner is disabled does not show in it."""
+        if self.revoked is not None:
+            return "revoked"
+        return "active" if self.expires is None or self.expires > now else "expired"
+
+
+def digest_key(key: str) -> bytes:
+    """Return the stored hash of a key. Never raises, whatever a caller sent."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def make_key_text() -> str:
+    """A new key: 256 random bits."""
+    return KEY_MARK + secrets.token_urlsafe(32)
+
+
+def make_key_id() -> str:
+    return "key_" + secrets.token_hex(6)
+
+
+def parse_key(row: Row[Any]) -> StoredKey:
+    """The key in a row of the table; the columns of other tables are ignored."""
+    values = {name: value for name, value in row._mapping.items() if name in StoredKey.__struct_fields__}
+    for name in LIST_FIELDS:
+        values[name] = tuple(values[name])
+    return StoredKey(**values)

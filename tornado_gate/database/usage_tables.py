@@ -1,0 +1,118 @@
+"""The tables of the usage ledger: one row for each request, and totals by hour and by day.
+
+Ids of rows begin with the moment of their end (`ledger/rows.py`), so the order of ids is the order of time. Money is in
+nano-dollars (1e-9 USD), times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, String, Table, Text
+
+from tornado_gate.database.tables import METADATA
+
+ID_CHARACTERS: Final = 24
+
+usage = Table(
+    "usage",
+    METADATA,
+    Column("id", String(ID_CHARACTERS), primary_key=True),
+    Column("moment", Double, nullable=False),  # the end of the request
+    Column("request_id", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("key_name", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("user", Text, nullable=False),  # "": the key has none
+    Column("team", Text, nullable=False),
+    Column("model", Text, nullable=False),  # as the caller asked; "": a route without a model
+    Column("upstream_model", Text, nullable=False),  # as it was served; "": no target was tried
+    Column("provider", Text, nullable=False),
+    Column("plugin", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("format", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("error_code", Text, nullable=False),
+    Column("outcome", String(20), nullable=False),  # complete, broken, aborted, refused, failed
+    Column("input_tokens", BigInteger),  # with cached ones; none: not reported
+    Column("cached_input_tokens", BigInteger),
+    Column("cache_write_tokens", BigInteger),  # those kept for 5 minutes
+    Column("cache_write_1h_tokens", BigInteger),
+    Column("output_tokens", BigInteger),  # with reasoning
+    Column("reasoning_tokens", BigInteger),
+    Column("audio_input_tokens", BigInteger),
+    Column("audio_output_tokens", BigInteger),
+    Column("image_tokens", BigInteger),
+    Column("image_output_tokens", BigInteger),
+    Column("images", Integer, nullable=False),
+    Column("seconds", Double, nullable=False),  # of video or sound
+    Column("characters", BigInteger, nullable=False),  # of text that became speech
+    Column("estimated", Boolean, nullable=False),  # tokens are an estimate: the response ended before its usage
+    Column("first_byte_ms", Double),
+    Column("total_ms", Double, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("cost", BigInteger),  # none: the price is unknown
+    Column("tags", Text, nullable=False),  # a JSON list
+    Column("end_user", Text, nullable=False),
+    Column("attribution", Text, nullable=False),  # a JSON object: what headers say about session and application
+    Column("body", Text),  # only where conf asks for it
+    sqlite_with_rowid=False,
+)
+"""One row for each request of a known key. `errors` are those whose outcome is broken, refused or failed."""
+
+ERROR_OUTCOMES: Final = ("broken", "refused", "failed")
+
+Index("ix_usage_request_id", usage.c.request_id)
+Index("ix_usage_key", usage.c.key, usage.c.id)
+Index("ix_usage_model", usage.c.model, usage.c.id)
+for _name in ("user", "team"):
+    _owned = usage.c[_name] != ""
+    Index(f"ix_usage_{_name}", usage.c[_name], usage.c.id, sqlite_where=_owned, postgresql_where=_owned)
+_failed = usage.c.outcome.in_(ERROR_OUTCOMES)
+Index("ix_usage_errors", usage.c.id, sqlite_where=_failed, postgresql_where=_failed)
+
+SHARED_DIMENSIONS: Final = ("team", "model", "provider", "operation", "status")
+ALL_DIMENSIONS: Final = ("key", "user", *SHARED_DIMENSIONS)
+
+COUNTERS: Final = (
+    "requests",
+    "errors",
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "images",
+    "seconds",
+    "cost",
+    "unpriced_requests",
+)
+"""The sums of a row of totals. `cost` is that of requests with a known price, `cache_write_tokens` of every duration."""
+
+
+def _define_totals(name: str, dimensions: tuple[str, ...]) -> Table:
+    columns: list[Any] = [Column("bucket", BigInteger, primary_key=True, autoincrement=False)]
+    columns += [Column(one, Integer if one == "status" else Text, primary_key=True) for one in dimensions]
+    columns += [Column(one, Double if one == "seconds" else BigInteger, nullable=False) for one in COUNTERS]
+    table = Table(name, METADATA, *columns, sqlite_with_rowid=False)
+    for one in ("tag", "key", "user"):
+        if one in dimensions:
+            owned = table.c[one] != ""
+            Index(f"ix_{name}_{one}", table.c[one], table.c.bucket, sqlite_where=owned, postgresql_where=owned)
+    return table
+
+
+TOTALS: Final = {
+    (span, tagged, keyed): _define_totals(
+        f"usage_{'tag_' if tagged else ''}{'key_' if keyed else ''}{span}",
+        (("tag",) if tagged else ()) + (ALL_DIMENSIONS if keyed else SHARED_DIMENSIONS),
+    )
+    for span in ("hours", "days")
+    for tagged in (False, True)
+    for keyed in (False, True)
+}
+"""Totals by (span, tagged, keyed). `bucket` is the Unix second at which the hour or the day (UTC) begins.
+
+Those that are `keyed` have the dimensions key and user; the others are smaller, and answer questions about all keys. A request
+with several tags counts once for each of them in the tables that are `tagged`, and is not in them without a tag.
+"""

@@ -1,0 +1,207 @@
+"""Reports of usage: sums by group, and the requests themselves, newest first.
+
+Sums come from the totals by day and by hour, and from the rows of requests where a report begins or ends within an hour. Two
+cases have whole hours only: reports with tags, and times whose rows have been deleted. There the hour in which the report begins
+or ends counts as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import orjson
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal_column, select
+from sqlalchemy.engine import Connection, Row
+
+from tornado_gate.database.engine import Database
+from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, TOTALS, usage
+from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id
+
+GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
+MOST_ROWS: Final = 1000
+"""The maximum number of requests in one answer."""
+
+_FILTERS = ("user", "team", "key", "model", "provider", "tag")
+_SECONDS = {"day": DAY, "hour": HOUR}
+
+
+class _Part(NamedTuple):
+    """A range of time, and what its sums are read from: ``days``, ``hours`` or ``rows``. Unix seconds, without the end."""
+
+    source: str
+    start: float
+    end: float
+
+
+class Reports:
+    """Reads the ledger. Synchronous: from an event loop use `database.run`. Every method raises DatabaseError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def usage(self, query: UsageQuery) -> list[UsageRow]:
+        """The sums of each group, in the order of the groups' values. Raises ValueError for an unknown group."""
+        unknown = set(query.group_by) - set(GROUPS)
+        if unknown:
+            raise ValueError(f"'{min(unknown)}' is not one of {', '.join(GROUPS)}")
+        sums: dict[tuple[Any, ...], list[Any]] = {}
+        with self._database.read() as connection:
+            for part in self._plan(connection, query):
+                for row in connection.execute(_select_sums(query, part)):
+                    _add(sums, row, len(query.group_by))
+        return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums)]
+
+    def _plan(self, connection: Connection, query: UsageQuery) -> list[_Part]:
+        oldest = connection.execute(select(func.min(usage.c.id))).scalar()
+        rows_since = time.time() if oldest is None else int(oldest[:14], 16) / 1e6
+        if "tag" in query.group_by or query.tag:
+            rows_since = float("inf")
+        return plan_parts(query.start, query.end, rows_since, time.time(), hourly="hour" in query.group_by)
+
+    def requests(  # noqa: PLR0913  the filters of one list
+        self,
+        *,
+        start: float | None = None,
+        end: float | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        only_errors: bool = False,
+        user: str = "",
+        team: str = "",
+        key: str = "",
+        model: str = "",
+    ) -> list[RequestRow]:
+        """Requests, newest first: at most `limit`, and MOST_ROWS. `before` is the id of the last row of the previous page."""
+        column = usage.c.id
+        query = select(usage).order_by(column.desc()).limit(max(1, min(limit, MOST_ROWS)))
+        for name, wanted in {"user": user, "team": team, "key": key, "model": model}.items():
+            query = _filter(query, usage, name, wanted)
+        if start is not None:
+            query = query.where(column >= find_first_id(start))
+        last = min((one for one in (before, None if end is None else find_first_id(end)) if one), default="")
+        if last:
+            query = query.where(column < last)
+        if only_errors:
+            query = query.where(_is_error())
+        with self._database.read() as connection:
+            return [_parse_request(row) for row in connection.execute(query)]
+
+    def get_request(self, request_id: str) -> RequestRow | None:
+        """The request with this id (``x-request-id``); the newest, if callers have used the id more than once."""
+        query = select(usage).where(usage.c.request_id == request_id).order_by(usage.c.id.desc()).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else _parse_request(row)
+
+
+def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourly: bool) -> list[_Part]:
+    """The parts of a report: whole days, else whole hours, else rows. Their union is [start, end), rounded as the module says.
+
+    `rows_since` is the time from which on rows exist. The hour and the day of `now` count as whole when the report ends later.
+    """
+    end = min(end, _ceil(now, DAY) + DAY)
+    first = _ceil(start, HOUR) if start >= rows_since else _floor(start, HOUR)
+    last = _ceil(end, HOUR) if end >= now or end < rows_since else _floor(end, HOUR)
+    if first >= last:
+        edges = (start, min(max(first, start), end), end)
+        return [_Part("rows", *edge) for edge in pairwise(edges) if edge[0] < edge[1]]
+    parts = [_Part("rows", start, first)] if start < first else []
+    first_day, last_day = _ceil(first, DAY), _ceil(last, DAY) if last >= now else _floor(last, DAY)
+    if hourly or first_day >= last_day:
+        parts.append(_Part("hours", first, last))
+    else:
+        between = (("hours", first, first_day), ("days", first_day, last_day), ("hours", last_day, last))
+        parts += [_Part(*part) for part in between if part[1] < part[2]]
+    if last < end:
+        parts.append(_Part("rows", last, end))
+    return parts
+
+
+def _floor(moment: float, seconds: int) -> int:
+    return int(moment // seconds) * seconds
+
+
+def _ceil(moment: float, seconds: int) -> int:
+    return -int(-moment // seconds) * seconds
+
+
+def _is_error() -> ColumnElement[bool]:
+    # The values stand in the text, so that both databases see that the partial index has all errors.
+    return usage.c.outcome.in_([literal_column(f"'{outcome}'") for outcome in ERROR_OUTCOMES])
+
+
+def _filter(query: Select[Any], table: Table, name: str, wanted: str) -> Select[Any]:
+    """Add a condition. The index of a column that may be empty has no rows with empty ones, which the query must say too."""
+    if not wanted:
+        return query
+    column = table.c[name]
+    query = query.where(column == wanted)
+    return query.where(column != literal_column("''")) if name in ("user", "team", "tag", "key") else query
+
+
+def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
+    wanted = {name: getattr(query, name) for name in _FILTERS if getattr(query, name)}
+    if part.source == "rows":
+        table, bound = usage, usage.c.id
+        first, last = find_first_id(part.start), find_first_id(part.end)
+        columns = {name: _sum_rows(name) for name in COUNTERS}
+    else:
+        used = {*query.group_by, *wanted}
+        table = TOTALS[part.source, "tag" in used, bool(used & {"key", "user"})]
+        bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
+        columns = {name: func.sum(table.c[name]) for name in COUNTERS}
+    groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
+    chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
+    for name, value in wanted.items():
+        chosen = _filter(chosen, table, name, value)
+    chosen = chosen.where(bound >= first, bound < last)
+    return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
+
+
+def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
+    if name not in _SECONDS:
+        return table.c[name]
+    if table is usage:  # a part of rows is within one hour
+        return literal_column(str(_floor(part.start, _SECONDS[name])))
+    return table.c.bucket - table.c.bucket % literal_column(str(_SECONDS[name]))
+
+
+def _sum_rows(name: str) -> ColumnElement[Any]:
+    rows = usage.c
+    if name == "requests":
+        return func.count()
+    if name == "errors":
+        return func.sum(case((_is_error(), 1), else_=0))
+    if name == "unpriced_requests":
+        return func.sum(case((rows.cost.is_(None), 1), else_=0))
+    if name == "cache_write_tokens":
+        return func.sum(func.coalesce(rows.cache_write_tokens, 0) + func.coalesce(rows.cache_write_1h_tokens, 0))
+    return func.sum(func.coalesce(rows[name], 0))
+
+
+def _add(sums: dict[tuple[Any, ...], list[Any]], row: Row[Any], groups: int) -> None:
+    known = sums.setdefault(tuple(row[:groups]), [0] * len(COUNTERS))
+    for index, value in enumerate(row[groups:]):
+        known[index] += value if isinstance(value, float) else int(value)  # PostgreSQL sums BIGINT as Decimal
+
+
+def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[Any]) -> UsageRow:
+    texts = {name: _format_group(name, value) for name, value in zip(names, group, strict=True)}
+    return UsageRow(group=texts, **dict(zip(COUNTERS, sums, strict=True)))
+
+
+def _format_group(name: str, value: Any) -> str:
+    if name not in _SECONDS:
+        return str(value)
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d" if name == "day" else "%Y-%m-%dT%H:00:00Z")
+
+
+def _parse_request(row: Row[Any]) -> RequestRow:
+    values = dict(row._mapping)
+    values["tags"] = tuple(orjson.loads(values["tags"]))
+    values["attribution"] = orjson.loads(values["attribution"])
+    return RequestRow(**values)

@@ -1,0 +1,133 @@
+"""Rows of the ledger: ids that sort by time, texts that every database accepts, and the values that reports return."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from tornado_gate.database.usage_tables import ID_CHARACTERS
+from tornado_gate.types.value import Value, field
+
+MICROSECONDS: Final = 1_000_000
+HOUR: Final = 3600
+DAY: Final = 86400
+NANO_DOLLARS: Final = 1_000_000_000
+_TIME_DIGITS = 14
+_LAST_MICROSECOND = 16**_TIME_DIGITS - 1
+
+
+def make_row_id(microseconds: int, rest: str = "") -> str:
+    """The id of a row whose request ended at `microseconds` since 1970. `rest`: ten hexadecimal digits, random unless given."""
+    return f"{microseconds:014x}{rest or secrets.token_hex((ID_CHARACTERS - _TIME_DIGITS) // 2)}"
+
+
+def find_first_id(moment: float) -> str:
+    """The smallest id of a row whose request ended at `moment` (Unix seconds) or later."""
+    return f"{min(max(round(moment * MICROSECONDS), 0), _LAST_MICROSECOND):014x}"
+
+
+def clean_text(text: str, most_bytes: int) -> str:
+    """`text` as every database stores it: without NUL and lone surrogates, and of at most `most_bytes` in UTF-8."""
+    if text.isascii() and len(text) <= most_bytes and "\0" not in text:
+        return text
+    whole = text[:most_bytes].replace("\0", "�").encode("utf-8", "replace")
+    return whole[:most_bytes].decode("utf-8", "ignore")
+
+
+class UsageQuery(Value, frozen=True, kw_only=True):
+    """What a report of usage covers: Unix times from `start` to before `end`, the grouping, and filters; "" filters nothing.
+
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC).
+    """
+
+    start: float
+    end: float
+    group_by: tuple[str, ...] = ()
+    user: str = ""
+    team: str = ""
+    key: str = ""
+    model: str = ""
+    provider: str = ""
+    tag: str = ""
+
+
+class UsageRow(Value, frozen=True, kw_only=True):
+    """The sums of one group. `group` has the value of each name in `group_by`: ids, names, ``2026-11-22`` for a day,
+    ``2026-11-22T13:00:00Z`` for an hour.
+
+    `errors` are requests that were refused, failed or broke off. `input_tokens` includes `cached_input_tokens`; `cost` is in
+    nano-dollars, of the requests with a known price.
+    """
+
+    group: Mapping[str, str] = field(default_factory=dict)
+    requests: int = 0
+    errors: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    images: int = 0
+    seconds: float = 0.0
+    cost: int = 0
+    unpriced_requests: int = 0
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost in US dollars; None if the price of any request is unknown."""
+        return None if self.unpriced_requests else self.cost / NANO_DOLLARS
+
+
+class RequestRow(Value, frozen=True, kw_only=True):
+    """One request: every column of the ledger. Token counts are None where the upstream reported none.
+
+    `model` is the name that the caller asked for, `upstream_model` the one that served it. `outcome` is ``complete``, ``broken``
+    (the response ended before it was complete), ``aborted`` (the caller left), ``refused`` (4xx) or ``failed`` (5xx).
+    `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `end_user` is whom the
+    caller names as its user; `attribution` what its headers say of session and application.
+    """
+
+    id: str
+    moment: float
+    request_id: str
+    key: str
+    key_name: str
+    account: str
+    user: str
+    team: str
+    model: str
+    upstream_model: str
+    provider: str
+    plugin: str
+    operation: str
+    format: str
+    status: int
+    error_code: str
+    outcome: str
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    audio_input_tokens: int | None = None
+    audio_output_tokens: int | None = None
+    image_tokens: int | None = None
+    image_output_tokens: int | None = None
+    images: int = 0
+    seconds: float = 0.0
+    characters: int = 0
+    estimated: bool = False
+    first_byte_ms: float | None = None
+    total_ms: float = 0.0
+    attempts: int = 0
+    cost: int | None = None
+    tags: tuple[str, ...] = ()
+    end_user: str = ""
+    attribution: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.cost is None else self.cost / NANO_DOLLARS
