@@ -398,6 +398,34 @@ class StoreContract:
         lease = await leased(store, ids[2])
         lease.release()
 
+    @pytest.mark.gen_test
+    @pytest.mark.parametrize("limit", [1, 3, 100])
+    async def test_a_search_finds_the_tasks_of_all_accounts_newest_first(
+        self, store: TaskStore, twin: TaskStore, limit: int
+    ) -> None:
+        made = [
+            await store.create(a_task(account=f"a{number % 3}", model=f"m{number % 2}"), None) for number in range(9)
+        ]
+        await store.delete(made[4].id)
+        wanted = [record.id for record in made[::-1] if record.model == "m0" and record is not made[4]]
+        seen: list[str] = []
+        after = ""
+        while True:
+            found = await twin.list_all(after, limit, lambda record: record.model == "m0")
+            assert len(found.records) <= limit
+            seen += [record.id for record in found.records]
+            if not found.next:
+                break
+            after = found.next
+        assert seen == wanted
+
+    @pytest.mark.gen_test
+    async def test_a_search_begins_only_after_a_task(self, store: TaskStore) -> None:
+        await store.create(a_task(), None)
+        for bad in filter(None, BAD_IDS):
+            with pytest.raises(InvalidField):
+                await store.list_all(bad, 20, lambda _record: True)
+
     # The end
 
     @pytest.mark.gen_test

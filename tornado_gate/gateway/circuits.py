@@ -126,6 +126,10 @@ class CircuitBreakers:
         """The circuit of a target; None if it has not failed."""
         return self._circuits.get((target.provider, target.upstream_model)) if self._circuits else None
 
+    def list_all(self) -> dict[tuple[str, str], Circuit]:
+        """The circuits by provider entry and upstream model."""
+        return dict(self._circuits)
+
     def find_or_create(self, target: Target, account: str) -> Circuit | None:
         """The circuit of a target that `account` saw fail; None if there is no room for a new one."""
         found = self.find(target)

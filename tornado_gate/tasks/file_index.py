@@ -69,6 +69,15 @@ class AccountIndex:
         finally:
             os.close(descriptor)
 
+    def list_newest(self) -> list[str]:
+        """The ids of all accounts, newest first. Reads every line: 6 MB for 100,000 tasks."""
+        lines: list[bytes] = []
+        for path in (self._disk.root / "accounts").glob("*.log"):
+            with suppress(FileNotFoundError):
+                lines += [line[0] for line in _LINE.finditer(self._disk.read_blocking(path))]
+        lines.sort(reverse=True)  # a line begins with the time of creation
+        return [line[21:-1].decode() for line in lines]
+
     def compact(self, account: str, active: Callable[[], set[str]]) -> None:
         """Remove the dead lines if they are most or all. A task that is being created is active before it has a line."""
         path = self.path(account)

@@ -54,6 +54,7 @@ from tornado_gate.tasks.store import (
     Lease,
     TaskIds,
     TaskPage,
+    TaskSearch,
     Turn,
     WaitingTasks,
     compute_digest,
@@ -65,6 +66,9 @@ from tornado_gate.types import Upload
 from tornado_gate.types.value import replace
 
 FOLDERS = ("records", "active", "images", "accounts", "keys", "due", "cancels", "slots", "locks", "tmp", "damaged")
+
+MAX_SEARCHED = 2000
+"""The number of records that one search reads at most, so that it ends within a fraction of a second."""
 
 T = TypeVar("T")
 
@@ -413,6 +417,25 @@ class FileTaskStore:
         except LookupError:
             raise _make_after_error() from None
         return TaskPage(tuple(found[:limit]), len(found) > limit)
+
+    async def list_all(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
+        return await self._run_blocking(self._search, after, limit, accepts)
+
+    def _search(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
+        ids = self._index.list_newest()
+        if after:
+            if after not in ids:
+                raise _make_after_error()
+            ids = ids[ids.index(after) + 1 :]
+        found: list[TaskRecord] = []
+        last = ""
+        for record in self._read_existing(ids[:MAX_SEARCHED]):
+            if accepts(record):
+                if len(found) == limit:
+                    return TaskSearch(tuple(found), last)
+                found.append(record)
+            last = record.id
+        return TaskSearch(tuple(found), ids[MAX_SEARCHED - 1] if len(ids) > MAX_SEARCHED else "")
 
     def _read_existing(self, ids: Iterable[str]) -> Iterable[TaskRecord]:
         for task_id in ids:

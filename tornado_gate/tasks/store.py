@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Literal, NamedTuple, Protocol
 
 from tornado_gate.errors import NotFound, RateLimited, RequestError
@@ -37,6 +37,13 @@ class TaskPage(NamedTuple):
 
     records: tuple[TaskRecord, ...]
     has_more: bool
+
+
+class TaskSearch(NamedTuple):
+    """Tasks of all accounts that were found, and the id after which the search continues; "" at its end."""
+
+    records: tuple[TaskRecord, ...]
+    next: str
 
 
 ActiveTasks = list[ActiveTask]
@@ -156,6 +163,10 @@ class TaskStore(Protocol):
     async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> TaskPage:
         """At most `limit` tasks of the account, oldest or newest first, that follow the task `after` ("": from the start).
         Raises InvalidField when the account has no task `after`."""
+
+    async def list_all(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
+        """At most `limit` tasks of all accounts for which `accepts` is true, newest first, that follow the task `after`.
+        One search reads a bounded number of records, so it may find fewer and yet continue. Raises InvalidField as `list`."""
 
     async def sweep(self, now: float) -> TaskIds:
         """Delete the tasks that have ended and expired at `now`, without reading others, and what dead processes have left.

@@ -1,0 +1,119 @@
+"""What administrators see of the gateway's state, and that no secret is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.gates import FakeProvider, make_config, make_services, model
+from tests.tasks.test_store_contract import a_task
+from tornado_gate import provider_impl
+from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
+from tornado_gate.errors import InvalidField
+from tornado_gate.hookspecs import Capabilities
+from tornado_gate.server.admin import views
+from tornado_gate.server.services import Services
+from tornado_gate.types import replace
+
+SECRET = "upstream-secret-0123456789"
+
+
+class BrokenProvider(FakeProvider):
+    """Its configuration raises."""
+
+    @provider_impl
+    def configure(self) -> Capabilities:
+        raise RuntimeError("no such licence")
+
+
+MODELS = {
+    "m": ModelEntry(name="m", targets=(ModelTarget(provider="fake", model="big"),), facts={"display_name": "<b>M</b>"}),
+    "mixed": model("mixed", "fake", "broken", fallback=("m",)),
+    "dead": model("dead", "broken"),
+    "idle": ModelEntry(name="idle", targets=(ModelTarget(provider="fake", weight=0),)),
+    "all/*": model("all/*", "fake"),
+}
+
+
+def make_conf(tmp_path: Path) -> Config:
+    config = make_config(tmp_path, MODELS, providers=("fake", "broken"))
+    address = f"https://user:{SECRET}@up.example:8443/{SECRET}"
+    fake = ProviderConfig(name="fake", plugin="fake", base_url=address, api_key=Secret(SECRET))
+    off = ((("models", "gone"), "its plugin is off"), (("providers", "away"), "its plugin 'x' is off"))
+    return replace(config, providers={**config.providers, "fake": fake}, inactive=off)
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Services:
+    return make_services(tmp_path, make_conf(tmp_path), fake=FakeProvider(), broken=BrokenProvider())
+
+
+def test_the_health_of_a_model_follows_from_its_targets(services: Services) -> None:
+    found = {view.name: view for view in views.describe_models(services)}
+    assert {name: view.health for name, view in found.items()} == {
+        "m": "available", "mixed": "degraded", "dead": "unavailable", "idle": "unavailable", "all/*": "available",
+        "gone": "off",
+    }  # fmt: skip
+    assert found["mixed"].reason == "broken: configure raised RuntimeError"
+    assert found["m"].targets[0].upstream_model == "big"
+    assert found["m"].operations == ("chat",)
+    assert found["all/*"].wildcard
+
+
+def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services) -> None:
+    gate = services.gate
+    target, _ = gate.snapshot.list_targets("m")[0]
+    for account in ("a", "b"):
+        circuit = gate.health.find_or_create(target, account)
+        assert circuit is not None
+        for _ in range(gate.snapshot.config.circuits.failures):
+            circuit.record_failure(account, gate.health.clock(), gate.snapshot.config.circuits)
+    shown = next(view for view in views.describe_models(services) if view.name == "m")
+    assert shown.health == "unavailable"
+    assert shown.reason == "fake: its circuit for big is open"
+    provider = views.describe_providers(services)[0]
+    assert provider.circuits == shown.targets[0].circuits
+    assert provider.circuits[0].account == ""
+    assert 9 < provider.circuits[0].retry_seconds <= 10
+
+
+def test_providers_show_their_host_and_no_secret(services: Services) -> None:
+    found = {view.name: view for view in views.describe_providers(services)}
+    assert found["fake"].origin == "https://up.example:8443"
+    assert found["fake"].has_api_key
+    assert found["fake"].models == ("m", "mixed", "idle", "all/*")
+    assert (found["broken"].state, found["away"].state) == ("failed", "off")
+    shown = msgspec.json.encode([views.describe_models(services), list(found.values())])
+    assert SECRET.encode() not in shown
+
+
+@pytest.mark.gen_test
+async def test_plugins_show_their_state_and_their_last_failure(services: Services) -> None:
+    found = {view.name: view for view in await views.describe_plugins(services)}
+    assert found["broken"].state == "failed"
+    assert found["broken"].error == "configure raised RuntimeError"
+    assert found["broken"].failed_at is not None
+    assert found["fake"].state == "on"
+    assert found["fake"].hooks["provider"] == (
+        "call_upstream", "configure", "translate_request", "translate_response",
+    )  # fmt: skip
+    assert found["plain"].operations == ("chat", "models")
+
+
+@pytest.mark.gen_test
+async def test_tasks_of_all_accounts_are_filtered_and_show_no_prompt(services: Services) -> None:
+    store = services.tasks.engine.store
+    await store.open()
+    made = [await store.create(a_task(account=name), None) for name in ("a", "b", "a")]
+    page = await views.list_tasks(services, limit=2)
+    assert [task.id for task in page.tasks] == [made[2].id, made[1].id]
+    rest = await views.list_tasks(services, after=page.next)
+    assert [task.id for task in rest.tasks] == [made[0].id]
+    assert rest.next == ""
+    assert [task.account for task in (await views.list_tasks(services, account="b")).tasks] == ["b"]
+    assert (await views.list_tasks(services, status="failed")).tasks == ()
+    assert b"a cat" not in msgspec.json.encode(page)
+    with pytest.raises(InvalidField):
+        await views.list_tasks(services, after="video_x")

@@ -1,0 +1,390 @@
+"""What an administrator sees of models, providers, plugins and video tasks. Used by /admin/v1 and by the console's pages.
+
+Plain values without secrets: no key, no header, no path or query of an address, no prompt. Circuits and failures are those
+of the process that answers; with several processes each has its own. `describe_models` and `describe_providers` only read
+memory; `describe_plugins` and `list_tasks` are coroutines, because they also read files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.gateway.circuits import EVERYBODY, Circuit
+from tornado_gate.gateway.routing import resolve_upstream_model
+from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.plugins import failure_log
+from tornado_gate.plugins.host import Plugin, make_absent_plugin
+from tornado_gate.server.services import Services
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.types.value import Value, field
+
+CircuitState = Literal["closed", "open", "half-open"]
+ModelHealth = Literal["available", "degraded", "unavailable", "off"]
+State = Literal["on", "failed", "off"]
+
+
+class CircuitView(Value, frozen=True, kw_only=True):
+    """The circuit of one upstream model of one provider entry. It is `closed` while requests are sent.
+
+    `account` is the only account for which it is open, "" for all. `retry_seconds` is the time until the next probe request.
+    """
+
+    provider: str
+    upstream_model: str
+    model: str
+    state: CircuitState
+    account: str = ""
+    retry_seconds: float = 0.0
+
+
+class TargetView(Value, frozen=True, kw_only=True):
+    """A target of a model. `upstream_model` of a wildcard entry may contain a ``*``. Weight 0: it gets no new requests.
+
+    `priced` says whether the price of the upstream model is known.
+    """
+
+    provider: str
+    plugin: str
+    upstream_model: str
+    weight: int
+    state: State
+    error: str
+    operations: tuple[str, ...]
+    circuits: tuple[CircuitView, ...]
+    priced: bool = False
+
+
+class ModelView(Value, frozen=True, kw_only=True):
+    """A model entry of conf. `wildcard`: its name has a ``*``. `facts` are its descriptive keys, such as `display_name`.
+
+    `health`: `available`: every target works; `degraded`: some do; `unavailable`: none; `off`: the plugins of its targets are
+    off (`reason` says which).
+    """
+
+    name: str
+    wildcard: bool
+    health: ModelHealth
+    reason: str
+    operations: tuple[str, ...]
+    targets: tuple[TargetView, ...]
+    fallback: tuple[str, ...]
+    facts: Mapping[str, Any]
+
+
+class ProviderView(Value, frozen=True, kw_only=True):
+    """A provider entry of conf. `origin` is scheme and host of its address. `has_api_key` tells only whether a key is set.
+
+    `wire_formats` are those whose bodies it accepts unchanged. `models` are the entries that have it as a target. `timeouts`
+    are in seconds.
+    """
+
+    name: str
+    plugin: str
+    state: State
+    error: str
+    origin: str
+    has_api_key: bool
+    operations: tuple[str, ...]
+    wire_formats: tuple[str, ...]
+    timeouts: Mapping[str, float]
+    models: tuple[str, ...]
+    circuits: tuple[CircuitView, ...]
+
+
+class PluginView(Value, frozen=True, kw_only=True):
+    """An installed plugin, or one that conf names and that is not installed. `kind` is "" for a plugin that is not loaded.
+
+    `hooks` are the implemented hooks by side (format, provider). `failed_at` (Unix seconds) and `last_failure` are the last
+    failure of any process since the start; a plugin that failed once may be on.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    kind: str
+    state: State
+    required: bool
+    error: str
+    hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    operations: tuple[str, ...] = ()
+    failed_at: float | None = None
+    last_failure: str = ""
+
+
+class TaskView(Value, frozen=True, kw_only=True):
+    """A video task without its prompt. Times are Unix seconds; `key` is the id of the key that created it."""
+
+    id: str
+    account: str
+    key: str
+    model: str
+    provider: str
+    upstream_model: str
+    status: str
+    progress: int
+    created: float
+    started: float | None
+    completed: float | None
+    expires: float | None
+    error_code: str
+    error_message: str
+    videos: int
+    bytes: int
+
+
+class TaskViews(Value, frozen=True, kw_only=True):
+    """A page of tasks; `next` is the id after which the next page begins, "" on the last one. A page may be short."""
+
+    tasks: tuple[TaskView, ...]
+    next: str
+
+
+# Models
+
+
+def describe_models(services: Services) -> list[ModelView]:
+    """The models of conf in its order, with their targets and what is known of them now; then those that are off."""
+    snapshot = services.gate.snapshot
+    circuits = list_circuits(services)
+    views = [_describe_model(snapshot, entry, circuits) for entry in snapshot.config.models.values()]
+    off = [
+        (str(path[1]), reason) for path, reason in snapshot.config.inactive if path[0] == "models" and len(path) == 2
+    ]
+    return views + [_make_inactive_model(name, reason) for name, reason in off]
+
+
+def _describe_model(snapshot: Snapshot, entry: ModelEntry, circuits: list[CircuitView]) -> ModelView:
+    targets = tuple(_describe_target(snapshot, entry, target, circuits) for target in entry.targets)
+    health, reason = _judge_health(targets)
+    return ModelView(
+        name=entry.name,
+        wildcard="*" in entry.name,
+        health=health,
+        reason=reason,
+        operations=tuple(sorted({name for target in targets for name in target.operations})),
+        targets=targets,
+        fallback=entry.fallback,
+        facts=entry.facts,
+    )
+
+
+def _describe_target(
+    snapshot: Snapshot, entry: ModelEntry, target: ModelTarget, circuits: list[CircuitView]
+) -> TargetView:
+    provider = snapshot.providers[target.provider]
+    upstream_model = resolve_upstream_model(entry.name, "*" if "*" in entry.name else "", target)
+    prefix, star, suffix = upstream_model.partition("*")
+    offered = provider.capabilities.get_operations(upstream_model)
+    return TargetView(
+        provider=target.provider,
+        plugin=provider.entry.plugin,
+        upstream_model=upstream_model,
+        weight=target.weight,
+        state="on" if provider.lane is not None else "failed",
+        error=_get_provider_error(snapshot, provider),
+        operations=tuple(sorted(offered if entry.operations is None else offered & entry.operations)),
+        circuits=tuple(
+            circuit
+            for circuit in circuits
+            if circuit.provider == target.provider
+            and (
+                circuit.upstream_model.startswith(prefix) and circuit.upstream_model.endswith(suffix)
+                if star
+                else circuit.upstream_model == upstream_model
+            )
+        ),
+    )
+
+
+def _judge_health(targets: Iterable[TargetView]) -> tuple[ModelHealth, str]:
+    """The health of a model, and the reason unless it is available. Drained targets (weight 0) do not count."""
+    used = [target for target in targets if target.weight]
+    reasons = [reason for target in used if (reason := _explain_failure(target))]
+    if not used:
+        return "unavailable", "every target has weight 0"
+    if not reasons:
+        return "available", ""
+    return ("unavailable" if len(reasons) == len(used) else "degraded"), "; ".join(reasons)
+
+
+def _explain_failure(target: TargetView) -> str:
+    if target.state == "failed":
+        return f"{target.provider}: {target.error}"
+    broken = [circuit for circuit in target.circuits if circuit.state != "closed" and not circuit.account]
+    if "*" in target.upstream_model or not broken:
+        return ""  # a circuit of one name says nothing about the other names of a wildcard
+    return f"{target.provider}: its circuit for {target.upstream_model} is {broken[0].state}"
+
+
+def _make_inactive_model(name: str, reason: str) -> ModelView:
+    return ModelView(
+        name=name, wildcard="*" in name, health="off", reason=reason, operations=(), targets=(), fallback=(), facts={}
+    )
+
+
+# Circuits and providers
+
+
+def list_circuits(services: Services) -> list[CircuitView]:
+    """The circuits of this process, of targets that have failed."""
+    health = services.gate.health
+    now = health.clock()
+    return [_describe_circuit(name, circuit, now) for name, circuit in sorted(health.list_all().items())]
+
+
+def _describe_circuit(name: tuple[str, str], circuit: Circuit, now: float) -> CircuitView:
+    account = EVERYBODY if circuit.blocked is None else circuit.blocked
+    state: Any = circuit.state(account, now)
+    return CircuitView(
+        provider=name[0],
+        upstream_model=name[1],
+        model=circuit.labels[1],
+        state=state,
+        account=account,
+        retry_seconds=round(circuit.wait_seconds(account, now), 1),
+    )
+
+
+def describe_providers(services: Services) -> list[ProviderView]:
+    """The provider entries of conf in its order, then those that are off."""
+    snapshot = services.gate.snapshot
+    circuits = list_circuits(services)
+    views = [_describe_provider(snapshot, provider, circuits) for provider in snapshot.providers.values()]
+    for path, reason in snapshot.config.inactive:
+        if path[0] == "providers" and len(path) == 2:
+            views.append(_make_inactive_provider(str(path[1]), reason))
+    return views
+
+
+def _describe_provider(snapshot: Snapshot, provider: ConfiguredProvider, circuits: list[CircuitView]) -> ProviderView:
+    entry, capabilities, name = provider.entry, provider.capabilities, provider.entry.name
+    timeouts = entry.timeouts
+    return ProviderView(
+        name=name,
+        plugin=entry.plugin,
+        state="on" if provider.lane is not None else "failed",
+        error=_get_provider_error(snapshot, provider),
+        origin=_get_origin(entry, capabilities.base_url),
+        has_api_key=bool(entry.api_key),
+        operations=tuple(sorted(capabilities.operations)),
+        wire_formats=tuple(sorted(capabilities.speaks)),
+        timeouts={key: getattr(timeouts, key) for key in ("connect", "first_event", "gap", "total")},
+        models=tuple(
+            model.name
+            for model in snapshot.config.models.values()
+            if any(target.provider == name for target in model.targets)
+        ),
+        circuits=tuple(circuit for circuit in circuits if circuit.provider == name),
+    )
+
+
+def _make_inactive_provider(name: str, reason: str) -> ProviderView:
+    return ProviderView(
+        name=name, plugin="", state="off", error=reason, origin="", has_api_key=False, operations=(), wire_formats=(),
+        timeouts={}, models=(), circuits=(),
+    )  # fmt: skip
+
+
+def _get_provider_error(snapshot: Snapshot, provider: ConfiguredProvider) -> str:
+    if provider.lane is not None:
+        return ""
+    plugin = provider.entry.plugin
+    return snapshot.failed.get(plugin, f"its plugin '{plugin}' failed")
+
+
+def _get_origin(entry: ProviderConfig, base_url: str | None) -> str:
+    """Scheme, host and port: a path or a password may be secret."""
+    try:
+        parts = urlsplit(base_url or entry.base_url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
+
+
+# Plugins
+
+
+async def describe_plugins(services: Services) -> list[PluginView]:
+    """All installed plugins by name, and those that conf names and that are not installed."""
+    gate = services.gate
+    recorded = await asyncio.to_thread(failure_log.read, gate.snapshot.config.server.data_dir)
+    for name, (moment, detail) in gate.host.failures.items():
+        recorded.setdefault(name, {"time": moment, "error": detail})
+    switches = gate.snapshot.config.plugins
+    absent = [make_absent_plugin(name) for name, on in switches.items() if on and name not in gate.host.plugins]
+    plugins = [*gate.host.plugins.values(), *absent]
+    return sorted((_describe_plugin(services, plugin, recorded) for plugin in plugins), key=lambda view: view.name)
+
+
+def _describe_plugin(services: Services, plugin: Plugin, recorded: Mapping[str, Any]) -> PluginView:
+    gate, snapshot = services.gate, services.gate.snapshot
+    config, name = snapshot.config, plugin.name
+    error = snapshot.failed.get(name) or plugin.error or gate.host.deferred_faults.get(name, "")
+    on = config.plugins.get(name, name in FIRST_PARTY_FORMATS)
+    failure = recorded.get(name, {})
+    options = config.plugin_options.get(name)
+    return PluginView(
+        name=name,
+        distribution=plugin.distribution,
+        version=plugin.version,
+        kind=plugin.kind,
+        state=("failed" if error else "on") if on else "off",
+        required=options is not None and options.required,
+        error=error,
+        hooks={side: tuple(sorted(names)) for side, names in plugin.hooks.items()},
+        operations=_list_operations(snapshot, name),
+        failed_at=failure.get("time"),
+        last_failure=str(failure.get("error", "")),
+    )
+
+
+def _list_operations(snapshot: Snapshot, plugin: str) -> tuple[str, ...]:
+    """The operations of a format's routes, or those that the plugin offers for its provider entries."""
+    lane = snapshot.formats.get(plugin)
+    found = {operation for route in lane.routes for operation in route.operations} if lane is not None else set()
+    for provider in snapshot.providers.values():
+        if provider.entry.plugin == plugin:
+            found |= provider.capabilities.operations
+    return tuple(sorted(found))
+
+
+# Tasks
+
+
+async def list_tasks(
+    services: Services, *, status: str = "", account: str = "", model: str = "", after: str = "", limit: int = 50
+) -> TaskViews:
+    """Video tasks of all accounts, newest first, narrowed by the filters that are not "". Raises InvalidField for `after`."""
+
+    def accepts(record: TaskRecord) -> bool:
+        given = ((status, record.status), (account, record.account), (model, record.model))
+        return all(wanted in ("", value) for wanted, value in given)
+
+    found = await services.tasks.engine.store.list_all(after, limit, accepts)
+    return TaskViews(tasks=tuple(describe_task(record) for record in found.records), next=found.next)
+
+
+def describe_task(record: TaskRecord) -> TaskView:
+    """The task without its prompt, its webhook and the addresses of its videos."""
+    return TaskView(
+        id=record.id,
+        account=record.account,
+        key=record.caller_id,
+        model=record.model,
+        provider=record.provider,
+        upstream_model=record.upstream_model,
+        status=record.status,
+        progress=record.progress,
+        created=record.created_at,
+        started=record.started_at,
+        completed=record.completed_at,
+        expires=record.expires_at,
+        error_code=record.error_code,
+        error_message=record.error_message,
+        videos=len(record.files),
+        bytes=sum(file.size for file in record.files),
+    )
