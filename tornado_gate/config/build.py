@@ -27,12 +27,13 @@ from tornado_gate.config.model import (
     TeamEntry,
     VideosConfig,
 )
+from tornado_gate.config.prices import build_prices
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
-_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects"})
+_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices"})
 
 
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
@@ -64,6 +65,9 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         database=data.get("database", Secret("")),
         console=ConsoleConfig(**data.get("console", {})),
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
+        prices=build_prices(data.get("prices", {})),
+        default_prices=data.get("default_prices", True),
+        unpriced=data.get("unpriced", "allow"),
         defaults={name: value for name, value in data.get("defaults", {}).items() if ("defaults", name) not in off},
         dialect=data.get("dialect", "auto"),
         lines=lines,
@@ -132,6 +136,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         headers=entry.get("headers", {}),
         timeouts=Timeouts(**entry.get("timeouts", {})),
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
+        prices=build_prices(entry.get("prices", {})),
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

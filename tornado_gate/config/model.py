@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,9 @@ MEDIA_SECONDS = 24 * 3600.0
 FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
 """Plugins that are on by default, if they are installed."""
 
+
+ANY_VARIANT = "default"
+"""In a price by size and quality: the key for all that it does not name."""
 
 Role = Literal["member", "administrator"]
 """What a key may see beyond its own requests: an administrator also sees the addresses of upstreams in ``_explain``."""
@@ -82,6 +86,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
 
     `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
+    `prices` are those of this account, by pattern of upstream models; they beat those of the section ``prices``.
     """
 
     name: str
@@ -91,6 +96,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     headers: Mapping[str, Secret] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     shared_objects: frozenset[str] = OPERATORS_KINDS
+    prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -147,6 +153,42 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     role: Role = "member"
     index: int = 0
+
+
+class Rates(Value, frozen=True, kw_only=True):
+    """US dollars per million tokens, by kind; None: not given. `docs/prices.md` says what is used instead."""
+
+    input: Decimal | None = None
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
+    output: Decimal | None = None
+    reasoning: Decimal | None = None
+    audio_input: Decimal | None = None
+    cached_audio_input: Decimal | None = None
+    audio_output: Decimal | None = None
+    image_input: Decimal | None = None
+    cached_image_input: Decimal | None = None
+    image_output: Decimal | None = None
+
+
+class PriceEntry(Value, frozen=True, kw_only=True):
+    """The price of the models that a pattern matches, in US dollars.
+
+    `above` are the rates of a request whose prompt has more tokens than the key; a rate that is not given is that of the next
+    lower threshold. `service_tiers` are the rates of requests that an upstream served in another tier; what they do not give
+    costs the same as without. `per_image` and `per_second` are by size, quality, both, or ``default``.
+    """
+
+    rates: Rates = Rates()
+    above: Mapping[int, Rates] = field(default_factory=dict)
+    service_tiers: Mapping[str, PriceEntry] = field(default_factory=dict)
+    per_image: Mapping[str, Decimal] = field(default_factory=dict)
+    per_second: Mapping[str, Decimal] = field(default_factory=dict)
+    per_minute: Decimal | None = None
+    per_million_characters: Decimal | None = None
+    per_web_search: Decimal | None = None
+    per_request: Decimal | None = None
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
@@ -283,6 +325,9 @@ class Config(Value, frozen=True, kw_only=True):
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
+    prices: Mapping[str, PriceEntry] = field(default_factory=dict)
+    default_prices: bool = True
+    unpriced: Literal["allow", "deny"] = "allow"
     defaults: Mapping[str, str] = field(default_factory=dict)
     dialect: Literal["contract", "vendor", "auto"] = "auto"
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from marshmallow.types import UnknownOption
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
+from tornado_gate.config.prices import make_prices_field
 from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
@@ -216,6 +217,7 @@ class ProviderSchema(Schema):
     headers = Table(SecretString(empty=True, validate=check_header_value), check_name=check_header_name)
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
+    prices = make_prices_field()
 
 
 class TargetSchema(Schema):
@@ -374,6 +376,9 @@ class FileSchema(Schema):
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
+    prices = make_prices_field()
+    default_prices = Boolean()
+    unpriced = String(choices=("allow", "deny"))
 
 
 _EXTERNAL_STORE_UNSUPPORTED = (

@@ -30,6 +30,7 @@ from tornado_gate.gateway.routing import (
     resolve_upstream_model,
 )
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
@@ -92,6 +93,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     providers: Mapping[str, ConfiguredProvider]
     routes: RouteTable
     models: ModelTable
+    prices: PriceTable
     created: int
     failed: Mapping[str, str] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
@@ -318,6 +320,7 @@ class _SnapshotBuilder:
             providers=providers,
             routes=routes,
             models=ModelTable(self.config.models),
+            prices=PriceTable.from_config(self.config),
             created=int(time.time()),
             failed={**active.failed, **self.failed},
             closed=active.closed,

@@ -1,1 +1,1 @@
-"""The usage ledger: what each request used and cost, written in batches beside the requests, and reports of it."""
+"""What requests used and cost: prices, the usage ledger and its reports."""

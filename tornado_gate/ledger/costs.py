@@ -1,0 +1,227 @@
+"""What a request costs, in exact integers: rates in femto-dollars (1e-15 USD) per unit, costs in nano-dollars (1e-9 USD).
+
+A cost is rounded once, half up, after all its parts are added, so that the sum of any number of costs is exact. None is an
+unknown cost, never 0. Knows neither vendors nor requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tornado_gate.config.model import ANY_VARIANT
+from tornado_gate.types.value import Value, field
+
+NANO = 10**9
+FEMTO_PER_NANO = 10**6
+MICROSECONDS = 10**6
+PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
+"""Service tiers whose prices differ from the usual ones: without a price of the tier, the cost is unknown."""
+
+
+class Quantities(Value, frozen=True, kw_only=True):
+    """What a request has used, in the units of prices. None: not reported, or nothing of this kind.
+
+    `input_tokens` count the whole prompt, with cached, cache-write, audio and image tokens; `output_tokens` all that was
+    generated, with reasoning, audio and image tokens. `cached_audio_input_tokens` are part of both `cached_input_tokens` and
+    `audio_input_tokens`, images likewise; `cache_write_1h_tokens` are part of `cache_write_tokens`. `seconds` are those of video
+    or sound, made or transcribed; `size` and `quality` are those of images or video. `service_tier` is the one in which the
+    upstream served the request, "" if it did not say.
+    """
+
+    input_tokens: int | None = None
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    audio_input_tokens: int = 0
+    cached_audio_input_tokens: int = 0
+    image_input_tokens: int = 0
+    cached_image_input_tokens: int = 0
+    output_tokens: int | None = None
+    reasoning_tokens: int = 0
+    audio_output_tokens: int = 0
+    image_output_tokens: int = 0
+    images: int | None = None
+    seconds: float | None = None
+    characters: int | None = None
+    web_searches: int = 0
+    size: str = ""
+    quality: str = ""
+    service_tier: str = ""
+
+
+class TokenRates(Value, frozen=True, kw_only=True):
+    """Femto-dollars per token by kind, with the rates that stand in for missing ones; None: unknown."""
+
+    input: int | None
+    cached_input: int | None
+    cache_write: int | None
+    cache_write_1h: int | None
+    output: int | None
+    reasoning: int | None
+    audio_input: int | None
+    cached_audio_input: int | None
+    audio_output: int | None
+    image_input: int | None
+    cached_image_input: int | None
+    image_output: int | None
+
+
+class Price(Value, frozen=True, kw_only=True):
+    """The price of an upstream model, in femto-dollars per unit.
+
+    `above` are (tokens of the prompt, rates), the largest number first: the rates of a request whose prompt is longer.
+    `per_image` and `per_second` are by size and quality. `is_free`: no request costs anything, whatever it uses.
+    """
+
+    rates: TokenRates | None = None
+    above: tuple[tuple[int, TokenRates], ...] = ()
+    service_tiers: Mapping[str, Price] = field(default_factory=dict)
+    per_image: Mapping[str, int] = field(default_factory=dict)
+    per_second: Mapping[str, int] = field(default_factory=dict)
+    per_minute: int | None = None
+    per_character: int | None = None
+    per_web_search: int | None = None
+    per_request: int | None = None
+    is_free: bool = False
+
+
+FREE = Price(is_free=True)
+"""The price of models that run in the gateway."""
+
+
+def compute_cost(price: Price | None, used: Quantities) -> int | None:
+    """The cost of one request in nano-dollars; None if a part of it has no price, or if nothing that has a price was reported."""
+    if price is None:
+        return None
+    if price.is_free:
+        return 0
+    tier = used.service_tier
+    if tier:
+        priced = price.service_tiers.get(tier)
+        if priced is None and tier in PRICED_APART:
+            return None
+        price = priced or price
+    try:
+        total = _add_parts(price, used)
+    except _Unpriced:
+        return None
+    return None if total is None else (total + FEMTO_PER_NANO // 2) // FEMTO_PER_NANO
+
+
+class _Unpriced(Exception):
+    """Something was used for which there is no price."""
+
+
+def _add_parts(price: Price, used: Quantities) -> int | None:
+    """The cost in femto-dollars; None if nothing that has a price was reported."""
+    total: int | None = None
+    if price.rates is not None and (used.input_tokens is not None or used.output_tokens is not None):
+        total = _price_tokens(_select_rates(price, used), used)
+    if price.per_image and used.images is not None:
+        total = (total or 0) + used.images * _find_variant(price.per_image, used)
+    if used.seconds is not None and (price.per_second or price.per_minute is not None):
+        total = (total or 0) + _price_seconds(price, used, used.seconds)
+    if price.per_character is not None and used.characters is not None:
+        total = (total or 0) + used.characters * price.per_character
+    if price.per_request is not None and (total is not None or not _is_metered(price)):
+        total = (total or 0) + price.per_request
+    if used.web_searches and total is not None:
+        total += _multiply(used.web_searches, price.per_web_search)
+    return total
+
+
+def _is_metered(price: Price) -> bool:
+    """Whether the price depends on what a request uses."""
+    return bool(price.rates or price.per_image or price.per_second) or not (
+        price.per_minute is None and price.per_character is None
+    )
+
+
+def _select_rates(price: Price, used: Quantities) -> TokenRates:
+    prompt = used.input_tokens or 0
+    for threshold, rates in price.above:
+        if prompt > threshold:
+            return rates
+    assert price.rates is not None
+    return price.rates
+
+
+def _price_tokens(rates: TokenRates, used: Quantities) -> int:
+    """The cost of all tokens. What an upstream counts inconsistently (parts larger than the whole) is never negative."""
+    total = _price_prompt(rates, used)
+    output, reasoning = used.output_tokens, used.reasoning_tokens
+    if output is None:
+        return total + _multiply(None, rates.output or 0)
+    special = used.audio_output_tokens + used.image_output_tokens + reasoning
+    if special:
+        total += _multiply(used.audio_output_tokens, rates.audio_output)
+        total += _multiply(used.image_output_tokens, rates.image_output)
+        total += _multiply(reasoning, rates.reasoning)
+        output = max(0, output - special)
+    return total + _multiply(output, rates.output)
+
+
+def _price_prompt(rates: TokenRates, used: Quantities) -> int:
+    tokens, cached = used.input_tokens, used.cached_input_tokens
+    if tokens is None:
+        return _multiply(None, rates.input)
+    total = 0
+    if used.audio_input_tokens or used.image_input_tokens:
+        audio, image = used.cached_audio_input_tokens, used.cached_image_input_tokens
+        total += _multiply(used.audio_input_tokens - audio, rates.audio_input)
+        total += _multiply(audio, rates.cached_audio_input)
+        total += _multiply(used.image_input_tokens - image, rates.image_input)
+        total += _multiply(image, rates.cached_image_input)
+        tokens -= used.audio_input_tokens + used.image_input_tokens
+        cached -= audio + image
+    if cached > 0:
+        total += _multiply(cached, rates.cached_input)
+        tokens -= cached
+    if used.cache_write_tokens:
+        hour = used.cache_write_1h_tokens
+        total += _multiply(used.cache_write_tokens - hour, rates.cache_write) + _multiply(hour, rates.cache_write_1h)
+        tokens -= used.cache_write_tokens
+    return total + _multiply(max(0, tokens), rates.input)
+
+
+def _multiply(count: int | None, rate: int | None) -> int:
+    """`count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
+    if count is not None and rate is not None:
+        return max(0, count) * rate
+    if count == 0 or rate == 0:
+        return 0
+    raise _Unpriced
+
+
+def _price_seconds(price: Price, used: Quantities, seconds: float) -> int:
+    """The cost of sound or video, of which the duration counts to the microsecond."""
+    microseconds = round(seconds * MICROSECONDS)
+    if price.per_minute is not None:
+        return microseconds * price.per_minute // (60 * MICROSECONDS)
+    return microseconds * _find_variant(price.per_second, used) // MICROSECONDS
+
+
+def _find_variant(amounts: Mapping[str, int], used: Quantities) -> int:
+    """The amount for a size and a quality: that of both, of the size, of the quality, or of all. Raises _Unpriced."""
+    if len(amounts) == 1 and ANY_VARIANT in amounts:
+        return amounts[ANY_VARIANT]
+    sizes, quality = _list_sizes(used.size.lower()), used.quality.lower()
+    names = [f"{quality} {size}" for size in sizes] + sizes + [quality, ANY_VARIANT]
+    for name in names:
+        if name in amounts:
+            return amounts[name]
+    raise _Unpriced
+
+
+def _list_sizes(size: str) -> list[str]:
+    """A size and its other name: 1280x720 and 720x1280 are also 720p."""
+    width, cross, height = size.partition("x")
+    if cross and width.isascii() and height.isascii() and width.isdigit() and height.isdigit():
+        return [size, f"{min(int(width), int(height))}p"]
+    return [size]
+
+
+def format_usd(nano: int) -> str:
+    """Nano-dollars as US dollars: a decimal without exponent and without zeros at its end, such as ``0.000123``."""
+    whole, rest = divmod(nano, NANO)
+    return f"{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else str(whole)

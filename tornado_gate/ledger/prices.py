@@ -1,0 +1,172 @@
+"""The price of an upstream model: that of conf, else the default one. What a request costs at a price is in `costs.py`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Protocol
+
+from tornado_gate.config.globs import matches_glob
+from tornado_gate.config.model import Config, PriceEntry, Rates
+from tornado_gate.ledger.costs import FREE, Price, Quantities, TokenRates, compute_cost, format_usd
+from tornado_gate.types.value import replace
+
+__all__ = ["FREE", "DefaultPrices", "FreeModels", "Price", "PriceTable", "Quantities", "compute_cost", "format_usd"]
+
+FEMTO = 10**15
+MILLION = 10**6
+MAX_FOUND = 20_000
+"""The number of models whose prices are kept."""
+
+KINDS = Rates.__struct_fields__
+STAND_INS = (
+    ("cached_input", "input"),
+    ("cache_write", "input"),
+    ("cache_write_1h", "cache_write"),
+    ("reasoning", "output"),
+    ("cached_audio_input", "audio_input"),
+    ("image_input", "input"),
+    ("cached_image_input", "image_input"),
+    ("image_output", "output"),
+)
+"""(kind of token, kind whose rate it has if it has none of its own), in the order in which they are resolved. Audio has none."""
+
+
+Schedule = Mapping[str, Mapping[int, int]]
+"""The rates of each kind that has one, by the number of tokens that the prompt exceeds; 0: the usual rate."""
+
+
+def make_price(entry: PriceEntry) -> Price:
+    """The price of an entry of conf, as integers."""
+    schedule = _make_schedule(entry)
+    return Price(
+        rates=_resolve_rates(schedule, 0) if schedule else None,
+        above=_resolve_thresholds(schedule),
+        service_tiers={name: _make_tier_price(entry, tier) for name, tier in entry.service_tiers.items()},
+        per_image={name: _count_femto(amount) for name, amount in entry.per_image.items()},
+        per_second={name: _count_femto(amount) for name, amount in entry.per_second.items()},
+        per_minute=_count_femto_if_given(entry.per_minute),
+        per_character=_count_femto_if_given(entry.per_million_characters, per=MILLION),
+        per_web_search=_count_femto_if_given(entry.per_web_search),
+        per_request=_count_femto_if_given(entry.per_request),
+    )
+
+
+def _make_tier_price(entry: PriceEntry, tier: PriceEntry) -> Price:
+    """The price of `entry` with the rates of one of its service tiers."""
+    schedule = {**_make_schedule(entry), **_make_schedule(tier)}
+    price = make_price(replace(entry, service_tiers={}))
+    return replace(price, rates=_resolve_rates(schedule, 0), above=_resolve_thresholds(schedule))
+
+
+def _make_schedule(entry: PriceEntry) -> dict[str, dict[int, int]]:
+    schedule: dict[str, dict[int, int]] = {}
+    for tokens, rates in [(0, entry.rates), *sorted(entry.above.items())]:
+        for kind in KINDS:
+            amount = getattr(rates, kind)
+            if amount is not None:
+                schedule.setdefault(kind, {})[tokens] = _count_femto(amount, per=MILLION)
+    return schedule
+
+
+def _resolve_thresholds(schedule: Schedule) -> tuple[tuple[int, TokenRates], ...]:
+    thresholds = {tokens for by_tokens in schedule.values() for tokens in by_tokens if tokens}
+    return tuple((tokens, _resolve_rates(schedule, tokens)) for tokens in sorted(thresholds, reverse=True))
+
+
+def _resolve_rates(schedule: Schedule, tokens: int) -> TokenRates:
+    """The rates above a number of tokens, with stand-ins for those that are not given (`docs/prices.md`)."""
+    given = {kind: _find_rate(schedule.get(kind, {}), tokens) for kind in KINDS}
+    for kind, other in STAND_INS:
+        if given[kind] is None:
+            given[kind] = given[other]
+    return TokenRates(**given)
+
+
+def _find_rate(by_tokens: Mapping[int, int], tokens: int) -> int | None:
+    """The rate of the highest threshold up to `tokens`."""
+    return max(((threshold, rate) for threshold, rate in by_tokens.items() if threshold <= tokens), default=(0, None))[
+        1
+    ]
+
+
+def _count_femto(amount: Decimal, *, per: int = 1) -> int:
+    """US dollars for `per` units as femto-dollars for one. Exact, because an amount has at most 9 decimals."""
+    return int(amount * (FEMTO // per))
+
+
+def _count_femto_if_given(amount: Decimal | None, *, per: int = 1) -> int | None:
+    return None if amount is None else _count_femto(amount, per=per)
+
+
+class PriceTable:
+    """The prices of conf: those of a provider entry, then those of the section ``prices``, then the defaults."""
+
+    def __init__(
+        self,
+        prices: Mapping[str, PriceEntry],
+        of_providers: Mapping[str, Mapping[str, PriceEntry]],
+        defaults: Mapping[str, DefaultPrices],
+    ) -> None:
+        """`of_providers` and `defaults` are by the name of the provider entry."""
+        self._patterns = PricePatterns(prices)
+        self._of_providers = {name: PricePatterns(given) for name, given in of_providers.items() if given}
+        self._defaults = defaults
+        self._found: dict[tuple[str, str], tuple[float, Price | None]] = {}
+
+    @classmethod
+    def from_config(cls, config: Config, defaults: Mapping[str, DefaultPrices] | None = None) -> PriceTable:
+        of_providers = {name: provider.prices for name, provider in config.providers.items()}
+        return cls(config.prices, of_providers, defaults or {})
+
+    def find(self, provider: str, upstream_model: str) -> Price | None:
+        """The price now of a model at a provider entry; None if it has none. The result is kept for the next call."""
+        found = self._found.get((provider, upstream_model))
+        if found is not None and time.time() < found[0]:
+            return found[1]
+        if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
+            self._found.clear()
+        until, price = self._search(provider, upstream_model, time.time())
+        self._found[provider, upstream_model] = until, price
+        return price
+
+    def _search(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
+        """(the time from which the price may be another one, price)."""
+        own = self._of_providers.get(provider)
+        price = (own.find(model) if own else None) or self._patterns.find(model)
+        if price is not None:
+            return math.inf, price
+        defaults = self._defaults.get(provider)
+        return defaults.find(model, now) if defaults else (math.inf, None)
+
+
+class DefaultPrices(Protocol):
+    """The prices of one provider's models for which conf has none."""
+
+    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+        """(the time from which the price may be another one, price). Times are Unix seconds."""
+
+
+class FreeModels:
+    """The default prices of a provider that charges nothing: all models are free."""
+
+    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+        return math.inf, FREE
+
+
+class PricePatterns:
+    """Prices by pattern: the exact name, else the longest glob that matches; of equally long ones the first."""
+
+    def __init__(self, entries: Mapping[str, PriceEntry]) -> None:
+        prices = {pattern: make_price(entry) for pattern, entry in entries.items()}
+        self._exact = {pattern: price for pattern, price in prices.items() if "*" not in pattern}
+        globs = [(pattern, price) for pattern, price in prices.items() if "*" in pattern]
+        self._globs = sorted(globs, key=lambda pair: -len(pair[0]))
+
+    def find(self, model: str) -> Price | None:
+        exact = self._exact.get(model)
+        if exact is not None:
+            return exact
+        return next((price for pattern, price in self._globs if matches_glob(pattern, model)), None)
