@@ -13,6 +13,7 @@ from tornado_gate.cli.models import models
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
+from tornado_gate.cli.users import users
 
 EXIT_CODES = """\b
 Exit codes:
@@ -45,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, models, keys, tasks):
+for command in (serve, check, plugins, models, keys, users, tasks):
     cli.add_command(command)
 
 
