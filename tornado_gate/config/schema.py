@@ -227,6 +227,7 @@ class ProviderSchema(Schema):
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
+    price_provider = String(empty=True)
 
 
 class TargetSchema(Schema):
@@ -362,6 +363,13 @@ class ConsoleSchema(Schema):
     session_seconds = Seconds(most=MAX_KEPT_SECONDS)
 
 
+class LedgerSchema(Schema):
+    keep_days = Integer(least=1, most=36_500)
+    keep_totals_days = Integer(least=1, most=36_500)
+    spool_bytes = Integer(least=1024 * 1024)
+    bodies = Boolean()
+
+
 class CircuitsSchema(Schema):
     failures = Integer(least=1)
     open_seconds = Seconds()
@@ -384,6 +392,7 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    ledger = Section(LedgerSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()
     default_prices = Boolean()
