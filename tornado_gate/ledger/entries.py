@@ -167,6 +167,8 @@ def count_quantities(meter: Meter, usage: Usage) -> Quantities:
         seconds=_find_seconds(meter, usage) or None,
         characters=meter.characters or None,
         web_searches=int(searches.get("web_search_requests") or 0) if isinstance(searches, Mapping) else 0,
+        size=meter.size,
+        quality=meter.quality,
         service_tier=tier if isinstance(tier, str) else "",
     )
 
@@ -194,8 +196,8 @@ def _render_known_tags(of_key: tuple[str, ...], of_headers: tuple[str, ...]) -> 
 
 def collect_tags(of_key: Iterable[str], of_headers: Iterable[str]) -> list[str]:
     """The tags of the key, then those of comma-separated headers: each once, MAX_TAGS in all, of TAG_BYTES at most."""
-    given = [*of_key, *(tag for text in of_headers for tag in text.split(","))]
-    cleaned = (clean_text(decode_header(tag).strip(), TAG_BYTES).strip() for tag in given)
+    given = [*of_key, *(tag for text in of_headers for tag in decode_header(text).split(","))]
+    cleaned = (clean_text(tag.strip(), TAG_BYTES).strip() for tag in given)
     return list(dict.fromkeys(tag for tag in cleaned if tag))[:MAX_TAGS]
 
 
