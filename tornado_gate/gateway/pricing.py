@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from typing import TYPE_CHECKING
+
+from tornado_gate.errors import NotAllowed
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.types import Target
+
+if TYPE_CHECKING:
+    from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 
 
 def load_default_prices(snapshot: Snapshot) -> None:
@@ -21,3 +27,17 @@ def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
     base_url = entry.base_url if found.base_url is None else found.base_url
     name = entry.price_provider or found.price_provider
     return PricedProvider(name=entry.name, price_provider=name, base_url=base_url)
+
+
+def require_prices(
+    snapshot: Snapshot, model: str, targets: list[tuple[Target, ConfiguredProvider]]
+) -> list[tuple[Target, ConfiguredProvider]]:
+    """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
+    if snapshot.config.unpriced == "allow":
+        return targets
+    find = snapshot.prices.find
+    priced = [pair for pair in targets if find(pair[0].provider, pair[0].upstream_model) is not None]
+    if not priced:
+        message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
+        raise NotAllowed(message, param="model", code="unpriced_model")
+    return priced
