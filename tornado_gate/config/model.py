@@ -281,6 +281,33 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     session_seconds: float = 14 * 24 * 3600.0
 
 
+class LedgerConfig(Value, frozen=True, kw_only=True):
+    """The usage ledger: how long requests and the totals of hours and days are kept, and how much disk their rows may take while
+    the database is away. `bodies`: also record the beginning of request bodies.
+    """
+
+    keep_days: int = 90
+    keep_totals_days: int = 1100
+    spool_bytes: int = 256 * 1024 * 1024
+    bodies: bool = False
+
+
+TAG_HEADERS = ("x-gate-tags", "x-litellm-tags")
+"""Headers with tags for the ledger, separated by commas."""
+USER_HEADERS = ("x-gate-user", "x-litellm-end-user-id", "x-openwebui-user-id", "helicone-user-id")
+"""Headers that name the caller's user, where the body does not."""
+ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "session": (
+        *("x-session-id", "x-claude-code-session-id", "session_id", "session-id", "x-litellm-session-id"),
+        *("x-opencode-session", "helicone-session-id"),
+    ),
+    "application": ("x-title", "x-openrouter-title", "originator", "x-app"),
+    "site": ("http-referer",),
+    "agent": ("user-agent",),
+}
+"""What applications and coding agents say of themselves in headers, by the member of the ledger's `attribution`."""
+
+
 class FetchRules(Value, frozen=True, kw_only=True):
     """Rules for fetching URLs from clients and upstreams.
 
@@ -329,6 +356,7 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     default_prices: bool = True
