@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tornado_gate.errors import NotAllowed
+from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
-from tornado_gate.types import Target
+from tornado_gate.types import Call, Target, Usage
+
+NO_USAGE: Final = Usage()
+PRICED_LATER: Final = frozenset({"videos"})
+"""Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
 
 if TYPE_CHECKING:
     from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -41,3 +46,12 @@ def require_prices(
         message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
         raise NotAllowed(message, param="model", code="unpriced_model")
     return priced
+
+
+def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
+    """The cost of a complete answer in nano-dollars; None if it is unknown or the answer is no provider's."""
+    target, meter = call.target, call.meter
+    if not target.provider or call.operation in PRICED_LATER:
+        return None
+    price = snapshot.prices.find(target.provider, target.upstream_model)
+    return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))

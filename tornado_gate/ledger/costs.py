@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tornado_gate.config.model import ANY_VARIANT
+from tornado_gate.types import Meter, Usage
 from tornado_gate.types.value import Value, field
 
 NANO = 10**9
@@ -91,6 +92,25 @@ class Price(Value, frozen=True, kw_only=True):
 
 FREE = Price(is_free=True)
 """The price of models that run in the gateway."""
+
+
+def count_quantities(usage: Usage, meter: Meter) -> Quantities:
+    """What a request has used: its tokens, and what its meter has counted."""
+    return Quantities(
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cache_read_tokens or 0,
+        cache_write_tokens=usage.cache_write_tokens or 0,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
+        audio_input_tokens=usage.audio_input_tokens or 0,
+        image_input_tokens=usage.image_tokens or 0,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens or 0,
+        audio_output_tokens=usage.audio_output_tokens or 0,
+        image_output_tokens=usage.image_output_tokens or 0,
+        images=meter.images or None,
+        seconds=meter.seconds or None,
+        characters=meter.characters or None,
+    )
 
 
 def compute_cost(price: Price | None, used: Quantities) -> int | None:

@@ -12,7 +12,9 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
+from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
 from tornado_gate.types import Caller, Meter, Target, Usage
@@ -58,7 +60,7 @@ class Entry(Value, frozen=True):
     headers: Mapping[str, str]
     end_user: str = ""
     body: bytes = b""
-    prices: Any = None
+    prices: PriceTable | None = None
     row_id: str = ""
 
 
@@ -138,7 +140,8 @@ def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
         return 0
     if entry.operation in _FREE_OPERATIONS or (not is_used and (outcome in _IDLE_OUTCOMES or not meter.model)):
         return 0
-    return None
+    price = entry.prices.find(entry.target.provider, entry.target.upstream_model) if entry.prices else None
+    return compute_cost(price, count_quantities(usage, meter))
 
 
 @lru_cache(10_000)
