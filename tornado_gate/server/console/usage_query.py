@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
-from tornado_gate.ledger.reports import UsageQuery
+from tornado_gate.ledger.rows import UsageQuery
 from tornado_gate.types.value import Value
 
 HOUR: Final = 3600
