@@ -128,7 +128,8 @@ class TeamPage(TeamHandler):
 class DeleteTeamPage(TeamHandler):
     """`/console/teams/ID/delete`: deletes the team when the form repeats its name."""
 
-    def get(self, identity: str) -> None:
+    async def get(self, identity: str) -> None:
+        await self.find_team(identity)
         self.redirect(f"{TEAMS}/{identity}")
 
     async def post(self, identity: str) -> None:
@@ -149,7 +150,8 @@ class DeleteTeamPage(TeamHandler):
 class MembersPage(TeamHandler):
     """`/console/teams/ID/members`: adds a user, by e-mail."""
 
-    def get(self, identity: str) -> None:
+    async def get(self, identity: str) -> None:
+        await self.find_team(identity)
         self.redirect(f"{TEAMS}/{identity}")
 
     async def post(self, identity: str) -> None:
@@ -171,7 +173,8 @@ class MembersPage(TeamHandler):
 class MemberPage(TeamHandler):
     """`/console/teams/ID/members/USER`: changes the role of a member."""
 
-    def get(self, identity: str, _user: str) -> None:
+    async def get(self, identity: str, _user: str) -> None:
+        await self.find_team(identity)
         self.redirect(f"{TEAMS}/{identity}")
 
     async def post(self, identity: str, user: str) -> None:
@@ -198,7 +201,7 @@ class MemberPage(TeamHandler):
 class RemoveMemberPage(MemberPage):
     """`/console/teams/ID/members/USER/remove`: asks, then removes a member."""
 
-    async def get(self, identity: str, user: str) -> None:  # type: ignore[override]  # a page of its own
+    async def get(self, identity: str, user: str) -> None:
         team = await self.find_team(identity)
         member = await self.find_member(team, user)
         self.render_page("member_remove.html", title="Remove a member", team=team, member=member)
@@ -220,7 +223,8 @@ class RemoveMemberPage(MemberPage):
 class InvitePage(TeamHandler):
     """`/console/teams/ID/invite`: an invitation to sign up as a member of the team."""
 
-    def get(self, identity: str) -> None:
+    async def get(self, identity: str) -> None:
+        await self.find_team(identity)
         self.redirect(f"{TEAMS}/{identity}")
 
     async def post(self, identity: str) -> None:
