@@ -102,7 +102,7 @@ def _check_change_of_member(
         return
     if wanted["team"] != key.team:
         raise Denied("Only who made this key moves it to another team.", code="not_your_key", field="team")
-    check_within(key, {name: wanted[name] for name in _BOUNDS if name in changes})
+    check_within(key, {name: wanted.get(name, getattr(key, name)) for name in _BOUNDS})
 
 
 def _check_owner_of_key(maker: StoredKey | KeyRecord, given: Mapping[str, Any]) -> None:

@@ -87,6 +87,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
 
     `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
     `prices` are those of this account, by pattern of upstream models; they beat those of the section ``prices``.
+    `price_provider` is the provider's name in the default prices; None: the plugin or the base URL tells it; "": it has none.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     shared_objects: frozenset[str] = OPERATORS_KINDS
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
+    price_provider: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -170,6 +172,8 @@ class Rates(Value, frozen=True, kw_only=True):
     image_input: Decimal | None = None
     cached_image_input: Decimal | None = None
     image_output: Decimal | None = None
+    video_input: Decimal | None = None
+    video_output: Decimal | None = None
 
 
 class PriceEntry(Value, frozen=True, kw_only=True):
@@ -186,6 +190,7 @@ class PriceEntry(Value, frozen=True, kw_only=True):
     per_image: Mapping[str, Decimal] = field(default_factory=dict)
     per_second: Mapping[str, Decimal] = field(default_factory=dict)
     per_minute: Decimal | None = None
+    per_hour: Decimal | None = None
     per_million_characters: Decimal | None = None
     per_web_search: Decimal | None = None
     per_request: Decimal | None = None
@@ -276,6 +281,33 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     session_seconds: float = 14 * 24 * 3600.0
 
 
+class LedgerConfig(Value, frozen=True, kw_only=True):
+    """The usage ledger: how long requests and the totals of hours and days are kept, and how much disk their rows may take while
+    the database is away. `bodies`: also record the beginning of request bodies.
+    """
+
+    keep_days: int = 90
+    keep_totals_days: int = 1100
+    spool_bytes: int = 256 * 1024 * 1024
+    bodies: bool = False
+
+
+TAG_HEADERS = ("x-gate-tags", "x-litellm-tags")
+"""Headers with tags for the ledger, separated by commas."""
+USER_HEADERS = ("x-gate-user", "x-litellm-end-user-id", "x-openwebui-user-id", "helicone-user-id")
+"""Headers that name the caller's user, where the body does not."""
+ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "session": (
+        *("x-session-id", "x-claude-code-session-id", "session_id", "session-id", "x-litellm-session-id"),
+        *("x-opencode-session", "helicone-session-id"),
+    ),
+    "application": ("x-title", "x-openrouter-title", "originator", "x-app"),
+    "site": ("http-referer",),
+    "agent": ("user-agent",),
+}
+"""What applications and coding agents say of themselves in headers, by the member of the ledger's `attribution`."""
+
+
 class FetchRules(Value, frozen=True, kw_only=True):
     """Rules for fetching URLs from clients and upstreams.
 
@@ -324,6 +356,7 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     default_prices: bool = True

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from marshmallow import INCLUDE, Schema, ValidationError, fields
 from marshmallow.types import UnknownOption
 
+from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
@@ -126,6 +127,14 @@ def check_network(network: str) -> None:
         raise ValidationError("must be a network such as 10.1.0.0/16 or fd00::/8") from None
 
 
+def check_address(address: str) -> None:
+    """Check an address from which a key may be used."""
+    try:
+        parse_network(address)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
+
+
 def check_database(address: str) -> None:
     """Check the address of a PostgreSQL database; empty: the SQLite file. Messages do not show it: it may have a password."""
     if address and not address.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
@@ -218,6 +227,7 @@ class ProviderSchema(Schema):
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
+    price_provider = String(empty=True)
 
 
 class TargetSchema(Schema):
@@ -280,7 +290,7 @@ class KeySchema(Schema):
     budget = Section(BudgetSchema, example="{usd_per_day: 5}")
     team = String(validate=check_name)
     tags = List(String(validate=check_name), least=1, hint="leave the key out for no tags")
-    addresses = List(String(validate=check_network), least=1, hint="leave the key out for all addresses")
+    addresses = List(String(validate=check_address), least=1, hint="leave the key out for all addresses")
     role = String(choices=("member", "administrator"))
 
 
@@ -353,6 +363,13 @@ class ConsoleSchema(Schema):
     session_seconds = Seconds(most=MAX_KEPT_SECONDS)
 
 
+class LedgerSchema(Schema):
+    keep_days = Integer(least=1, most=36_500)
+    keep_totals_days = Integer(least=1, most=36_500)
+    spool_bytes = Integer(least=1024 * 1024)
+    bodies = Boolean()
+
+
 class CircuitsSchema(Schema):
     failures = Integer(least=1)
     open_seconds = Seconds()
@@ -375,6 +392,7 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    ledger = Section(LedgerSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()
     default_prices = Boolean()

@@ -16,9 +16,11 @@ from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.concurrency import ConcurrentRequests
+from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.http.upstream import Pool
+from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
@@ -53,15 +55,18 @@ class Gate:
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
+        load_default_prices(self.snapshot)
         self._upstream_http = config.server.upstream_http
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
+        self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
         self._apply(self.snapshot)
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
 
     async def start(self) -> None:
         """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""
         await self.keys.start()
+        self.ledger.start()
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
         self.host.watchdog.start(asyncio.get_running_loop())
@@ -69,6 +74,7 @@ class Gate:
     async def close(self) -> None:
         self.host.watchdog.stop()
         self._lag.stop()
+        await self.ledger.close()
         await self.keys.stop()
         for pool in self._pools.values():
             await pool.close()
@@ -129,6 +135,7 @@ class Gate:
     def _apply(self, snapshot: Snapshot) -> None:
         config = snapshot.config
         self._callers.clear()
+        self.ledger.rules = config.ledger
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
         for pool in self._pools.values():
             pool.limits = config.limits

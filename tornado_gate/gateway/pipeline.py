@@ -141,7 +141,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
-    if call.caller.tokens_per_minute is not None and call.operation == "chat":
+    if call.operation == "chat":
         call.meter.estimate_prompt = partial(estimate_prompt_tokens, once.wire.json)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:

@@ -18,11 +18,11 @@ from typing import Any
 from cachetools import LRUCache
 
 from tornado_gate.errors import RateLimited
-from tornado_gate.types import Caller, Meter, Usage
+from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN, settle_usage
+from tornado_gate.types import Caller, Meter
 from tornado_gate.types.value import State
 
 WINDOW_SECONDS = 60.0
-CHARACTERS_PER_TOKEN = 4
 FILE_CHARACTERS = 2048
 """A longer text whose beginning of this length has no space is a file in base64."""
 FILE_TOKENS = 1000
@@ -123,15 +123,7 @@ class RateLimits:
 
 def compute_tokens(meter: Meter) -> int:
     """The tokens that a response costs: those reported, or an estimate if a chat has ended before its final usage."""
-    usage = meter.usage or Usage()
-    is_final = usage.total_tokens is not None and meter.finish_reason
-    if is_final or meter.estimate_prompt is None or not meter.produced_frames:
-        return usage.total_tokens or 0
-    prompt = meter.estimate_prompt() if usage.input_tokens is None else usage.input_tokens
-    text = meter.produced_bytes - meter.produced_frames * meter.frame_bytes
-    # An event has at least one token; some upstreams send one event for each token, others one for each sentence.
-    produced = max(meter.produced_frames, text // CHARACTERS_PER_TOKEN)
-    return prompt + max(produced, usage.output_tokens or 0)
+    return settle_usage(meter)[0].total_tokens or 0
 
 
 def estimate_prompt_tokens(value: Any) -> int:

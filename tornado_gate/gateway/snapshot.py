@@ -320,7 +320,7 @@ class _SnapshotBuilder:
             providers=providers,
             routes=routes,
             models=ModelTable(self.config.models),
-            prices=PriceTable.from_config(self.config),
+            prices=PriceTable(self.config, [name for name, one in providers.items() if one.capabilities.costs_nothing]),
             created=int(time.time()),
             failed={**active.failed, **self.failed},
             closed=active.closed,

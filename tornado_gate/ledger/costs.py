@@ -21,8 +21,8 @@ PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
 class Quantities(Value, frozen=True, kw_only=True):
     """What a request has used, in the units of prices. None: not reported, or nothing of this kind.
 
-    `input_tokens` count the whole prompt, with cached, cache-write, audio and image tokens; `output_tokens` all that was
-    generated, with reasoning, audio and image tokens. `cached_audio_input_tokens` are part of both `cached_input_tokens` and
+    `input_tokens` count the whole prompt, with cached, cache-write, audio, image and video tokens; `output_tokens` all that was
+    generated, with reasoning, audio, image and video tokens. `cached_audio_input_tokens` are part of `cached_input_tokens` and of
     `audio_input_tokens`, images likewise; `cache_write_1h_tokens` are part of `cache_write_tokens`. `seconds` are those of video
     or sound, made or transcribed; `size` and `quality` are those of images or video. `service_tier` is the one in which the
     upstream served the request, "" if it did not say.
@@ -36,10 +36,12 @@ class Quantities(Value, frozen=True, kw_only=True):
     cached_audio_input_tokens: int = 0
     image_input_tokens: int = 0
     cached_image_input_tokens: int = 0
+    video_input_tokens: int = 0
     output_tokens: int | None = None
     reasoning_tokens: int = 0
     audio_output_tokens: int = 0
     image_output_tokens: int = 0
+    video_output_tokens: int = 0
     images: int | None = None
     seconds: float | None = None
     characters: int | None = None
@@ -64,6 +66,8 @@ class TokenRates(Value, frozen=True, kw_only=True):
     image_input: int | None
     cached_image_input: int | None
     image_output: int | None
+    video_input: int | None
+    video_output: int | None
 
 
 class Price(Value, frozen=True, kw_only=True):
@@ -78,7 +82,7 @@ class Price(Value, frozen=True, kw_only=True):
     service_tiers: Mapping[str, Price] = field(default_factory=dict)
     per_image: Mapping[str, int] = field(default_factory=dict)
     per_second: Mapping[str, int] = field(default_factory=dict)
-    per_minute: int | None = None
+    per_hour: int | None = None
     per_character: int | None = None
     per_web_search: int | None = None
     per_request: int | None = None
@@ -119,7 +123,7 @@ def _add_parts(price: Price, used: Quantities) -> int | None:
         total = _price_tokens(_select_rates(price, used), used)
     if price.per_image and used.images is not None:
         total = (total or 0) + used.images * _find_variant(price.per_image, used)
-    if used.seconds is not None and (price.per_second or price.per_minute is not None):
+    if used.seconds is not None and (price.per_second or price.per_hour is not None):
         total = (total or 0) + _price_seconds(price, used, used.seconds)
     if price.per_character is not None and used.characters is not None:
         total = (total or 0) + used.characters * price.per_character
@@ -133,7 +137,7 @@ def _add_parts(price: Price, used: Quantities) -> int | None:
 def _is_metered(price: Price) -> bool:
     """Whether the price depends on what a request uses."""
     return bool(price.rates or price.per_image or price.per_second) or not (
-        price.per_minute is None and price.per_character is None
+        price.per_hour is None and price.per_character is None
     )
 
 
@@ -152,10 +156,11 @@ def _price_tokens(rates: TokenRates, used: Quantities) -> int:
     output, reasoning = used.output_tokens, used.reasoning_tokens
     if output is None:
         return total + _multiply(None, rates.output or 0)
-    special = used.audio_output_tokens + used.image_output_tokens + reasoning
+    special = used.audio_output_tokens + used.image_output_tokens + used.video_output_tokens + reasoning
     if special:
         total += _multiply(used.audio_output_tokens, rates.audio_output)
         total += _multiply(used.image_output_tokens, rates.image_output)
+        total += _multiply(used.video_output_tokens, rates.video_output)
         total += _multiply(reasoning, rates.reasoning)
         output = max(0, output - special)
     return total + _multiply(output, rates.output)
@@ -166,13 +171,14 @@ def _price_prompt(rates: TokenRates, used: Quantities) -> int:
     if tokens is None:
         return _multiply(None, rates.input)
     total = 0
-    if used.audio_input_tokens or used.image_input_tokens:
+    if used.audio_input_tokens or used.image_input_tokens or used.video_input_tokens:
         audio, image = used.cached_audio_input_tokens, used.cached_image_input_tokens
         total += _multiply(used.audio_input_tokens - audio, rates.audio_input)
         total += _multiply(audio, rates.cached_audio_input)
         total += _multiply(used.image_input_tokens - image, rates.image_input)
         total += _multiply(image, rates.cached_image_input)
-        tokens -= used.audio_input_tokens + used.image_input_tokens
+        total += _multiply(used.video_input_tokens, rates.video_input)
+        tokens -= used.audio_input_tokens + used.image_input_tokens + used.video_input_tokens
         cached -= audio + image
     if cached > 0:
         total += _multiply(cached, rates.cached_input)
@@ -196,8 +202,8 @@ def _multiply(count: int | None, rate: int | None) -> int:
 def _price_seconds(price: Price, used: Quantities, seconds: float) -> int:
     """The cost of sound or video, of which the duration counts to the microsecond."""
     microseconds = round(seconds * MICROSECONDS)
-    if price.per_minute is not None:
-        return microseconds * price.per_minute // (60 * MICROSECONDS)
+    if price.per_hour is not None:
+        return microseconds * price.per_hour // (3600 * MICROSECONDS)
     return microseconds * _find_variant(price.per_second, used) // MICROSECONDS
 
 

@@ -56,6 +56,7 @@ from tornado_gate.server.handlers.status import (
     RefusalHandler,
     RootHandler,
 )
+from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
@@ -79,6 +80,7 @@ PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
 """Paths that need no key. `GET` and `HEAD` only."""
 
 EXPLAIN_PATH = "/v1/_explain"
+DESCRIPTION_PATH = "/openapi.json"
 
 
 class GateApplication(Application):
@@ -92,6 +94,7 @@ class GateApplication(Application):
         self._services = services
         self._gate = services.gate
         self._public = public
+        self._description = ApiDescription(services.gate)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return _RequestDispatcher(self, server_conn, request_conn)
@@ -132,6 +135,9 @@ class GateApplication(Application):
         if public is not None:
             _check_bodiless_get(request)
             return self._create_delegate(request, public)
+        if path in (DESCRIPTION_PATH, DESCRIPTION_PATH + "/"):
+            _check_bodiless_get(request)
+            return self._create_delegate(request, DescriptionHandler, description=self._description)
         for store in (self._services.media, self._services.tasks.files):
             if path.startswith(store.address):
                 _check_bodiless_get(request)

@@ -16,11 +16,15 @@ from tornado_gate.types.value import Value
 LOGGER = "tornado_gate.access"
 
 
+_ENDED_AS_THE_STATUS_SAYS = ("", "complete", "refused", "failed")
+
+
 class AccessLine(Value, frozen=True):
     """The log line of one request.
 
     `caller` is the key's id, `client` the caller's IP address, `usage` counts tokens, `bytes_out` is the size of the body.
-    `error` is the code of the error that the response is or ends with, also when the status is 200.
+    `error` is the code of the error that the response is or ends with, also when the status is 200; `outcome` says how the
+    response ended, as in the usage ledger.
     """
 
     method: str
@@ -38,6 +42,7 @@ class AccessLine(Value, frozen=True):
     images: int = 0
     error: str = ""
     client: str = ""
+    outcome: str = ""
 
     def message(self) -> str:
         """Return method, path without query, and status."""
@@ -74,6 +79,8 @@ class AccessLine(Value, frozen=True):
             fields["images"] = self.images
         if self.error:
             fields["error"] = self.error
+        if self.outcome not in _ENDED_AS_THE_STATUS_SAYS:
+            fields["outcome"] = self.outcome
         names = (
             self.provider,
             self.upstream_model,

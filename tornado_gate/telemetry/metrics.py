@@ -99,6 +99,12 @@ class Metrics:
             ["model", "provider"],
             registry=registry,
         )
+        self._unfinished = Counter(
+            "tornado_gate_unfinished_responses",
+            "Responses that broke off after their first event, or whose caller left.",
+            ["model", "provider", "outcome"],
+            registry=registry,
+        )
         self._make_circuit_metrics()
 
     def _make_circuit_metrics(self) -> None:
@@ -155,6 +161,18 @@ class Metrics:
         self._plugin_errors = Counter("tornado_gate_plugin_errors", "Plugin failures.", ["plugin"], registry=registry)
         self._reloads = Counter(
             "tornado_gate_reloads", "Reloads of the configuration, by result.", ["result"], registry=registry
+        )
+        self._ledger_rows = Counter(
+            "tornado_gate_ledger_rows",
+            "Rows of the usage ledger: written to the database, spooled to the disk while it is away, dropped.",
+            ["result"],
+            registry=registry,
+        )
+        self._ledger_lag: Gauge = Gauge(
+            "tornado_gate_ledger_lag_seconds",
+            "Age of the oldest request that is not in the database yet, of the worst process.",
+            registry=registry,
+            multiprocess_mode="livemax",
         )
         self._connection_limits = Counter(
             "tornado_gate_connection_limits",
@@ -275,6 +293,10 @@ class Metrics:
         """Count generated images. `model` is the name of the configured entry."""
         self._images.labels(*self._bound_labels(model, provider)).inc(images)
 
+    def count_unfinished(self, model: str, provider: str, outcome: str) -> None:
+        """Count a response that is "broken" or "aborted". `model` is the name of the configured entry."""
+        self._unfinished.labels(*self._bound_labels(model, provider), outcome).inc()
+
     def _bound_labels(self, model: str, provider: str) -> tuple[str, str]:
         return (
             model if not model or model in self._models else OTHER_LABEL,
@@ -338,6 +360,14 @@ class Metrics:
     def count_connection_limit(self, limit: str) -> None:
         """Count a connection that has reached `limit`, one of the few values of `http.server.refusals.Limit`."""
         self._connection_limits.labels(limit).inc()
+
+    def count_ledger_rows(self, result: str, number: int) -> None:
+        """Count rows of the usage ledger. `result` is "written", "spooled" or "dropped". Any thread may call this."""
+        self._ledger_rows.labels(result).inc(number)
+
+    def set_ledger_lag(self, seconds: float) -> None:
+        """Set the age of the oldest request that is not in the database. Any thread may call this."""
+        self._ledger_lag.set(seconds)
 
     def count_plugin_error(self, plugin: str) -> None:
         """Count a failure of an installed plugin."""

@@ -103,10 +103,11 @@ class Meter(State):
     """Measurements of a request for metrics and logs; never any content.
 
     `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
-    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images.
+    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images,
+    `seconds` those of video or sound, `characters` those of text that becomes speech.
 
-    The remaining fields are for an estimate of the tokens when a stream ends without usage (`gateway/rate_limits.py`).
-    `estimate_prompt` returns the tokens of a chat's prompt; None for a key without a limit. `produced_bytes` and
+    The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
+    `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and
     `produced_frames` count what was passed on: characters of text and their events, or in the verbatim lane bytes and their
     frames, each with about `frame_bytes` that are no text.
 
@@ -124,6 +125,8 @@ class Meter(State):
     late_error: GateError | None = None
     error_code: str = ""
     images: int = 0
+    seconds: float = 0.0
+    characters: int = 0
     estimate_prompt: Callable[[], int] | None = None
     produced_bytes: int = 0
     produced_frames: int = 0

@@ -15,7 +15,9 @@ class Usage(Value, frozen=True, kw_only=True):
     """Usage in tokens. None means "not reported", 0 means "reported as zero".
 
     `input_tokens` counts the whole prompt, cached or not; it includes `cache_read_tokens`, `cache_write_tokens` and
-    `image_tokens` (the prompt's images). `output_tokens` counts everything generated and includes `reasoning_tokens`.
+    `image_tokens` and `audio_input_tokens` (the prompt's images and sound). `cache_write_tokens` includes
+    `cache_write_1h_tokens`, which are kept for an hour. `output_tokens` counts everything generated and includes
+    `reasoning_tokens`, `audio_output_tokens` and `image_output_tokens`.
     `extra` holds further counters of the upstream under its own names.
     """
 
@@ -24,7 +26,11 @@ class Usage(Value, frozen=True, kw_only=True):
     image_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
     reasoning_tokens: int | None = None
+    audio_input_tokens: int | None = None
+    audio_output_tokens: int | None = None
+    image_output_tokens: int | None = None
     extra: Extra = field(default_factory=dict)
 
     @property

@@ -12,6 +12,7 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
 from tornado_gate.gateway.pipeline import PreparedAnswer
+from tornado_gate.ledger.entries import BODY_BYTES, find_end_user
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
@@ -37,6 +38,9 @@ class AnswerHandler(AuthenticatedHandler):
         self.gate.acquire_snapshot(self.snapshot)
         try:
             wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
+            self.end_user = find_end_user(wire.json)
+            if self.snapshot.config.ledger.bodies:
+                self.recorded_body = wire.raw[:BODY_BYTES]
             answer = await self.make_answer(call, wire)
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())

@@ -36,6 +36,9 @@ class GateHandler(RequestHandler):
         self.operation = ""
         self.call: Call | None = None
         self.error_code = ""
+        self.outcome = ""
+        self.end_user = ""
+        self.recorded_body = b""
         self.sent_bytes = 0
 
     def set_default_headers(self) -> None:

@@ -18,6 +18,7 @@ from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
+from tornado_gate.ledger.entries import Entry, find_outcome
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 
@@ -29,6 +30,9 @@ def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
     known: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
     return {name.lower(): headers[name] for name in headers} if known is None else known
 
+
+UNFINISHED = frozenset({"broken", "aborted"})
+"""Outcomes of responses that the status does not show."""
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -102,7 +106,8 @@ class RequestLine(Protocol):
 class EndedRequest(Protocol):
     """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call.
 
-    `error_code` is the code of an error response, "" otherwise.
+    `error_code` is the code of an error response, "" otherwise. `outcome` is "aborted" if the caller left, "" otherwise.
+    `end_user` and `recorded_body` are for the ledger: what the body says of the caller's user, and the body if conf wants it.
     """
 
     gate: Gate
@@ -118,6 +123,9 @@ class EndedRequest(Protocol):
     started: float
     sent_bytes: int
     error_code: str
+    outcome: str
+    end_user: str
+    recorded_body: bytes
 
     @property
     def status(self) -> int: ...
@@ -138,13 +146,15 @@ def check_address(caller: Caller, request: RequestLine, server: ServerConfig) ->
 
 
 def record_request(ended: EndedRequest) -> None:
-    """Count a request in the metrics and write it to the access log."""
+    """Count a request in the metrics, and write it to the usage ledger and the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
     meter = call.meter if call else Meter()
     target = call.target if call is not None and call.target is not NO_TARGET else meter.target
     model = (call.model if call else "") or meter.model
     usage = meter.usage
+    error_code = ended.error_code or meter.error_code
+    outcome = ended.outcome or find_outcome(ended.status, error_code)
     gate.metrics.count_request(
         format=ended.format,
         operation=ended.operation,
@@ -155,10 +165,32 @@ def record_request(ended: EndedRequest) -> None:
         first_event_seconds=meter.first_event_seconds,
         usage=usage,
     )
+    if outcome in UNFINISHED:
+        gate.metrics.count_unfinished(target.model, target.provider, outcome)
     if meter.images:
         gate.metrics.count_images(target.model, target.provider, meter.images)
     if call is not None:
         gate.limits.charge(call.caller, meter)
+        if call.caller.id:
+            gate.ledger.add(
+                Entry(
+                    time.time_ns() // 1000,
+                    ended.request_id,
+                    call.caller,
+                    target,
+                    model,
+                    call.operation or ended.operation,
+                    ended.format,
+                    ended.status,
+                    error_code,
+                    outcome,
+                    meter,
+                    seconds * 1000,
+                    call.headers,
+                    ended.end_user,
+                    ended.recorded_body,
+                )
+            )
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(
@@ -176,7 +208,8 @@ def record_request(ended: EndedRequest) -> None:
                 usage=usage,
                 attempts=meter.attempts,
                 images=meter.images,
-                error=ended.error_code or meter.error_code,
+                error=error_code,
+                outcome=outcome,
                 client=find_request_origin(request, server).address
                 if server.trusted_proxies
                 else request.remote_ip or "",

@@ -139,6 +139,9 @@ class Exchange(HTTPMessageDelegate):
         self.operation = operation
         self.call: Call | None = None  # set after authentication
         self.error_code = ""
+        self.outcome = ""
+        self.end_user = ""
+        self.recorded_body = b""
         self.sent_bytes = 0
         self.written_at = self.started
         self.body_read = False
@@ -227,10 +230,12 @@ class Exchange(HTTPMessageDelegate):
         except asyncio.CancelledError:
             self._on_caller_left()
         except StreamClosedError:
-            pass
+            if not self.finished:
+                self.outcome = "aborted"
         except Exception:
             self.log_exception()
             if self.headers_written:
+                self.error_code = InternalError.code
                 self.cut()
             else:
                 self.fail(InternalError())
@@ -242,6 +247,8 @@ class Exchange(HTTPMessageDelegate):
         """Record CLIENT_CLOSED_STATUS for metrics and the access log; the caller does not receive it."""
         if not self.headers_written:
             self.status = CLIENT_CLOSED_STATUS
+        if not self.finished:
+            self.outcome = "aborted"
         self._end_exchange()
 
     def _end_exchange(self) -> None:

@@ -1,0 +1,201 @@
+"""What the ledger keeps of a request until its row is written, and the row that is made of it.
+
+The event loop only creates an `Entry` with references; the writer's thread makes the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
+from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.rows import clean_text, make_row_id
+from tornado_gate.ledger.writing import StoredRow
+from tornado_gate.types import Caller, Meter, Target, Usage
+from tornado_gate.types.value import Value
+
+MAX_TAGS: Final = 20
+TAG_BYTES: Final = 100
+MAX_TAGS_LENGTH: Final = 4096
+"""Characters of a header with tags that are read."""
+MODEL_BYTES: Final = 300
+NAME_BYTES: Final = 420
+TEXT_BYTES: Final = 200
+BODY_BYTES: Final = 64 * 1024
+MAX_TOKENS: Final = 10**12
+_IDLE_OUTCOMES: Final = frozenset({"aborted", "broken"})
+_FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
+"""The requests about a video cost nothing: the task that makes it has a row of its own."""
+
+VIDEO_TASK: Final = "video_tasks"
+"""The operation of a row for a video task that has ended."""
+
+
+class Entry(Value, frozen=True):
+    """One request that has ended. `ended` is in microseconds since 1970, `headers` have lower-case names and no keys.
+
+    `outcome` "" follows from `status` and `error_code`. `end_user` and `body` are what the request's body says, and the body
+    itself if conf wants it. `row_id` is given for a request that may be recorded again, after a restart. `prices` is the table
+    of the request's snapshot. The meter does not change any more.
+    """
+
+    ended: int
+    request_id: str
+    caller: Caller
+    target: Target
+    model: str
+    operation: str
+    format: str
+    status: int
+    error_code: str
+    outcome: str
+    meter: Meter
+    total_ms: float
+    headers: Mapping[str, str]
+    end_user: str = ""
+    body: bytes = b""
+    prices: Any = None
+    row_id: str = ""
+
+
+def make_row(entry: Entry) -> StoredRow:
+    """The values of the row of a request."""
+    meter, target, caller = entry.meter, entry.target, entry.caller
+    usage, is_estimated = (Usage(), False) if meter.charged else settle_usage(meter)
+    outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
+    headers = entry.headers
+    first = meter.first_event_seconds
+    return (
+        entry.row_id or make_row_id(entry.ended),
+        entry.ended / 1e6,
+        clean_text(entry.request_id, TEXT_BYTES),
+        *_clean_caller(caller.id, caller.name, caller.account, caller.user, caller.team),
+        clean_text(entry.model, MODEL_BYTES),
+        clean_text(target.upstream_model, MODEL_BYTES),
+        target.provider,
+        target.plugin,
+        entry.operation,
+        entry.format,
+        entry.status,
+        clean_text(entry.error_code, TEXT_BYTES) if entry.error_code else "",
+        outcome,
+        *_list_counts(usage),
+        meter.images,
+        meter.seconds,
+        meter.characters,
+        is_estimated,
+        None if first is None else round(first * 1000, 3),
+        round(entry.total_ms, 3),
+        meter.attempts,
+        price_row(entry, usage, outcome),
+        _render_tags(caller.tags, headers),
+        _find_end_user(entry),
+        _render_attribution(headers),
+        clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
+    )
+
+
+def _list_counts(usage: Usage) -> tuple[int | None, ...]:
+    """The counts of tokens in the order of the table's columns. What an upstream counts absurdly is bounded."""
+    written, for_an_hour = usage.cache_write_tokens, usage.cache_write_1h_tokens
+    if written is not None and for_an_hour is not None:
+        written = max(0, written - for_an_hour)
+    counts = (
+        usage.input_tokens,
+        usage.cache_read_tokens,
+        written,
+        for_an_hour,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        usage.audio_input_tokens,
+        usage.audio_output_tokens,
+        usage.image_tokens,
+        usage.image_output_tokens,
+    )
+    if (usage.input_tokens or 0) + (usage.output_tokens or 0) < MAX_TOKENS:
+        return counts
+    return tuple([None if count is None else min(count, MAX_TOKENS) for count in counts])
+
+
+def find_outcome(status: int, error_code: str) -> str:
+    """The outcome of a response that was sent to its end."""
+    if status >= 500:
+        return "failed"
+    if status >= 400:
+        return "refused"
+    return "broken" if error_code else "complete"
+
+
+def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
+    """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing."""
+    meter = entry.meter
+    is_used = usage.total_tokens is not None or meter.images or meter.seconds or meter.characters
+    if meter.charged or not entry.target.provider or outcome in ("refused", "failed"):
+        return 0
+    if entry.operation in _FREE_OPERATIONS or (not is_used and (outcome in _IDLE_OUTCOMES or not meter.model)):
+        return 0
+    return None
+
+
+@lru_cache(10_000)
+def _clean_caller(*texts: str) -> tuple[str, ...]:
+    return tuple(clean_text(text, NAME_BYTES) for text in texts)
+
+
+def _render_tags(of_key: tuple[str, ...], headers: Mapping[str, str]) -> str:
+    of_headers = tuple([headers[name][:MAX_TAGS_LENGTH] for name in TAG_HEADERS if name in headers])
+    return _render_known_tags(of_key, of_headers) if of_key or of_headers else "[]"
+
+
+@lru_cache(1000)
+def _render_known_tags(of_key: tuple[str, ...], of_headers: tuple[str, ...]) -> str:
+    return orjson.dumps(collect_tags(of_key, of_headers)).decode()
+
+
+def collect_tags(of_key: Iterable[str], of_headers: Iterable[str]) -> list[str]:
+    """The tags of the key, then those of comma-separated headers: each once, MAX_TAGS in all, of TAG_BYTES at most."""
+    given = [*of_key, *(tag for text in of_headers for tag in text.split(","))]
+    cleaned = (clean_text(decode_header(tag).strip(), TAG_BYTES).strip() for tag in given)
+    return list(dict.fromkeys(tag for tag in cleaned if tag))[:MAX_TAGS]
+
+
+def decode_header(text: str) -> str:
+    """The text of a header, whose bytes arrive as Latin-1, if it was sent in UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except ValueError:
+        return text
+
+
+def _find_end_user(entry: Entry) -> str:
+    user = entry.end_user
+    if not user:
+        headers = entry.headers
+        user = next((decode_header(headers[name]) for name in USER_HEADERS if headers.get(name)), "")
+    return clean_text(user, TEXT_BYTES) if user else ""
+
+
+def _render_attribution(headers: Mapping[str, str]) -> str:
+    """The members of ATTRIBUTION_HEADERS that the headers have, as JSON."""
+    found = {}
+    for member, names in ATTRIBUTION_HEADERS.items():
+        for name in names:
+            if value := headers.get(name):
+                found[member] = clean_text(decode_header(value), TEXT_BYTES)
+                break
+    return orjson.dumps(found).decode() if found else "{}"
+
+
+def find_end_user(body: Mapping[str, Any]) -> str:
+    """Whom a body names as the caller's user: ``safety_identifier``, ``user``, or ``metadata.user_id``; "" without one."""
+    user = body.get("safety_identifier") or body.get("user")
+    if user is None:
+        metadata = body.get("metadata")
+        user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    return user[:TEXT_BYTES] if isinstance(user, str) else ""

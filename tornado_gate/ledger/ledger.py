@@ -1,0 +1,270 @@
+"""The ledger of a process: takes entries from the event loop, and writes their rows in batches from a thread of its own.
+
+The event loop appends to a queue in memory and never waits. Every INTERVAL_SECONDS the thread writes what has come: to the
+database, or, while that is away, to the spool on the disk. So a process that is killed loses at most the entries of the last
+interval, and none when it ends in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import sqlalchemy
+
+from tornado_gate.config.model import LedgerConfig
+from tornado_gate.database.engine import Database, DatabaseError
+from tornado_gate.ledger.entries import MODEL_BYTES, Entry, make_row
+from tornado_gate.ledger.retention import Retention
+from tornado_gate.ledger.spool import Spool, read_segment
+from tornado_gate.ledger.writing import StoredRow, write_rows
+from tornado_gate.types.value import replace
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 0.5
+BATCH_ROWS: Final = 500
+MAX_ENTRIES: Final = 100_000
+"""Entries in memory; further ones are dropped and counted. The thread takes them away twice a second."""
+RETRY_SECONDS: Final = 2.0
+"""Seconds until the database is tried again."""
+CLOSE_SECONDS: Final = 20.0
+SLICE_ROWS: Final = 25
+"""Rows that are made without giving other threads their turn: about a third of a millisecond."""
+
+RowResult = Literal["written", "spooled", "dropped"]
+
+
+def _shorten(entry: Entry) -> Entry:
+    """The entry of a request for a model with a long name, without that name."""
+    meter, target = entry.meter, entry.target
+    model = meter.model = entry.model[:MODEL_BYTES]
+    short = replace(target, model=target.model[:MODEL_BYTES], upstream_model=target.upstream_model[:MODEL_BYTES])
+    meter.target = short
+    return replace(entry, model=model, target=short)
+
+
+class LedgerMetrics(Protocol):
+    """What the ledger reports; `telemetry.metrics.Metrics` is the implementation."""
+
+    def count_ledger_rows(self, result: RowResult, number: int) -> None: ...
+    def set_ledger_lag(self, seconds: float) -> None: ...
+
+
+class Ledger:
+    """Create one in each process. `add` belongs to the event loop; `start` and `close` surround it. `rules` may be replaced."""
+
+    def __init__(self, database: Database, data_dir: Path, rules: LedgerConfig, metrics: LedgerMetrics) -> None:
+        self.rules = rules
+        self._database = database
+        self._metrics = metrics
+        self._entries: deque[Entry] = deque()
+        self._overflow = 0
+        self._spool = Spool(data_dir, rules.spool_bytes)
+        self._retention = Retention(database)
+        self._wake = threading.Event()
+        self._ending = False
+        self._turns = threading.Condition()
+        self._wanted = self._done = 0
+        self._thread: threading.Thread | None = None
+        self._lost_since: float | None = None
+        self._retry_at = 0.0
+        self._has_dropped = False
+
+    def add(self, entry: Entry) -> None:
+        """Record a request. Never raises and never waits. Keeps nothing of the request's body beyond a moment."""
+        entries, meter = self._entries, entry.meter
+        if len(entries) >= MAX_ENTRIES:
+            self._overflow += 1
+            return
+        if meter.estimate_prompt is not None:
+            if not meter.produced_frames or (meter.finish_reason and meter.usage is not None):
+                meter.estimate_prompt = None  # it holds the body
+            else:
+                self._wake.set()
+        if len(entry.model) > MODEL_BYTES:
+            entry = _shorten(entry)
+        entries.append(entry)
+        if not len(entries) % BATCH_ROWS:
+            self._wake.set()
+
+    def start(self) -> None:
+        """Start the thread, which also writes what ended processes have left in the spool."""
+        if self._thread is None:
+            self._ending = False
+            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            self._thread.start()
+
+    async def close(self) -> None:
+        """Write all entries, to the database or to the spool, and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._ending = True
+        self._wake.set()
+        await asyncio.to_thread(thread.join, CLOSE_SECONDS)
+        if thread.is_alive():
+            log.error(
+                "the usage of up to %d requests could not be written before the end: the database hangs",
+                len(self._entries),
+            )
+
+    def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Wait until everything that was added before is in the database or the spool. Blocks; False after `seconds`."""
+        with self._turns:
+            self._wanted += 1
+            wanted = self._wanted
+            self._wake.set()
+            return self._turns.wait_for(lambda: self._done >= wanted, seconds)
+
+    # The thread
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(INTERVAL_SECONDS)
+            self._wake.clear()
+            with self._turns:
+                wanted, ending = self._wanted, self._ending
+            try:
+                self._work(ending)
+            except Exception:  # if the thread ended, nothing would be recorded any more
+                log.exception("unexpected error while writing the usage ledger")
+            with self._turns:
+                self._done = wanted
+                self._turns.notify_all()
+            if ending and not self._entries:
+                self._spool.close()
+                return
+
+    def _work(self, ending: bool) -> None:
+        self._spool.max_bytes = self.rules.spool_bytes
+        self._replay(now=ending)
+        while self._entries:
+            self._metrics.set_ledger_lag(max(0.0, time.time() - self._entries[0].ended / 1e6))
+            self._store(self._take_rows())
+        self._metrics.set_ledger_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
+        self._report_overflow()
+        if self._lost_since is None and not ending:
+            self._retention.run_if_due(self.rules)
+
+    def _take_rows(self) -> list[tuple[StoredRow, bool]]:
+        """Up to BATCH_ROWS rows, and for each whether it may be in the database already."""
+        rows: list[tuple[StoredRow, bool]] = []
+        while self._entries and len(rows) < BATCH_ROWS:
+            entry = self._entries.popleft()
+            try:
+                rows.append((make_row(entry), bool(entry.row_id)))
+            except Exception:
+                log.exception("the usage of request %s cannot be recorded", entry.request_id)
+                self._drop(1)
+            if len(rows) % SLICE_ROWS == 0:
+                time.sleep(0)  # lets the event loop run, which would wait for 5 ms otherwise
+        return rows
+
+    def _store(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
+        rows = [row for row, _ in taken]
+        if not rows:
+            return
+        if self._lost_since is None:
+            try:
+                written = self._write(rows, may_repeat=any(repeats for _, repeats in taken))
+                self._metrics.count_ledger_rows("written", written)
+                return
+            except DatabaseError as error:
+                self._note_loss(error)
+        self._spool_rows(rows)
+
+    def _write(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
+        """Write rows, and return how many were new; those that the database refuses are dropped. Raises DatabaseError."""
+        try:
+            return write_rows(self._database, rows, may_repeat=may_repeat)
+        except sqlalchemy.exc.IntegrityError:  # two random ids are equal
+            return write_rows(self._database, rows, may_repeat=True)
+        except DatabaseError as error:
+            if not isinstance(error.__cause__, sqlalchemy.exc.DataError):
+                raise
+            if len(rows) == 1:
+                log.error("the database refuses a row of the usage ledger: %s", error)
+                self._drop(1)
+                return 0
+        return sum(self._write([row], may_repeat=True) for row in rows)
+
+    def _spool_rows(self, rows: Sequence[StoredRow]) -> None:
+        try:
+            dropped = self._spool.append(rows)
+        except OSError as error:
+            log.error("the usage of %d requests is lost: %s", len(rows), error)
+            self._drop(len(rows))
+            return
+        self._metrics.count_ledger_rows("spooled", len(rows))
+        if dropped:
+            self._drop(dropped)
+
+    def _note_loss(self, error: DatabaseError) -> None:
+        if self._lost_since is None:
+            self._lost_since = time.monotonic()
+            log.error("the usage ledger cannot be written; rows are kept in the data directory: %s", error)
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _drop(self, number: int) -> None:
+        self._metrics.count_ledger_rows("dropped", number)
+        if not self._has_dropped:
+            self._has_dropped = True
+            log.error(
+                "rows of the usage ledger were dropped: see the metric tornado_gate_ledger_rows, ledger.spool_bytes"
+            )
+
+    def _report_overflow(self) -> None:
+        lost, self._overflow = self._overflow, 0
+        if lost:
+            self._drop(lost)
+
+    # The spool
+
+    def _replay(self, *, now: bool) -> None:
+        """Write what is in the spool, oldest first, if it is time to try."""
+        if not now and time.monotonic() < self._retry_at:
+            return
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        try:
+            for segment in self._spool.list_segments():
+                self._replay_segment(segment)
+        except DatabaseError as error:
+            self._note_loss(error)
+            return
+        except OSError as error:
+            log.error("the spool of the usage ledger cannot be read, will retry: %s", error)
+            return
+        if self._lost_since is not None and self._is_back():
+            log.warning("the usage ledger can be written again")
+            self._lost_since = None
+            self._has_dropped = False
+
+    def _is_back(self) -> bool:
+        try:
+            with self._database.read() as connection:
+                connection.execute(sqlalchemy.text("SELECT 1"))
+        except DatabaseError as error:
+            self._note_loss(error)
+            return False
+        return True
+
+    def _replay_segment(self, segment: Path) -> None:
+        rows: list[StoredRow] = []
+        for row in read_segment(segment):
+            rows.append(row)
+            if len(rows) == BATCH_ROWS:
+                self._replay_rows(rows)
+                rows = []
+        self._replay_rows(rows)
+        self._spool.remove(segment)
+
+    def _replay_rows(self, rows: Sequence[StoredRow]) -> None:
+        if rows:
+            self._metrics.count_ledger_rows("written", self._write(rows, may_repeat=True))

@@ -1,0 +1,183 @@
+"""Rows on the disk while the database is away: files in a folder, which any process of the gateway writes to the database later.
+
+Each process has an owner name and locks its own lock file; it appends to segments ``OWNER-NUMBER.rows``: a line with the names of
+the columns, then one JSON list for each row. Every append ends with fsync. A segment is deleted after its rows are committed, so
+a process that dies in between leaves rows that are written again, which changes nothing. The segments of an owner whose lock is
+free belong to a process that has ended: whoever gets the lock writes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from tornado_gate.ledger.writing import COLUMNS, StoredRow
+from tornado_gate.storage.private import make_folder, open_private
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "ledger-spool"
+SEGMENT_BYTES: Final = 4 * 1024 * 1024
+_HEAD: Final = orjson.dumps(COLUMNS) + b"\n"
+
+
+class Spool:
+    """The spool of one process. Used by the writer's thread only. Methods raise OSError."""
+
+    def __init__(self, data_dir: Path, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._folder = data_dir / FOLDER
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._number = 0
+        self._current: Path | None = None
+        self._lock: int | None = None
+
+    def append(self, rows: Sequence[StoredRow]) -> int:
+        """Append rows, durably, and return how many rows were dropped for lack of space: the oldest first."""
+        data = b"".join([orjson.dumps(row) + b"\n" for row in rows])
+        if len(data) + len(_HEAD) > self.max_bytes:
+            return len(rows)
+        self._take_lock()
+        dropped = self._make_room(len(data) + len(_HEAD))
+        if dropped is None:
+            return len(rows)
+        path = self._find_segment(len(data))
+        with open(path, "ab", opener=open_private) as file:
+            if not file.tell():
+                file.write(_HEAD)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return dropped
+
+    def list_segments(self) -> list[Path]:
+        """The segments that this process may write to the database, oldest first: its own, and those of ended processes."""
+        self._current = None  # what is appended from now on is in a new segment
+        self._adopt_segments()
+        return [path for path in self._list_all() if self._belongs(path)]
+
+    def remove(self, segment: Path) -> None:
+        """Delete a segment whose rows are in the database."""
+        segment.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Release the lock: another process, or the next start, writes what is left."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+            if not any(self._belongs(path) for path in self._list_all()):
+                self._get_lock_path(self._owner).unlink(missing_ok=True)
+
+    def _take_lock(self) -> None:
+        if self._lock is None:
+            make_folder(self._folder)
+            self._lock = open_private(self._get_lock_path(self._owner), os.O_CREAT | os.O_RDWR)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def _get_lock_path(self, owner: str) -> Path:
+        return self._folder / f"{owner}.lock"
+
+    def _list_all(self) -> list[Path]:
+        try:
+            names = [name for name in os.listdir(self._folder) if name.endswith(".rows")]
+        except FileNotFoundError:
+            return []
+        return sorted((self._folder / name for name in names), key=_get_order)
+
+    def _belongs(self, path: Path) -> bool:
+        return path.name.startswith(f"{self._owner}-")
+
+    def _adopt_segments(self) -> None:
+        """Rename the segments of processes that have ended, so that they belong to this one."""
+        for path in self._list_all():
+            owner = path.name.rpartition("-")[0]
+            if owner == self._owner:
+                continue
+            lock_path = self._get_lock_path(owner)
+            with _try_lock(lock_path) as is_free:
+                if is_free:
+                    self._take_lock()
+                    path.rename(self._make_path())
+                    if not any(one.name.startswith(f"{owner}-") for one in self._list_all()):
+                        lock_path.unlink(missing_ok=True)
+
+    def _make_path(self) -> Path:
+        self._number += 1
+        return self._folder / f"{self._owner}-{self._number:08d}.rows"
+
+    def _find_segment(self, size: int) -> Path:
+        path = self._current
+        if path is None or not path.exists() or path.stat().st_size + size > SEGMENT_BYTES:
+            path = self._current = self._make_path()
+        return path
+
+    def _make_room(self, size: int) -> int | None:
+        """Delete own segments until `size` bytes fit; the number of rows deleted, or None if they do not fit even then."""
+        segments = self._list_all()
+        sizes = {path: _measure(path) for path in segments}
+        total, dropped = sum(sizes.values()), 0
+        for path in segments:
+            if total + size <= self.max_bytes:
+                break
+            if self._belongs(path):
+                dropped += sum(1 for _ in read_segment(path))
+                self.remove(path)
+                total -= sizes[path]
+        return dropped if total + size <= self.max_bytes else None
+
+
+def read_segment(path: Path) -> Iterator[StoredRow]:
+    """The rows of a segment, in order; columns that this version does not know are left out. A damaged line is skipped."""
+    with open(path, "rb", opener=open_private) as file:
+        try:
+            names = orjson.loads(file.readline())
+        except orjson.JSONDecodeError:
+            return
+        for line in file:
+            try:
+                values = dict(zip(names, orjson.loads(line), strict=True))
+            except (orjson.JSONDecodeError, ValueError, TypeError):
+                log.warning("a damaged row in %s was skipped: the process that wrote it was killed", path.name)
+                continue
+            yield tuple(values.get(name) for name in COLUMNS)
+
+
+def _get_order(path: Path) -> tuple[str, str]:
+    owner, _, number = path.stem.rpartition("-")
+    return (number, owner)
+
+
+def _measure(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def _try_lock(path: Path) -> Iterator[bool]:
+    """Whether the lock file, which may be missing, could be locked; it stays locked in the block."""
+    try:
+        file = open_private(path, os.O_CREAT | os.O_RDWR)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_same = os.fstat(file).st_ino == os.stat(path).st_ino
+        except OSError:
+            is_same = False
+        yield is_same
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(file)
