@@ -140,7 +140,7 @@ async def test_ten_thousand_keys_are_listed_and_found_quickly(database: Database
         database._engine, "before_cursor_execute", lambda *given: "UPDATE" in given[2] and writes.append(given[2])
     )
     ring = KeyRing(store, {})
-    for text in texts[1:300]:
+    for text in [text for number, text in enumerate(texts[:300]) if number % 3]:
         await ring.find(text)
         assert ring.find_cached(digest_key(text)) is not None
     assert not writes, "a use is written later"
