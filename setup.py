@@ -27,7 +27,13 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
     package_data={
-        "tornado_gate": ["py.typed", "wire/*/*.yaml", "server/console/static/*", "server/console/templates/*", "server/console/templates/snippets/*"]
+        "tornado_gate": [
+            "py.typed",
+            "wire/*/*.yaml",
+            "server/console/static/*",
+            "server/console/templates/*",
+            "server/console/templates/snippets/*",
+        ]
     },
     zip_safe=False,
     install_requires=[

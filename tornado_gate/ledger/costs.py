@@ -15,6 +15,7 @@ from tornado_gate.types.value import Value, field
 NANO = 10**9
 FEMTO_PER_NANO = 10**6
 MICROSECONDS = 10**6
+MAX_SECONDS = 1e9
 PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
 """Service tiers whose prices differ from the usual ones: without a price of the tier, the cost is unknown."""
 
@@ -99,6 +100,8 @@ FREE = Price(is_free=True)
 
 def count_quantities(usage: Usage, meter: Meter) -> Quantities:
     """What a request has used: its tokens, and what its meter has counted."""
+    searches = usage.extra.get("server_tool_use")
+    tier = usage.extra.get("service_tier")
     return Quantities(
         input_tokens=usage.input_tokens,
         cached_input_tokens=usage.cache_read_tokens or 0,
@@ -111,9 +114,19 @@ def count_quantities(usage: Usage, meter: Meter) -> Quantities:
         audio_output_tokens=usage.audio_output_tokens or 0,
         image_output_tokens=usage.image_output_tokens or 0,
         images=meter.images or None,
-        seconds=meter.seconds or None,
+        seconds=find_seconds(meter, usage) or None,
         characters=meter.characters or None,
+        web_searches=int(searches.get("web_search_requests") or 0) if isinstance(searches, Mapping) else 0,
+        size=meter.size,
+        quality=meter.quality,
+        service_tier=tier if isinstance(tier, str) else "",
     )
+
+
+def find_seconds(meter: Meter, usage: Usage) -> float:
+    """The seconds of video or sound: those measured, or those that the upstream charges for."""
+    seconds = meter.seconds or usage.extra.get("seconds") or 0.0
+    return min(float(seconds), MAX_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 
 def compute_cost(price: Price | None, used: Quantities) -> int | None:
