@@ -33,6 +33,8 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.admin.handler import AdminHandler
+from tornado_gate.server.admin.routing import is_admin_path
 from tornado_gate.server.console.assets import ADDRESS as ASSET_ADDRESS
 from tornado_gate.server.console.assets import AssetHandler
 from tornado_gate.server.console.base import MAX_BODY_BYTES as MAX_FORM_BYTES
@@ -67,6 +69,7 @@ from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
+from tornado_gate.tasks.usage import record_task
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
@@ -160,6 +163,8 @@ class GateApplication(Application):
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
         """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
         method, path = caller_request.method, caller_request.path
+        if is_admin_path(path) and self._gate.snapshot.config.console.enabled:
+            return AdminHandler(self._services, caller_request)
         if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
             return ExplainHandler(self._services, caller_request)
         if method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
@@ -294,4 +299,5 @@ def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskServ
     store = FileTaskStore(data_dir / "tasks")
     engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
+    engine.on_usage = partial(record_task, gate)
     return TaskService(gate, engine, sender)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tornado_gate import __version__
 from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.server.openapi.admin_routes import build_admin_routes
 from tornado_gate.server.openapi.operations import (
     SECURITY,
     Components,
@@ -49,6 +50,7 @@ def build_document(snapshot: Snapshot) -> JsonValue:
         paths[path][method.lower()] = operation
     explained = _find_chat(builder, grouped)
     own = build_own_routes(components, base_url, explained)
+    administration = build_admin_routes(components, base_url) if snapshot.config.console.enabled else {}
     whole: JsonValue = {
         "openapi": OPENAPI_VERSION,
         "info": {
@@ -60,7 +62,7 @@ def build_document(snapshot: Snapshot) -> JsonValue:
         "servers": [{"url": snapshot.config.server.public_url or "/"}],
         "security": SECURITY,
         "tags": [],
-        "paths": {**paths, **own},
+        "paths": {**paths, **own, **administration},
     }
     whole["tags"] = _list_tags(whole["paths"])
     whole["components"] = components.render()

@@ -50,7 +50,7 @@ class SchemaRegistry:
         """``format-acme.ChatBody`` for the class ``ChatBodySchema`` of ``tornado_gate_format_acme``."""
         kind = schema if isinstance(schema, type) else type(schema)
         if kind not in self._names:
-            package = kind.__module__.partition(".")[0].removeprefix("tornado_gate_")
+            package = kind.__module__.partition(".")[0].removeprefix("tornado_gate").lstrip("_") or "gate"
             stem = _UNSAFE.sub("-", f"{package}.{kind.__name__.strip('_').removesuffix('Schema')}")
             taken = set(self._names.values())
             others = (f"{stem}{number}" for number in range(2, 1000))
@@ -71,10 +71,10 @@ class SchemaRegistry:
         for known in made["properties"].values():
             known.pop("x-nullable", None)
         title = (schema if isinstance(schema, type) else type(schema)).__doc__
-        return {"description": _make_plain(title), **made} if title else made
+        return {"description": make_plain(title), **made} if title else made
 
 
-def _make_plain(docstring: str) -> str:
+def make_plain(docstring: str) -> str:
     """A docstring as Markdown: its first paragraph on one line."""
     return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")
 
@@ -125,7 +125,8 @@ def _translate(converter: Any, field: Any) -> JsonValue | None:
             items = converter.field2property(field.item)
             return {"type": "array", "items": items, **{k: v for k, v in lengths.items() if v is not None}}
         case OneOf():
-            return {"anyOf": [converter.field2property(one) for one in field.by_type.values()]}
+            alternatives = [converter.field2property(one) for one in field.by_type.values()]
+            return {"anyOf": [one for place, one in enumerate(alternatives) if one not in alternatives[:place]]}
         case FunctionField():
             return {}
     return None
