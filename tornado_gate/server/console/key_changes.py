@@ -39,7 +39,7 @@ class KeyPage(KeyHandler):
             check_key_change(self.user, memberships, key, **fields)
             await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
         except AccountError as error:
-            form.add(error, key_form.FIELDS)
+            form.add(error, self.list_fields())
             self._show(key, memberships, form, 400)
             return
         await self.apply_changes()
