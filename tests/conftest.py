@@ -8,15 +8,33 @@ from pathlib import Path
 import pytest
 
 from tests.support.aimock import Aimock
-from tests.support.databases import database, database_address, dialect, migrated_file, migrated_postgres, postgres
+from tests.support.databases import (
+    database,
+    database_address,
+    dialect,
+    empty_address,
+    migrated_file,
+    migrated_postgres,
+    postgres,
+)
 from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
+from tests.support.people import accounts, administrator, cheap_hashes
 from tests.support.process import Child
 from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
 
 __all__ = ["app", "ask", "fake", "gate", "http_server", "services"]  # fixtures are found by name
-__all__ += ["database", "database_address", "dialect", "migrated_file", "migrated_postgres", "postgres"]
+__all__ += [
+    "database",
+    "database_address",
+    "dialect",
+    "empty_address",
+    "migrated_file",
+    "migrated_postgres",
+    "postgres",
+]
+__all__ += ["accounts", "administrator", "cheap_hashes"]
 
 LOOPBACK = "127.0.0.1,localhost"
 

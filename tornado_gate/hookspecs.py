@@ -29,6 +29,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    RouteDescription,
     Socket,
     StoredObjectRequest,
     StreamEvent,
@@ -99,7 +100,9 @@ class Capabilities(Value, frozen=True, kw_only=True):
     thinking before tool calls must be returned also when it has no signature. `videos_may_repeat`: a video may be started
     twice without harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table`
     explains what the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for
-    models without one in conf.
+    models without one in conf. `price_provider` is the provider's id in the package ``genai-prices``, which has the default
+    prices of models; without it the provider is found there by its base URL. `costs_nothing`: the models run in the gateway, or
+    are made of other models of the gateway, whose requests are priced themselves.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -113,6 +116,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     videos_may_repeat: bool = False
     model_table: ModelExplainer | None = None
     description: str = ""
+    price_provider: str = ""
+    costs_nothing: bool = False
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations that the upstream model named `model` supports."""
@@ -150,6 +155,16 @@ class FormatSpec:
 
         All routes require a key. If two formats serve the same path and method, one of the two routes must have `claims`;
         otherwise conf is invalid.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def describe_route(self, route: Route) -> RouteDescription | None:
+        """Optional: return what /openapi.json and /docs say about a route: schemas of its bodies, parameters, examples.
+
+        Called in a thread when the description is first requested, for each route in `routes`; a route below ``/vendor/`` has
+        the prefix of conf in its path. Import the schemas inside the hook, so that the start does not wait for them. A test of
+        the gateway sends the examples. Without this hook, or for None, the description has the route without schemas.
         """
         raise AssertionError("a specification is never called")
 

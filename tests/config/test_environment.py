@@ -121,7 +121,11 @@ WRONG = [
     ("port", "", "must be an integer, not an empty value from the environment"),
     ("port", "1_0", "must be an integer, not the value from the environment"),
     ("access_log", "secret-value", "must be true or false, not the value from the environment"),
-    ("drain_seconds", "nan", "must be a number of seconds, not the value from the environment"),
+    (
+        "drain_seconds",
+        "nan",
+        "must be a number of seconds, or a duration such as 5m, not the value from the environment",
+    ),
     ("hook_seconds", "0", "must be more than 0 and at most 86400 seconds, not the value from the environment"),
     ("log_level", "secret-value", "must be 'debug', 'info', 'warning' or 'error', not the value from the environment"),
     ("public_url", "secret-value", "must be a URL such as https://host.example/v1"),

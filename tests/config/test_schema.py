@@ -56,12 +56,12 @@ SERVER = [
     ("upstream_http: curl", "must be 'httptools' or 'aiohttp', not 'curl'"),
     ("drain_seconds: -1", "must be from 0 to 86400 seconds, not -1"),
     ("drain_seconds: .nan", "must be from 0 to 86400 seconds, not infinite or NaN"),
-    ("drain_seconds: '1'", "must be a number of seconds, not a string"),
+    ("drain_seconds: '1'", "must be a number of seconds, or a duration such as 5m, not a string"),
     ("hook_seconds: 0", f"{SECONDS} 0"),
     ("hook_seconds: .inf", f"{SECONDS} infinite or NaN"),
     (f"hook_seconds: {'9' * 400}", f"{SECONDS} a number above 64 bits"),
     ("keep_alive_seconds: 90000", f"{SECONDS} 90000"),
-    ("keep_alive_seconds: true", "must be a number of seconds, not a boolean"),
+    ("keep_alive_seconds: true", "must be a number of seconds, or a duration such as 5m, not a boolean"),
     ("port: !!int x", "is not a number that can be read; put quotes around text"),
     ("host: !secret x", "tags such as !secret are not allowed; write the plain value"),
 ]
@@ -163,7 +163,7 @@ PROVIDERS = [
     ("timeouts: 5", "timeouts", "must be a mapping such as {connect: 5, total: 600}, not an integer"),
     ("timeouts: {connect: 0}", "timeouts.connect", f"{SECONDS} 0"),
     ("timeouts: {first_event: -1}", "timeouts.first_event", f"{SECONDS} -1"),
-    ("timeouts: {gap: 5s}", "timeouts.gap", "must be a number of seconds, not a string"),
+    ("timeouts: {gap: 5 s.}", "timeouts.gap", "must be a number of seconds, or a duration such as 5m, not a string"),
     ("timeouts: {total: 1.0e+9}", "timeouts.total", f"{SECONDS} 1000000000.0"),
     ("timeouts: {totl: 5}", "timeouts.totl", "unknown key; did you mean 'total'?"),
 ]

@@ -27,6 +27,7 @@ class Session:
     def __init__(self, caller: Caller, model: str = "m", key: str = "none") -> None:
         self.caller = caller
         self.model = model
+        self.address = "127.0.0.1"
         self.operation = "realtime"
         self.key_digest = digest_key(key)
         self.was_shut_down = False
@@ -154,17 +155,32 @@ async def test_a_key_that_is_revoked_while_a_session_is_opened_ends_it(tmp_path:
 
 
 @pytest.mark.gen_test(timeout=30)
+async def test_a_key_that_is_limited_to_other_addresses_ends_its_sessions(tmp_path: Path) -> None:
+    keys = KeyStore.open(tmp_path)
+    key, stored = keys.create("ann")
+    async with serving(tmp_path) as services:
+        session = await opened(services, key)
+        keys.change(stored.id, addresses=["127.0.0.0/8"])
+        await services.gate.keys.check()
+        await asyncio.gather(*services.sessions._checks)
+        assert not session.refusal.done()
+        keys.change(stored.id, addresses=["192.0.2.7"])
+        assert (await session.refusal).code == "address_not_allowed"
+    keys.close()
+
+
+@pytest.mark.gen_test(timeout=30)
 async def test_a_key_store_that_cannot_be_read_ends_no_session(tmp_path: Path) -> None:
     keys = KeyStore.open(tmp_path)
     key, stored = keys.create("ann")
     async with serving(tmp_path) as services:
         session = await opened(services, key)
-        hidden = keys.path.rename(tmp_path / "hidden.db")
+        hidden = keys.database.path.rename(tmp_path / "hidden.db")
         services.gate.keys.replace({})
         await services.gate.keys.check()
         await asyncio.gather(*services.sessions._checks)
         assert not session.refusal.done()
-        hidden.rename(keys.path)
+        hidden.rename(keys.database.path)
         keys.revoke(stored.id)
         assert (await session.refusal).status == 401
 

@@ -1,18 +1,49 @@
-"""The accounts in the database: synchronous, from an event loop use `database.run`."""
+"""`Accounts`: everything that pages, the admin API and commands do with users, sessions, teams and invitations."""
 
 from __future__ import annotations
 
-from tornado_gate.accounts.people import Session
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from tornado_gate.accounts.links import InvitationPart, ResetPart
+from tornado_gate.accounts.passwords import CONCURRENT_HASHES
+from tornado_gate.accounts.setup_tokens import SetupPart
+from tornado_gate.accounts.sign_in import SignInPart
+from tornado_gate.accounts.sign_up import SignUpPart
+from tornado_gate.accounts.teams import MemberPart, OrganisationPart, TeamPart
+from tornado_gate.accounts.users import UserPart
 from tornado_gate.database.engine import Database
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
-class Accounts:
-    """All methods raise AccountError for what is refused, and DatabaseError."""
+
+class Accounts(
+    SignUpPart, SignInPart, SetupPart, UserPart, InvitationPart, ResetPart, OrganisationPart, TeamPart, MemberPart
+):
+    """People and what they may do, in the database. Synchronous; from an event loop use `run`.
+
+    Every method raises DatabaseError if the database cannot be used, and AccountError, with a message for people, if it refuses.
+    Every change is in the audit log. A change of what a key may do takes effect in all processes within a second.
+    """
 
     def __init__(self, database: Database, *, session_seconds: float) -> None:
-        self._database = database
-        self.session_seconds = session_seconds
+        super().__init__(database, session_seconds)
+        self._threads: ThreadPoolExecutor | None = None
 
-    def find_session(self, cookie: str) -> Session | None:
-        """The session of a cookie; None if it is unknown or has ended."""
-        return None
+    async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+        """The result of `function`, from a thread for accounts.
+
+        Hashes of passwords are slow: in the threads of the database they would delay the look-up of keys.
+        """
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(CONCURRENT_HASHES, thread_name_prefix="accounts")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*given, **named))
+
+    def close(self) -> None:
+        """End the threads. The database is closed by its owner."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None

@@ -1,14 +1,15 @@
-"""Why a change of accounts is refused. Messages are for people; `field` names the field of a form, "" for none."""
+"""Errors of accounts and keys, which pages and the admin API show to people. Requests of models have `tornado_gate.errors`."""
 
 from __future__ import annotations
 
 
 class AccountError(Exception):
-    """A refusal that is shown to the person who asked."""
+    """A refused action. `message` is for people, `code` for programs; `field` is the form's field that is wrong, or ""."""
 
+    status = 400
     code = "invalid"
 
-    def __init__(self, message: str, *, field: str = "", code: str = "") -> None:
+    def __init__(self, message: str, *, code: str = "", field: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.field = field
@@ -16,26 +17,44 @@ class AccountError(Exception):
 
 
 class NotFound(AccountError):
+    """The user, team, invitation or link does not exist, or has expired."""
+
+    status = 404
     code = "not_found"
 
 
 class Conflict(AccountError):
+    """The state of the accounts does not allow the change: a name that is taken, the last administrator."""
+
+    status = 409
     code = "conflict"
 
 
 class Denied(AccountError):
+    """The actor has no right to do this."""
+
+    status = 403
     code = "denied"
 
 
 class SignInFailed(AccountError):
+    """A wrong e-mail or password. The same for an e-mail without an account."""
+
+    status = 401
     code = "sign_in_failed"
+
+    def __init__(self) -> None:
+        super().__init__("The e-mail or the password is wrong.")
 
 
 class TooManyAttempts(AccountError):
-    """`retry_after` is in seconds."""
+    """Too many failed attempts from one network. `retry_after` is in whole seconds, at least 1."""
 
+    status = 429
     code = "too_many_attempts"
 
-    def __init__(self, message: str, retry_after: int) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    def __init__(self, retry_after: float) -> None:
+        self.retry_after = max(1, int(retry_after + 0.999))
+        minutes = -(-self.retry_after // 60)
+        wait = f"{minutes} minutes" if minutes > 1 else "1 minute"
+        super().__init__(f"Too many attempts from your network. Try again in {wait}.")

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from tornado_gate.accounts import key_queries
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict
-from tornado_gate.accounts.key_checks import can_be_stored, check_fields, check_name
+from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.stored_key import (
@@ -30,6 +30,7 @@ from tornado_gate.accounts.stored_key import (
     make_key_text,
     parse_key,
 )
+from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
@@ -119,6 +120,14 @@ class KeyStore:
         """Return the e-mail of each owner and the name of each team of the keys, by id."""
         with self.database.read() as connection:
             return key_queries.name_owners(connection, keys)
+
+    def find_owner(self, email: str | None, team: str | None, *, role: str = "member") -> dict[str, str]:
+        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), those that are not None.
+
+        Raises AccountError if they do not exist, or if a key of this `role` with both could not be used.
+        """
+        with self.database.read() as connection:
+            return key_queries.find_owner(connection, email, team, role)
 
     def find(self, wanted: bytes) -> StoredKey | None:
         """Return the key with this digest, with the permissions that its owner and its team leave it.
@@ -263,9 +272,7 @@ def _update(identity: str) -> Any:
 
 
 def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
-    if not can_be_stored(identity):
-        return False
-    change = _update(identity).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+    change = _update(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
     name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
     if name is None:
         return False

@@ -1,41 +1,53 @@
-"""Users, sessions and teams as values. Times are Unix seconds."""
+"""Values of accounts: users, sessions, organisations, teams, members, invitations. Times are Unix seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from tornado_gate.config.model import Role
 from tornado_gate.types.value import Value, field
 
-Role = Literal["administrator", "member"]
+UserState = Literal["active", "disabled"]
+Source = Literal["console", "oidc"]
+"""What made somebody a member of a team: a person in the console or API, or a group of the identity provider."""
 
 
 class Actor(Value, frozen=True, kw_only=True):
-    """Who does something, for the audit log. `id` is that of a user or a key, or "command"."""
+    """Who does something, for permissions and for the audit log. `id` is that of a user or a key, or "command"."""
 
     id: str
     name: str
-    role: Role = "member"
+    role: Role
     address: str = ""
     request_id: str = ""
 
 
+COMMAND = Actor(id="command", name="command line", role="administrator")
+
+
 class User(Value, frozen=True, kw_only=True):
-    """`subject` is the issuer and subject of an identity provider, None without one."""
+    """An account. `subject` is the identity at the OIDC provider, None without one."""
 
     id: str
     email: str
     name: str
     role: Role
-    state: Literal["active", "disabled"]
+    state: UserState
     has_password: bool
-    subject: str | None
+    subject: str | None = None
     created: float
-    last_login: float | None
-    password_changed: float | None
+    last_login: float | None = None
+    password_changed: float | None = None
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.role == "administrator"
 
 
 class Session(Value, frozen=True, kw_only=True):
+    """A signed-in browser. Its cookie's value is stored as a digest only."""
+
     id: str
     user: User
     created: float
@@ -45,33 +57,43 @@ class Session(Value, frozen=True, kw_only=True):
     agent: str
 
 
+class Organisation(Value, frozen=True, kw_only=True):
+    id: str
+    name: str
+    created: float
+
+
 class Team(Value, frozen=True, kw_only=True):
-    """`organisation` is an id; `models` are globs, empty for all."""
+    """`organisation` is an id. `budget` and `limits` are as of a key; `models` are globs, empty means all."""
 
     id: str
     organisation: str
     organisation_name: str
     name: str
     budget: Mapping[str, Any] = field(default_factory=dict)
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     created: float
 
 
 class Membership(Value, frozen=True, kw_only=True):
+    """A team of a user."""
+
     team: Team
     role: Role
-    source: str
+    source: Source
 
 
 class Member(Value, frozen=True, kw_only=True):
+    """A user of a team."""
+
     user: User
     role: Role
-    source: str
+    source: Source
 
 
 class Invitation(Value, frozen=True, kw_only=True):
-    """`email_key` None: anybody who has the link may use it."""
+    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id."""
 
     id: str
     email_key: str | None
@@ -80,5 +102,8 @@ class Invitation(Value, frozen=True, kw_only=True):
     created_by: str
     created: float
     expires: float
-    used: float | None
-    used_by: str | None
+    used: float | None = None
+    used_by: str | None = None
+
+    def is_open(self, now: float) -> bool:
+        return self.used is None and self.expires > now

@@ -14,6 +14,7 @@ from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
 from tornado_gate.cli.usage import usage
+from tornado_gate.cli.users import users
 
 EXIT_CODES = """\b
 Exit codes:
@@ -47,7 +48,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, models, keys, usage, tasks):
+for command in (serve, check, plugins, models, keys, users, usage, tasks):
     cli.add_command(command)
 
 

@@ -52,14 +52,18 @@ DEFAULT_PATH = Path("conf/gate.yaml")
 
 
 def load(
-    path: Path, environment: Mapping[str, str], server: Mapping[str, Any] | None = None, bound_host: str = ""
+    path: Path,
+    environment: Mapping[str, str],
+    server: Mapping[str, Any] | None = None,
+    bound_host: str = "",
+    text: str | None = None,
 ) -> Config:
     """Return the Config of the file at `path`. Raises FileFaults with all faults of the file.
 
     `server` are values that override those of the section. `bound_host` is the address that a running gateway listens on, which
-    a reload does not change.
+    a reload does not change. `text` is checked instead of the content of the file, if it is given.
     """
-    document = source.read(path)
+    document = source.read(path) if text is None else source.parse(text.removeprefix("\ufeff"), path)
     filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}

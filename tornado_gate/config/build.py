@@ -28,13 +28,16 @@ from tornado_gate.config.model import (
     TeamEntry,
     VideosConfig,
 )
+from tornado_gate.config.oidc import build_oidc
 from tornado_gate.config.prices import build_prices
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
-_PROVIDER_KEYS = frozenset({"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices"})
+_PROVIDER_KEYS = frozenset(
+    {"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices", "price_provider"}
+)
 
 
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
@@ -65,6 +68,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         fetch=build_fetch(data.get("fetch", {})),
         database=data.get("database", Secret("")),
         console=ConsoleConfig(**data.get("console", {})),
+        oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),
@@ -139,6 +143,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         timeouts=Timeouts(**entry.get("timeouts", {})),
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         prices=build_prices(entry.get("prices", {})),
+        price_provider=entry.get("price_provider"),
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

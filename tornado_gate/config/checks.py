@@ -111,6 +111,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
         yield from _find_fallback_faults(name, entry, models, known_models)
     yield from _find_fallback_loops(models)
     yield from _find_key_faults(data.get("keys") or [])
+    yield from _find_unknown_teams(data)
     yield from _find_unmatched_globs(data, models)
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
@@ -185,6 +186,17 @@ def _find_key_faults(keys: list[Data | None]) -> Iterator[Fault]:
             )
         if secret and secrets.setdefault(secret, index) != index:
             yield ("keys", index, "key"), f"is the same key as keys.{secrets[secret]}; give each entry its own key"
+
+
+def _find_unknown_teams(data: Data) -> Iterator[Fault]:
+    """Yield the teams of keys that ``teams`` does not have. Without ``teams`` any name groups keys."""
+    if not data.get("teams"):
+        return
+    known = KnownNames(get_section(data, "teams"))
+    for index, entry in enumerate(data.get("keys") or []):
+        team = (entry or {}).get("team")
+        if team is not None and team not in known:
+            yield ("keys", index, "team"), known.describe_unknown(f"team '{team}'", team)
 
 
 def _find_unmatched_globs(data: Data, models: Data) -> Iterator[Fault]:

@@ -87,6 +87,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
 
     `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
     `prices` are those of this account, by pattern of upstream models; they beat those of the section ``prices``.
+    `price_provider` is the provider's name in the default prices; None: the plugin or the base URL tells it; "": it has none.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     shared_objects: frozenset[str] = OPERATORS_KINDS
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
+    price_provider: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -170,6 +172,8 @@ class Rates(Value, frozen=True, kw_only=True):
     image_input: Decimal | None = None
     cached_image_input: Decimal | None = None
     image_output: Decimal | None = None
+    video_input: Decimal | None = None
+    video_output: Decimal | None = None
 
 
 class PriceEntry(Value, frozen=True, kw_only=True):
@@ -186,6 +190,7 @@ class PriceEntry(Value, frozen=True, kw_only=True):
     per_image: Mapping[str, Decimal] = field(default_factory=dict)
     per_second: Mapping[str, Decimal] = field(default_factory=dict)
     per_minute: Decimal | None = None
+    per_hour: Decimal | None = None
     per_million_characters: Decimal | None = None
     per_web_search: Decimal | None = None
     per_request: Decimal | None = None
@@ -276,6 +281,21 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     session_seconds: float = 14 * 24 * 3600.0
 
 
+class OidcConfig(Value, frozen=True, kw_only=True):
+    """An OpenID Connect provider with which people sign in to the console. `name` is shown on the button.
+
+    `groups` maps groups of the provider, in the claim `groups_claim`, to teams. An empty `client_secret`: a public client.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: Secret
+    name: str = "OpenID"
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    groups_claim: str = "groups"
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+
 class LedgerConfig(Value, frozen=True, kw_only=True):
     """The usage ledger: how long requests and the totals of hours and days are kept, and how much disk their rows may take while
     the database is away. `bodies`: also record the beginning of request bodies.
@@ -351,6 +371,7 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    oidc: OidcConfig | None = None
     ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

@@ -23,6 +23,7 @@ _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:x-]{0,49}( [A-Za-z0-9][A-Za-z0-9
 
 
 KINDS = Rates.__struct_fields__
+TIME_PRICES = ("per_second", "per_minute", "per_hour")
 
 
 class Dollars(fields.Field[Any]):
@@ -93,6 +94,8 @@ class RatesSchema(Schema):
     image_input = Dollars()
     cached_image_input = Dollars()
     image_output = Dollars()
+    video_input = Dollars()
+    video_output = Dollars()
 
 
 class TierSchema(RatesSchema):
@@ -104,6 +107,7 @@ class PriceSchema(TierSchema):
     per_image = Variants()
     per_second = Variants()
     per_minute = Dollars()
+    per_hour = Dollars()
     per_million_characters = Dollars()
     per_web_search = Dollars()
     per_request = Dollars()
@@ -114,8 +118,9 @@ class PriceSchema(TierSchema):
             raise ValidationError(
                 "has no price; give one at least, such as {input: 2.5, output: 10} or {per_request: 0}"
             )
-        if "per_second" in data and "per_minute" in data:
-            raise ValidationError("cannot be combined with per_second; remove one of the two", "per_minute")
+        given = [name for name in TIME_PRICES if name in data]
+        if len(given) > 1:
+            raise ValidationError(f"cannot be combined with {given[0]}; remove one of the two", given[1])
 
 
 def make_prices_field() -> Table:

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 from marshmallow import INCLUDE, Schema, ValidationError, fields
 from marshmallow.types import UnknownOption
 
+from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
+from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
 from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
@@ -126,6 +128,14 @@ def check_network(network: str) -> None:
         raise ValidationError("must be a network such as 10.1.0.0/16 or fd00::/8") from None
 
 
+def check_address(address: str) -> None:
+    """Check an address from which a key may be used."""
+    try:
+        parse_network(address)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
+
+
 def check_database(address: str) -> None:
     """Check the address of a PostgreSQL database; empty: the SQLite file. Messages do not show it: it may have a password."""
     if address and not address.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
@@ -218,6 +228,7 @@ class ProviderSchema(Schema):
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
+    price_provider = String(empty=True)
 
 
 class TargetSchema(Schema):
@@ -280,7 +291,7 @@ class KeySchema(Schema):
     budget = Section(BudgetSchema, example="{usd_per_day: 5}")
     team = String(validate=check_name)
     tags = List(String(validate=check_name), least=1, hint="leave the key out for no tags")
-    addresses = List(String(validate=check_network), least=1, hint="leave the key out for all addresses")
+    addresses = List(String(validate=check_address), least=1, hint="leave the key out for all addresses")
     role = String(choices=("member", "administrator"))
 
 
@@ -382,6 +393,7 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    auth = make_auth_field()
     ledger = Section(LedgerSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()

@@ -11,12 +11,13 @@ from tornado_gate.codec import fields as strict
 from tornado_gate.config.environment import EnvironmentText
 from tornado_gate.config.faults import find_field, flatten_messages
 from tornado_gate.config.schema import make_key_index
-from tornado_gate.config.values import boolean_of, integer_of, number_of
+from tornado_gate.config.values import boolean_of, integer_of, number_of, seconds_of
 from tornado_gate.errors import ConfigError
 
+_NUMBERS = (strict.Number, marshmallow.fields.Number)
 _CONVERSIONS = (
     ((strict.Integer, marshmallow.fields.Integer), integer_of),
-    ((strict.Number, marshmallow.fields.Number), number_of),
+    (_NUMBERS, number_of),
     ((strict.Boolean, marshmallow.fields.Boolean), boolean_of),
 )
 
@@ -24,7 +25,8 @@ _CONVERSIONS = (
 def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any]) -> Any:
     """Return `settings` loaded with `schema`. Unknown keys are faults, with a suggestion.
 
-    Text from the environment is converted to integers, numbers and booleans if the field requires them.
+    Text from the environment is converted to integers, numbers and booleans if the field requires them, and a duration such as
+    ``5m`` to seconds for a number whose name ends with ``seconds``.
     Raises ConfigError with paths below the entry.
     """
     instance = schema()
@@ -40,6 +42,8 @@ def _convert_environment_text(value: Any, place: object) -> Any:
         return {key: _convert_environment_text(item, find_field(place, key)) for key, item in value.items()}
     if isinstance(value, list):
         return [_convert_environment_text(item, find_field(place, index)) for index, item in enumerate(value)]
+    if isinstance(value, str) and isinstance(place, _NUMBERS) and str(place.name).endswith("seconds"):
+        value = seconds_of(value)
     if not isinstance(value, EnvironmentText) or isinstance(place, (strict.String, marshmallow.fields.String)):
         return value  # stays an EnvironmentText, so that `repr` masks it
     for kinds, convert in _CONVERSIONS:

@@ -83,7 +83,7 @@ def parse(text: str, path: Path) -> Document:
     """Parse YAML text as a Document. Raises FileFaults for the file `path` if it is not valid YAML."""
     try:
         _check_depth(text)
-        loader = _Loader(text)
+        loader = make_loader(text)
         try:
             return _NodeReader(loader).read()
         finally:
@@ -96,6 +96,11 @@ def parse(text: str, path: Path) -> Document:
         message = f"is not valid YAML: the character U+{ord(_describe_character(error)):04X} is not allowed"
         line = text.count("\n", 0, max(text.find(_describe_character(error)), 0)) + 1
     raise FileFaults([((), message)], path, {(): line})
+
+
+def make_loader(text: str) -> Any:
+    """A PyYAML loader of a text, which composes nodes by the rules of this module. Dispose it after use."""
+    return _Loader(text)
 
 
 class _YamlError(Exception):

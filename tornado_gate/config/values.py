@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from tornado_gate.codec.durations import parse_duration
 from tornado_gate.codec.fields import MAX_INTEGER, format_choices
 from tornado_gate.codec.fields import describe_type as json_named
 from tornado_gate.config.environment import EnvironmentText
@@ -44,6 +46,15 @@ def number_of(value: Any) -> Any:
     converted = integer_of(value)
     if isinstance(converted, EnvironmentText) and _NUMBER.fullmatch(converted.strip()):
         return float(converted)
+    return converted
+
+
+def seconds_of(value: Any) -> Any:
+    """Convert a duration such as ``5m``, and a number from the environment, to seconds; return other values unchanged."""
+    converted = number_of(value)
+    if isinstance(converted, str):
+        with suppress(ValueError):
+            return parse_duration(converted)
     return converted
 
 
@@ -110,7 +121,7 @@ class Integer(fields.Field[Any]):
 
 
 class Seconds(fields.Field[Any]):
-    """A number of seconds above 0 (with `zero`: 0 or more), up to `most`: one day by default."""
+    """Seconds above 0 (with `zero`: 0 or more), up to `most`: one day by default. A number, or a text such as ``5m``."""
 
     def __init__(self, *, zero: bool = False, most: int = DAY_SECONDS, **rest: Any) -> None:
         super().__init__(**rest)
@@ -118,9 +129,9 @@ class Seconds(fields.Field[Any]):
         self.most = most
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> float:
-        converted = number_of(value)
+        converted = seconds_of(value)
         if isinstance(converted, bool) or not isinstance(converted, (int, float)):
-            raise ValidationError(f"must be a number of seconds, not {describe_type(value)}")
+            raise ValidationError(f"must be a number of seconds, or a duration such as 5m, not {describe_type(value)}")
         if 0 < converted <= self.most or (self.zero and converted == 0):
             return float(converted)
         allowed = f"from 0 to {self.most}" if self.zero else f"more than 0 and at most {self.most}"
@@ -146,6 +157,8 @@ class Number(fields.Field[Any]):
 def _format_value(value: Any) -> str:
     if isinstance(value, EnvironmentText):
         return describe_type(value)
+    if isinstance(value, str):
+        return f"'{value[:50]}'"
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite or NaN"
     return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "a number above 64 bits"

@@ -28,16 +28,29 @@ EVERYBODY = ""
 class Circuit:
     """The recent outcomes of one target, and whether an account may call it. `creator` is the account that failed first.
 
-    `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed.
+    `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed. `opened_at` is when it
+    opened, and `last_failure` the time and the error code of the last failure; times are those of the clock.
     """
 
-    __slots__ = ("_failed_in_a_row", "_open_until", "_outcomes", "_probing_until", "blocked", "creator", "labels")
+    __slots__ = (
+        "_failed_in_a_row",
+        "_open_until",
+        "_outcomes",
+        "_probing_until",
+        "blocked",
+        "creator",
+        "labels",
+        "last_failure",
+        "opened_at",
+    )
 
     def __init__(self, creator: str = "", labels: tuple[str, str] = ("", "")) -> None:
         self.creator = creator
         self.labels = labels
         """Names of conf for metrics: the provider entry, and the model entry that was requested first."""
         self.blocked: str | None = None
+        self.opened_at: float | None = None
+        self.last_failure: tuple[float, str] | None = None
         self._outcomes: deque[str | None] = deque(maxlen=OUTCOME_WINDOW)  # the account of a failure, None for a success
         self._failed_in_a_row: Counter[str] = Counter()
         self._open_until = self._probing_until = 0.0
@@ -76,7 +89,7 @@ class Circuit:
         """A response has begun. This closes an open circuit; if the response fails later, one failure opens it again."""
         if self._blocks(account):
             self._outcomes.clear()
-            self.blocked = None
+            self.blocked = self.opened_at = None
             self._probing_until = 0.0
 
     def record_success(self, account: str) -> None:
@@ -85,7 +98,9 @@ class Circuit:
         self._outcomes.append(None)
         self._failed_in_a_row.clear()
 
-    def record_failure(self, account: str, now: float, rules: CircuitsConfig) -> None:
+    def record_failure(self, account: str, now: float, rules: CircuitsConfig, code: str = "") -> None:
+        """A request of `account` has failed with the error `code`."""
+        self.last_failure = (now, code)
         self._outcomes.append(account)
         self._failed_in_a_row[account] += 1
         culprits = self._find_culprits(rules)
@@ -93,6 +108,8 @@ class Circuit:
             only = self.blocked != EVERYBODY and len(culprits) == 1
             self.blocked = account if only else EVERYBODY
             self._open_until = now + rules.open_seconds
+            if self.opened_at is None:
+                self.opened_at = now
         self._probing_until = 0.0
 
     def _find_culprits(self, rules: CircuitsConfig) -> set[str]:

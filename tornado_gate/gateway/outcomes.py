@@ -47,7 +47,7 @@ def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
         release_probe(gate, call)
         return
     if is_fault_of_target(call, error):
-        _count_for_circuit(gate, call)
+        _count_for_circuit(gate, call, error)
     else:
         release_probe(gate, call)
     target = call.target
@@ -88,11 +88,11 @@ def release_probe(gate: Gate, call: Call) -> None:
         circuit.release_probe()
 
 
-def _count_for_circuit(gate: Gate, call: Call) -> None:
+def _count_for_circuit(gate: Gate, call: Call, error: GateError) -> None:
     circuit = gate.health.find_or_create(call.target, call.caller.account)
     if circuit is not None:
         before = circuit.blocked
-        circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits)
+        circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits, error.code)
         _report_transition(gate, call, circuit, before)
 
 

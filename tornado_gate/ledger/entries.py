@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
-from tornado_gate.ledger.costs import Quantities, compute_cost
+from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
@@ -29,7 +29,6 @@ NAME_BYTES: Final = 420
 TEXT_BYTES: Final = 200
 BODY_BYTES: Final = 64 * 1024
 MAX_TOKENS: Final = 10**12
-MAX_SECONDS: Final = 1e9
 _IDLE_OUTCOMES: Final = frozenset({"aborted", "broken"})
 _FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
 """The requests about a video cost nothing: the task that makes it has a row of its own."""
@@ -88,7 +87,7 @@ def make_row(entry: Entry) -> StoredRow:
         outcome,
         *_list_counts(usage),
         meter.images,
-        _find_seconds(meter, usage),
+        find_seconds(meter, usage),
         meter.characters,
         is_estimated,
         None if first is None else round(first * 1000, 3),
@@ -136,47 +135,14 @@ def find_outcome(status: int, error_code: str) -> str:
 def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
     """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing."""
     meter, target = entry.meter, entry.target
-    seconds = _find_seconds(meter, usage)
+    seconds = find_seconds(meter, usage)
     is_used = usage.total_tokens is not None or meter.images or seconds or meter.characters
     if meter.charged or not target.provider or outcome in ("refused", "failed"):
         return 0
     if entry.operation in _FREE_OPERATIONS or (not is_used and (outcome in _IDLE_OUTCOMES or not meter.model)):
         return 0
-    if entry.prices is None:
-        return None
-    found = entry.prices.find(target.provider, target.upstream_model)
-    return None if found is None else compute_cost(found, count_quantities(meter, usage))
-
-
-def count_quantities(meter: Meter, usage: Usage) -> Quantities:
-    """What a request has used, in the units of prices."""
-    searches = usage.extra.get("server_tool_use")
-    tier = usage.extra.get("service_tier")
-    return Quantities(
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cache_read_tokens or 0,
-        cache_write_tokens=usage.cache_write_tokens or 0,
-        cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
-        audio_input_tokens=usage.audio_input_tokens or 0,
-        image_input_tokens=usage.image_tokens or 0,
-        output_tokens=usage.output_tokens,
-        reasoning_tokens=usage.reasoning_tokens or 0,
-        audio_output_tokens=usage.audio_output_tokens or 0,
-        image_output_tokens=usage.image_output_tokens or 0,
-        images=meter.images or None,
-        seconds=_find_seconds(meter, usage) or None,
-        characters=meter.characters or None,
-        web_searches=int(searches.get("web_search_requests") or 0) if isinstance(searches, Mapping) else 0,
-        size=meter.size,
-        quality=meter.quality,
-        service_tier=tier if isinstance(tier, str) else "",
-    )
-
-
-def _find_seconds(meter: Meter, usage: Usage) -> float:
-    """The seconds of video or sound: those measured, or those that the upstream charges for."""
-    seconds = meter.seconds or usage.extra.get("seconds") or 0.0
-    return min(float(seconds), MAX_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
+    price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
+    return compute_cost(price, count_quantities(usage, meter))
 
 
 @lru_cache(10_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Protocol
 
@@ -30,6 +30,8 @@ STAND_INS = (
     ("image_input", "input"),
     ("cached_image_input", "image_input"),
     ("image_output", "output"),
+    ("video_input", "input"),
+    ("video_output", "output"),
 )
 """(kind of token, kind whose rate it has if it has none of its own), in the order in which they are resolved. Audio has none."""
 
@@ -41,16 +43,20 @@ Schedule = Mapping[str, Mapping[int, int]]
 def make_price(entry: PriceEntry) -> Price:
     """The price of an entry of conf, as integers."""
     schedule = _make_schedule(entry)
+    by_time = entry.per_second or entry.per_minute is not None or entry.per_hour is not None
+    by_use = bool(by_time or entry.per_image or entry.per_million_characters is not None)
     return Price(
         rates=_resolve_rates(schedule, 0) if schedule else None,
         above=_resolve_thresholds(schedule),
         service_tiers={name: _make_tier_price(entry, tier) for name, tier in entry.service_tiers.items()},
         per_image={name: _count_femto(amount) for name, amount in entry.per_image.items()},
         per_second={name: _count_femto(amount) for name, amount in entry.per_second.items()},
-        per_minute=_count_femto_if_given(entry.per_minute),
+        per_hour=_count_femto_per_hour(entry),
         per_character=_count_femto_if_given(entry.per_million_characters, per=MILLION),
         per_web_search=_count_femto_if_given(entry.per_web_search),
         per_request=_count_femto_if_given(entry.per_request),
+        is_metered=by_use or bool(schedule),
+        has_only_rates=bool(schedule) and not by_use and entry.per_request is None,
     )
 
 
@@ -101,30 +107,31 @@ def _count_femto_if_given(amount: Decimal | None, *, per: int = 1) -> int | None
     return None if amount is None else _count_femto(amount, per=per)
 
 
+def _count_femto_per_hour(entry: PriceEntry) -> int | None:
+    if entry.per_minute is not None:
+        return _count_femto(entry.per_minute) * 60
+    return _count_femto_if_given(entry.per_hour)
+
+
 class PriceTable:
     """The prices of conf: those of a provider entry, then those of the section ``prices``, then the defaults."""
 
-    def __init__(
-        self,
-        prices: Mapping[str, PriceEntry],
-        of_providers: Mapping[str, Mapping[str, PriceEntry]],
-        defaults: Mapping[str, DefaultPrices],
-    ) -> None:
-        """`of_providers` and `defaults` are by the name of the provider entry."""
-        self._patterns = PricePatterns(prices)
-        self._of_providers = {name: PricePatterns(given) for name, given in of_providers.items() if given}
-        self._defaults = defaults
+    def __init__(self, config: Config, free: Iterable[str] = ()) -> None:
+        """`free` are the provider entries whose requests cost nothing unless conf says otherwise."""
+        self._patterns = PricePatterns(config.prices)
+        self._of_providers = {name: PricePatterns(one.prices) for name, one in config.providers.items() if one.prices}
+        self._defaults: dict[str, DefaultPrices] = dict.fromkeys(free, FreeModels())
         self._found: dict[tuple[str, str], tuple[float, Price | None]] = {}
 
-    @classmethod
-    def from_config(cls, config: Config, defaults: Mapping[str, DefaultPrices] | None = None) -> PriceTable:
-        of_providers = {name: provider.prices for name, provider in config.providers.items()}
-        return cls(config.prices, of_providers, defaults or {})
+    def add_defaults(self, defaults: Mapping[str, DefaultPrices]) -> None:
+        """Use `defaults`, by provider entry, for models that conf gives no price."""
+        self._defaults |= defaults
+        self._found.clear()
 
     def find(self, provider: str, upstream_model: str) -> Price | None:
         """The price now of a model at a provider entry; None if it has none. The result is kept for the next call."""
         found = self._found.get((provider, upstream_model))
-        if found is not None and time.time() < found[0]:
+        if found is not None and (found[0] == math.inf or time.time() < found[0]):
             return found[1]
         if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
             self._found.clear()

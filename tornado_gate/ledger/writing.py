@@ -32,7 +32,9 @@ Sums = dict[tuple[Any, ...], list[Any]]
 """Values of COUNTERS by bucket and dimensions."""
 
 _INDEX: Final = {name: index for index, name in enumerate(COLUMNS)}
-_ID, _TAGS, _OUTCOME, _COST = (_INDEX[name] for name in ("id", "tags", "outcome", "cost"))
+_ID, _TAGS, _OUTCOME = (_INDEX[name] for name in ("id", "tags", "outcome"))
+COST: Final = _INDEX["cost"]
+"""The place of the cost in a stored row."""
 _get_dimensions: Final = itemgetter(*(_INDEX[name] for name in ALL_DIMENSIONS))
 _OWNERS: Final = len(ALL_DIMENSIONS) - len(SHARED_DIMENSIONS)
 _HOUR_MICROSECONDS: Final = HOUR * 1_000_000
@@ -121,7 +123,7 @@ def _add(found: list[Any], row: StoredRow) -> None:
     for place, index in enumerate(_SUMMED, 2):
         found[place] += row[index] or 0
     found[_CACHE_WRITES] += row[_LONG_WRITES] or 0
-    cost = row[_COST]
+    cost = row[COST]
     if cost is None:
         found[-1] += 1
     else:

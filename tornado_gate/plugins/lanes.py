@@ -43,6 +43,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    RouteDescription,
     Socket,
     StoredObjectRequest,
     StreamEvent,
@@ -104,6 +105,7 @@ class _DefaultProviderHooks:
         return Capabilities()
 
 
+_OPTIONAL_DESCRIPTION = (RouteDescription, type(None))
 _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
@@ -230,6 +232,10 @@ class FormatLane(Lane):
         self.forwards = "forward_request" in names and "forward_response" in names
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
         self._common_lane_only = [one for one in self.required if not sees_verbatim_requests(one.hooks)]
+
+    def describe_route(self, route: Route) -> RouteDescription | None:
+        result: RouteDescription | None = self.call("describe_route", _OPTIONAL_DESCRIPTION, route=route)
+        return result
 
     def translate_request(self, call: Call, wire: WireRequest) -> Coroutine[Any, Any, Request]:
         return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)

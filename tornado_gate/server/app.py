@@ -33,6 +33,8 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.admin.handler import AdminHandler
+from tornado_gate.server.admin.routing import is_admin_path
 from tornado_gate.server.console.assets import ADDRESS as ASSET_ADDRESS
 from tornado_gate.server.console.assets import AssetHandler
 from tornado_gate.server.console.base import MAX_BODY_BYTES as MAX_FORM_BYTES
@@ -56,6 +58,7 @@ from tornado_gate.server.handlers.status import (
     RefusalHandler,
     RootHandler,
 )
+from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
@@ -80,6 +83,7 @@ PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
 """Paths that need no key. `GET` and `HEAD` only."""
 
 EXPLAIN_PATH = "/v1/_explain"
+DESCRIPTION_PATH = "/openapi.json"
 
 
 class GateApplication(Application):
@@ -93,6 +97,7 @@ class GateApplication(Application):
         self._services = services
         self._gate = services.gate
         self._public = public
+        self._description = ApiDescription(services.gate)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return _RequestDispatcher(self, server_conn, request_conn)
@@ -133,6 +138,9 @@ class GateApplication(Application):
         if public is not None:
             _check_bodiless_get(request)
             return self._create_delegate(request, public)
+        if path in (DESCRIPTION_PATH, DESCRIPTION_PATH + "/"):
+            _check_bodiless_get(request)
+            return self._create_delegate(request, DescriptionHandler, description=self._description)
         for store in (self._services.media, self._services.tasks.files):
             if path.startswith(store.address):
                 _check_bodiless_get(request)
@@ -155,6 +163,8 @@ class GateApplication(Application):
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
         """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
         method, path = caller_request.method, caller_request.path
+        if is_admin_path(path) and self._gate.snapshot.config.console.enabled:
+            return AdminHandler(self._services, caller_request)
         if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
             return ExplainHandler(self._services, caller_request)
         if method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":

@@ -10,6 +10,7 @@ from pathlib import Path
 from tornado_gate import config as conf
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
+from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.server.services import Services
 from tornado_gate.telemetry import logs
@@ -130,6 +131,7 @@ class Reloader:
         host.discover()
         snapshot = build(config, host, self._gate.snapshot.number + 1)
         host.load_deferred_modules()
+        load_default_prices(snapshot)
         return snapshot
 
     def _keep_fixed_settings(self, config: Config) -> Config:

@@ -82,6 +82,7 @@ class Services(Value, frozen=True, kw_only=True):
         await self.tasks.close()
         await self.fetcher.close()
         await self.gate.close()
+        self.accounts.close()
         for file in (self.memory, self.secrets):
             await asyncio.to_thread(file.close)
 
@@ -98,6 +99,7 @@ class Services(Value, frozen=True, kw_only=True):
     def apply(self, config: Config) -> None:
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
+        self.accounts.session_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
         self.turns.total = config.limits.turns_bytes

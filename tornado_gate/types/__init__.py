@@ -92,6 +92,7 @@ from tornado_gate.types.requests import (
     VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
+from tornado_gate.types.route_descriptions import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
@@ -157,6 +158,7 @@ __all__ = [
     "ImageResult",
     "InnerModelCaller",
     "IssuedObjects",
+    "JsonSchema",
     "KeepBytes",
     "KeptObject",
     "Link",
@@ -193,6 +195,9 @@ __all__ = [
     "Result",
     "Role",
     "Route",
+    "RouteDescription",
+    "RouteExample",
+    "RouteParameter",
     "ServerTool",
     "ServerToolKind",
     "ServerToolUse",

@@ -15,6 +15,7 @@ from tornado_gate.types.value import Value, field
 
 OPERATIONS = frozenset(
     {
+        "admin",
         "chat",
         "count_tokens",
         "embeddings",
@@ -28,7 +29,7 @@ OPERATIONS = frozenset(
         "videos",
     }
 )
-"""The operations of the vocabulary. A plugin may define others."""
+"""The operations of the vocabulary; "admin" is /admin/v1, for keys of administrators. A plugin may define others."""
 Operation = str  # "chat", "models", …: keys are permitted, and models and plugins support, a set of operations
 
 

@@ -44,7 +44,9 @@ class _CascadeSettingsSchema(Schema):
 def configure(entry: ProviderEntry) -> Capabilities:
     """Raises ConfigError for an unknown setting, and for an entry without a chat model."""
     return Capabilities(
-        operations=frozenset({"realtime"}), settings=load_settings(_CascadeSettingsSchema, entry.settings)
+        operations=frozenset({"realtime"}),
+        settings=load_settings(_CascadeSettingsSchema, entry.settings),
+        costs_nothing=True,
     )
 
 

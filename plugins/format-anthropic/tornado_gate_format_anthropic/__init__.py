@@ -10,12 +10,23 @@ from collections.abc import AsyncIterator, Mapping
 
 from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
-from tornado_gate.types import Call, Reply, Request, Route, StreamEvent, UpstreamResponse, VerbatimRequest, WireRequest
+from tornado_gate.types import (
+    Call,
+    Reply,
+    Request,
+    Route,
+    RouteDescription,
+    StreamEvent,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
 from tornado_gate.wire import formats
 from tornado_gate_format_anthropic.references import list_references
 from tornado_gate_format_anthropic.version import VERSION_HEADER
 
 __all__ = [
+    "describe_route",
     "forward_request",
     "forward_response",
     "routes",
@@ -42,6 +53,13 @@ def routes() -> list[Route]:
 def _is_ours(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
     """Return whether a model list request comes from a client of this format; other formats serve the same path."""
     return VERSION_HEADER in headers
+
+
+@format_impl
+def describe_route(route: Route) -> RouteDescription | None:
+    from tornado_gate_format_anthropic import descriptions
+
+    return descriptions.describe_route(route)
 
 
 @format_impl

@@ -15,6 +15,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    RouteDescription,
     StoredObjectRequest,
     StreamEvent,
     UpstreamResponse,
@@ -24,6 +25,7 @@ from tornado_gate.types import (
 from tornado_gate_format_gemini import paths
 
 __all__ = [
+    "describe_route",
     "forward_request",
     "forward_response",
     "routes",
@@ -38,6 +40,13 @@ lazy_import(__name__, "lanes")
 @format_impl
 def routes() -> list[Route]:
     return paths.routes()
+
+
+@format_impl
+def describe_route(route: Route) -> RouteDescription | None:
+    from tornado_gate_format_gemini import descriptions
+
+    return descriptions.describe_route(route)
 
 
 @format_impl

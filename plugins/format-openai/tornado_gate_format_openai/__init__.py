@@ -21,6 +21,7 @@ from tornado_gate.types import (
     Reply,
     Request,
     Route,
+    RouteDescription,
     StoredObjectRequest,
     StreamEvent,
     UpstreamResponse,
@@ -31,6 +32,7 @@ from tornado_gate_format_openai import conversation_objects, conversations, path
 from tornado_gate_format_openai.replies import make_models_reply, render_error_frame
 
 __all__ = [
+    "describe_route",
     "forward_request",
     "forward_response",
     "open_session",
@@ -116,6 +118,13 @@ def routes() -> list[Route]:
         Route("GET", "/v1/models", "models", model="none"),
         Route("GET", "/v1/models/{model}", "models", model="none"),
     ]
+
+
+@format_impl
+def describe_route(route: Route) -> RouteDescription | None:
+    from tornado_gate_format_openai import descriptions
+
+    return descriptions.describe_route(route)
 
 
 @format_impl

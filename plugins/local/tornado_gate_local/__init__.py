@@ -67,6 +67,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         operations=list_available_operations(),
         models=MODELS,
         inputs_at_once=INPUTS_AT_ONCE,
+        costs_nothing=True,
         settings=settings,
         videos_may_repeat=True,
         description=DESCRIPTION,

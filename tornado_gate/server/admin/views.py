@@ -31,6 +31,7 @@ class CircuitView(Value, frozen=True, kw_only=True):
     """The circuit of one upstream model of one provider entry. It is `closed` while requests are sent.
 
     `account` is the only account for which it is open, "" for all. `retry_seconds` is the time until the next probe request.
+    `opened_seconds` and `failed_seconds` are the times since it opened and since the last failure, whose code is `error_code`.
     """
 
     provider: str
@@ -39,6 +40,9 @@ class CircuitView(Value, frozen=True, kw_only=True):
     state: CircuitState
     account: str = ""
     retry_seconds: float = 0.0
+    opened_seconds: float | None = None
+    failed_seconds: float | None = None
+    error_code: str = ""
 
 
 class TargetView(Value, frozen=True, kw_only=True):
@@ -239,6 +243,7 @@ def list_circuits(services: Services) -> list[CircuitView]:
 def _describe_circuit(name: tuple[str, str], circuit: Circuit, now: float) -> CircuitView:
     account = EVERYBODY if circuit.blocked is None else circuit.blocked
     state: Any = circuit.state(account, now)
+    failed_at, error_code = circuit.last_failure or (None, "")
     return CircuitView(
         provider=name[0],
         upstream_model=name[1],
@@ -246,6 +251,9 @@ def _describe_circuit(name: tuple[str, str], circuit: Circuit, now: float) -> Ci
         state=state,
         account=account,
         retry_seconds=round(circuit.wait_seconds(account, now), 1),
+        opened_seconds=None if circuit.opened_at is None else round(now - circuit.opened_at, 1),
+        failed_seconds=None if failed_at is None else round(now - failed_at, 1),
+        error_code=error_code,
     )
 
 

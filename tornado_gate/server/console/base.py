@@ -19,6 +19,7 @@ from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.http.forwarded import Origin
+from tornado_gate.server.console import words
 from tornado_gate.server.console.assets import get_asset_address
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
@@ -176,6 +177,13 @@ class ConsoleHandler(GateHandler):
         except DatabaseError as error:
             raise Unavailable("The database cannot be used now. Try again later.") from error
 
+    async def run_slowly(self, function: Any, *given: Any, **named: Any) -> Any:
+        """As `run_database`, for functions of accounts that hash passwords: in threads that delay nobody else."""
+        try:
+            return await self.services.accounts.run(function, *given, **named)
+        except DatabaseError as error:
+            raise Unavailable("The database cannot be used now. Try again later.") from error
+
     # Answers
 
     @property
@@ -196,18 +204,18 @@ class ConsoleHandler(GateHandler):
         """Send a page. Templates escape every value; `title` is the heading."""
         self.set_status(status)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        path = self.request.path.rstrip("/") if self.request.path != HOME else HOME
         self.render(
             template,
             title=title,
             visitor=self.session.user if self.session else None,
-            path=path,
+            path=_find_section(self.request.path),
             navigation=NAVIGATION,
             administration=ADMINISTRATION,
             flash=self.take_flash(),
             asset=get_asset_address,
             version=__version__,
             public_url=self.public_url,
+            words=words,
             **values,
         )
 
@@ -249,6 +257,13 @@ class ConsoleHandler(GateHandler):
             message = "This form has expired, or comes from another site. Open the page again and repeat."
             details["exc_info"] = (None, NotAllowed(message), None)
         super().write_error(status_code, **details)
+
+
+def _find_section(path: str) -> str:
+    """The address in the navigation to which a page belongs, "" for none."""
+    addresses = [address for address, _ in (*NAVIGATION[1:], *ADMINISTRATION)]
+    found = next((one for one in addresses if path == one or path.startswith(one + "/")), "")
+    return found or (HOME if path.rstrip("/") == HOME.rstrip("/") else "")
 
 
 _TITLES = {

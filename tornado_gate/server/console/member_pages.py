@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from tornado_gate.server.console import (
+    account_pages,
+    home_page,
+    key_changes,
+    key_pages,
+    sign_in_pages,
+    sign_up_pages,
+    task_pages,
+    usage_pages,
+)
 from tornado_gate.server.console.base import ConsoleHandler
 
-ROUTES: list[tuple[str, type[ConsoleHandler]]] = []
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    *sign_in_pages.ROUTES,
+    *sign_up_pages.ROUTES,
+    *home_page.ROUTES,
+    *key_pages.ROUTES,
+    *key_changes.ROUTES,
+    *usage_pages.ROUTES,
+    *account_pages.ROUTES,
+    *task_pages.ROUTES,
+]

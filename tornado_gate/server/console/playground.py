@@ -1,7 +1,77 @@
-"""The playground."""
+"""The playground: a page that sends requests of the visitor to the gateway's own API, as any other client does.
+
+Its script gets a short-lived key, which it holds in memory only. This module knows nothing of the API's routes.
+"""
 
 from __future__ import annotations
 
-from tornado_gate.server.console.base import ConsoleHandler
+import json
+from typing import Any
 
-ROUTES: list[tuple[str, type[ConsoleHandler]]] = []
+from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.accounts.session_keys import create_session_key
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.types import Caller
+
+TABS = (
+    ("chat", "Chat"),
+    ("images", "Images"),
+    ("speech", "Speech"),
+    ("videos", "Video"),
+    ("realtime", "Realtime"),
+)
+"""Operations with a tab, and the tab's label."""
+
+
+def list_playground_models(snapshot: Snapshot, caller: Caller) -> dict[str, list[dict[str, Any]]]:
+    """The models that a caller may use, by operation, for each operation with a tab and at least one model.
+
+    Each is ``{"id", "family", "title"}``; `family` are the rules of image requests: "one", "two", "three" or "".
+    """
+    models = snapshot.list_models(caller)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for operation, _ in TABS:
+        able = [model for model in models if operation in model.operations]
+        if able:
+            found[operation] = [
+                {
+                    "id": model.id,
+                    "family": model.facts.get("image_family", ""),
+                    "title": model.facts.get("display_name") or model.id,
+                }
+                for model in able
+            ]
+    return found
+
+
+class PlaygroundHandler(ConsoleHandler):
+    """The page, with the tabs for which the visitor has models."""
+
+    access = "member"
+
+    def get(self) -> None:
+        models = list_playground_models(self.snapshot, Caller(id="", account=self.user.id, user=self.user.id))
+        self.render_page(
+            "playground.html",
+            title="Playground",
+            tabs=[(name, label) for name, label in TABS if name in models],
+            models=json.dumps(models),
+        )
+
+
+class PlaygroundKeyHandler(ConsoleHandler):
+    """Makes the key of the session, for the page's script. The previous one is revoked."""
+
+    access = "member"
+
+    async def post(self) -> None:
+        store = KeyStore(self.services.database)
+        text, key = await self.run_database(create_session_key, store, self.session)
+        self.write({"key": text, "expires": key.expires})
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    ("/console/playground", PlaygroundHandler),
+    ("/console/playground/key", PlaygroundKeyHandler),
+]

@@ -68,11 +68,15 @@ class SocketHandler(GateHandler, WebSocketHandler):
             auth.check_address(caller, self.address)
 
     def check_origin_header(self) -> None:
-        """Raise NotAllowed for a web page that may not open sessions."""
+        """Raise NotAllowed for a web page that may not open sessions. Pages of the gateway itself may."""
         origin = self.request.headers.get("Origin", "").rstrip("/").lower()
-        if origin and self.rules.origins and origin not in self.rules.origins:
+        if origin and self.rules.origins and origin not in self.rules.origins and not self._is_own_origin(origin):
             message = "The 'Origin' of this page is not in realtime.origins, so it may not open realtime sessions."
             raise NotAllowed(message, code="origin_not_allowed")
+
+    def _is_own_origin(self, origin: str) -> bool:
+        own = find_request_origin(self.request, self.snapshot.config.server)
+        return origin == f"{own.protocol}://{own.host}".lower()
 
     def check_origin(self, origin: str) -> bool:
         """Always true: `prepare` has checked the origin."""

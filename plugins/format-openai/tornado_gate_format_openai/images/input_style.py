@@ -45,7 +45,9 @@ class _ParametersSchema(BodySchema):
     watermark = Boolean(allow_none=True)
 
 
-class _InputBodySchema(BodySchema):
+class InputBodySchema(BodySchema):
+    """A body with ``input`` and ``parameters``."""
+
     model = String(required=True)
     input = Object(required=True)
     parameters = Object(_ParametersSchema, allow_none=True)
@@ -54,7 +56,7 @@ class _InputBodySchema(BodySchema):
     user = String(allow_none=True)
 
 
-_INPUT_SCHEMA: Final = _InputBodySchema()
+_INPUT_SCHEMA: Final = InputBodySchema()
 
 
 def check_input_generation(body: Mapping[str, Any]) -> None:

@@ -4,12 +4,57 @@
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     const source = document.getElementById(button.dataset.copy);
-    await navigator.clipboard.writeText(source.value ?? source.textContent);
-    const label = button.textContent;
-    button.textContent = "Copied";
+    const done = await copyText(source.value ?? source.textContent, source);
+    const label = button.dataset.label ??= button.textContent;
+    button.textContent = done ? "Copied" : "Press Ctrl+C";
+    announce(done ? "Copied." : "The text is selected: press Ctrl+C.");
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 }
+
+// The clipboard exists on https and on this machine only; elsewhere the text is selected and copied as by hand.
+async function copyText(text, source) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(source);
+    return document.execCommand("copy");
+  }
+}
+
+function announce(text) {
+  let status = document.getElementById("announcement");
+  if (!status) {
+    status = document.createElement("p");
+    status.id = "announcement";
+    status.className = "visually-hidden";
+    status.setAttribute("role", "status");
+    document.body.append(status);
+  }
+  status.textContent = text;
+}
+
+// The answer to a form that shows a secret: a reload must not send the form again.
+for (const place of document.querySelectorAll("[data-once]")) {
+  history.replaceState(null, "", place.dataset.once || location.href);
+}
+
+// A part of a page that changes: it is fetched again every so many seconds, until the new one has no data-refresh.
+function refreshLater(part) {
+  setTimeout(async () => {
+    if (document.hidden || part.contains(document.activeElement)) return refreshLater(part);
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+    if (!response) return refreshLater(part);
+    if (!response.ok || response.redirected) return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const fresh = page.getElementById(part.id);
+    if (!fresh) return;
+    part.replaceWith(fresh);
+    if (fresh.dataset.refresh) refreshLater(fresh);
+  }, Number(part.dataset.refresh) * 1000);
+}
+document.querySelectorAll("[data-refresh]").forEach(refreshLater);
 
 const menu = document.querySelector("button.menu");
 menu?.addEventListener("click", () => {
@@ -18,7 +63,7 @@ menu?.addEventListener("click", () => {
   document.getElementById("navigation").classList.toggle("open", open);
 });
 
-// A button with data-confirm asks in a dialog before its form is sent.
+// A button with data-confirm asks in a dialog before its form is sent. Without scripts the server asks on a page of its own.
 for (const button of document.querySelectorAll("button[data-confirm]")) {
   button.addEventListener("click", (event) => {
     if (button.dataset.confirmed) return;
@@ -42,6 +87,11 @@ for (const button of document.querySelectorAll("button[data-confirm]")) {
       dialog.remove();
       if (dialog.returnValue === "yes") {
         button.dataset.confirmed = "1";
+        const answer = document.createElement("input");
+        answer.type = "hidden";
+        answer.name = "confirmed";
+        answer.value = "yes";
+        button.form.append(answer);
         button.form.requestSubmit(button);
       } else {
         button.focus();

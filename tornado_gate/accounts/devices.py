@@ -1,0 +1,60 @@
+"""Tokens of devices: signed proofs that a browser has signed in before as a certain user.
+
+They let their owner in while somebody at the same address is guessing passwords. They give no other right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from tornado_gate.accounts.rows import Part
+from tornado_gate.accounts.tokens import LONGEST
+from tornado_gate.database import tables
+
+DEVICE_SECONDS = 180 * 86400
+_NAME = "device_secret"
+
+
+class DevicePart(Part):
+    _device_secret: bytes | None = None
+
+    def make_device_token(self, user_id: str) -> str:
+        """A token for a browser whose user has just signed in: ``USER.EXPIRES.NONCE.SIGNATURE``."""
+        text = f"{user_id}.{int(time.time()) + DEVICE_SECONDS}.{secrets.token_hex(8)}"
+        return f"{text}.{self._sign(text)}"
+
+    def knows_device(self, token: str, user_id: str) -> bool:
+        """Whether a token was made for this user and has not expired. Never raises for a strange token."""
+        if not user_id or len(token) > LONGEST or not token.isascii():
+            return False
+        text, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(self._sign(text), signature):
+            return False
+        owner, expires, _ = text.split(".")
+        return owner == user_id and int(expires) > time.time()
+
+    def _sign(self, text: str) -> str:
+        if self._device_secret is None:
+            self._device_secret = self._read_device_secret()
+        return hmac.new(self._device_secret, text.encode(), hashlib.sha256).hexdigest()
+
+    def _read_device_secret(self) -> bytes:
+        """The secret of all processes, which the first creates."""
+        query = select(tables.meta.c.value).where(tables.meta.c.name == _NAME)
+        with self.database.read() as connection:
+            known = connection.execute(query).scalar_one_or_none()
+        if known is None:
+            try:
+                with self.database.write() as connection:
+                    connection.execute(insert(tables.meta).values(name=_NAME, value=secrets.token_hex(32)))
+            except IntegrityError:  # another process has created it meanwhile
+                pass
+            with self.database.read() as connection:
+                known = connection.execute(query).scalar_one()
+        return bytes.fromhex(known)

@@ -1,0 +1,171 @@
+"""Links that a person gets from an administrator: invitations to sign up, and links that set a new password."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.engine import Connection, Row
+
+from tornado_gate.accounts.audit import record
+from tornado_gate.accounts.errors import AccountError, Denied, NotFound
+from tornado_gate.accounts.passwords import check_password, hash_password
+from tornado_gate.accounts.people import Actor, Invitation, User
+from tornado_gate.accounts.rows import Part, check_administrator, check_team_administrator, read_team, read_user
+from tornado_gate.accounts.sessions import make_actor, set_password
+from tornado_gate.accounts.texts import check_email, make_email_key, make_storable
+from tornado_gate.accounts.tokens import digest_token, make_id, make_token
+from tornado_gate.config.model import Role
+from tornado_gate.database import tables
+
+RESET_SECONDS = 24 * 3600.0
+LONGEST_INVITATION_SECONDS = 366 * 86400.0
+LISTED = 500
+_INVITATIONS, _LINKS = tables.invitations, tables.reset_links
+
+
+class InvitationPart(Part):
+    """Administrators invite anybody; administrators of a team invite members of their team."""
+
+    def create_invitation(
+        self,
+        actor: Actor,
+        *,
+        email: str = "",
+        role: Role = "member",
+        team: str | None = None,
+        seconds: float = 7 * 86400,
+    ) -> tuple[str, Invitation]:
+        """The token of the link, which is not stored, and the invitation. `email`: only this e-mail may use it.
+
+        Raises Denied, NotFound for an unknown team, AccountError.
+        """
+        if role not in ("administrator", "member"):
+            raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
+        if not 0 < seconds <= LONGEST_INVITATION_SECONDS:
+            raise AccountError("An invitation is valid for up to a year.", code="invalid_duration", field="seconds")
+        token, now = make_token(), time.time()
+        made = Invitation(
+            id=make_id("inv"),
+            email_key=make_email_key(check_email(email)) if email.strip() else None,
+            role=role,
+            team=team,
+            created_by=actor.id,
+            created=now,
+            expires=now + seconds,
+        )
+        row = {name: getattr(made, name) for name in Invitation.__struct_fields__}
+        with self.database.write() as connection:
+            _check_inviter(connection, actor, role, team)
+            connection.execute(insert(_INVITATIONS), [{**row, "digest": digest_token(token)}])
+            record(connection, actor, "invitation.create", made.id, email=made.email_key, role=role, team=team)
+        return token, made
+
+    def list_invitations(self) -> list[Invitation]:
+        """The newest invitations, also used and expired ones."""
+        query = select(_INVITATIONS).order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id).limit(LISTED)
+        with self.database.read() as connection:
+            return [_make_invitation(row) for row in connection.execute(query)]
+
+    def revoke_invitation(self, identity: str, actor: Actor) -> None:
+        """Delete an invitation; who has signed up with it keeps the account. Raises NotFound, Denied."""
+        with self.database.write() as connection:
+            row = connection.execute(
+                select(_INVITATIONS).where(_INVITATIONS.c.id == make_storable(identity))
+            ).one_or_none()
+            if row is None:
+                raise NotFound("There is no such invitation.", code="unknown_invitation")
+            if row.team is None:
+                check_administrator(actor)
+            else:
+                check_team_administrator(connection, actor, row.team)
+            connection.execute(delete(_INVITATIONS).where(_INVITATIONS.c.id == identity))
+            record(connection, actor, "invitation.revoke", identity)
+
+    def find_invitation(self, token: str) -> Invitation:
+        """The invitation of a link. Raises NotFound if it is unknown, used or expired."""
+        with self.database.read() as connection:
+            return read_open_invitation(connection, token)
+
+
+def read_open_invitation(connection: Connection, token: str) -> Invitation:
+    """As `find_invitation`."""
+    query = select(_INVITATIONS).where(_INVITATIONS.c.digest == digest_token(token))
+    row = connection.execute(query).one_or_none()
+    invitation = None if row is None else _make_invitation(row)
+    if invitation is None or not invitation.is_open(time.time()):
+        raise NotFound(
+            "This invitation does not exist, was used, or has expired. Ask for a new one.", code="unknown_invitation"
+        )
+    return invitation
+
+
+def take_invitation(connection: Connection, invitation: Invitation, user_id: str) -> bool:
+    """Mark an invitation as used. False if somebody else has used it meanwhile."""
+    change = update(_INVITATIONS).where(_INVITATIONS.c.id == invitation.id, _INVITATIONS.c.used.is_(None))
+    return bool(connection.execute(change.values(used=time.time(), used_by=user_id)).rowcount)
+
+
+def _make_invitation(row: Row[Any]) -> Invitation:
+    return Invitation(**{name: row._mapping[name] for name in Invitation.__struct_fields__})
+
+
+def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str | None) -> None:
+    """Raises Denied, NotFound."""
+    if role == "administrator" or team is None:
+        check_administrator(actor)
+    if team is not None:
+        check_team_administrator(connection, actor, team)
+        read_team(connection, team)
+
+
+class ResetPart(Part):
+    """Links that set a new password, once, within a day."""
+
+    def create_reset_link(self, user_id: str, actor: Actor) -> str:
+        """The token of a link for a user, which ends earlier links. Raises NotFound, Denied, also for a disabled user."""
+        check_administrator(actor)
+        token, now = make_token(), time.time()
+        with self.database.write() as connection:
+            user = read_user(connection, user_id)
+            if user.state != "active":
+                raise Denied("This account is disabled. Enable it first.", code="account_disabled")
+            connection.execute(delete(_LINKS).where((_LINKS.c.user == user_id) | (_LINKS.c.expires <= now)))
+            row = {"digest": digest_token(token), "user": user_id, "created_by": actor.id, "created": now}
+            connection.execute(insert(_LINKS), [{**row, "expires": now + RESET_SECONDS}])
+            record(connection, actor, "user.create_reset_link", user_id)
+        return token
+
+    def find_reset_link(self, token: str) -> User:
+        """The user of a link. Raises NotFound if it is unknown, used or expired."""
+        with self.database.read() as connection:
+            return _read_linked_user(connection, token)
+
+    def use_reset_link(self, token: str, password: str) -> User:
+        """Set the password of a link's user, whose sessions end. Raises NotFound as `find_reset_link`, AccountError."""
+        self.find_reset_link(token)  # before the slow hash
+        hashed = hash_password(check_password(password))
+        with self.database.write() as connection:
+            user = _read_linked_user(connection, token)
+            if not connection.execute(delete(_LINKS).where(_LINKS.c.digest == digest_token(token))).rowcount:
+                raise _make_unknown_link()
+            set_password(connection, user.id, hashed)
+            record(connection, make_actor(user), "user.reset_password", user.id)
+            return read_user(connection, user.id)
+
+
+def _read_linked_user(connection: Connection, token: str) -> User:
+    wanted = _LINKS.c.digest == digest_token(token)
+    query = select(_LINKS.c.user).where(wanted, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None))
+    found = connection.execute(query).scalar_one_or_none()
+    user = None if found is None else read_user(connection, found)
+    if user is None or user.state != "active":
+        raise _make_unknown_link()
+    return user
+
+
+def _make_unknown_link() -> NotFound:
+    return NotFound(
+        "This link does not exist, was used, or has expired. Ask an administrator for a new one.", code="unknown_link"
+    )

@@ -1,0 +1,151 @@
+"""Sessions of browsers: found by the digest of a random cookie value, new at every sign-in, listed and ended by their owner."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.engine import Connection, Row
+
+from tornado_gate.accounts.audit import record
+from tornado_gate.accounts.errors import AccountError, Denied, NotFound
+from tornado_gate.accounts.passwords import check_password, hash_password, verify_password
+from tornado_gate.accounts.people import Actor, Session, User
+from tornado_gate.accounts.rows import USER_COLUMNS, USERS, Part, end_sessions, make_user, read_user
+from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
+from tornado_gate.accounts.texts import make_storable, shorten
+from tornado_gate.accounts.throttle import PAIR_ATTEMPTS, Throttle, make_bound
+from tornado_gate.accounts.tokens import digest_token, make_id, make_token
+from tornado_gate.database import tables
+from tornado_gate.database.engine import Database
+
+TOUCH_SECONDS = 60.0
+_SESSIONS = tables.sessions
+_COLUMNS = [column.label(f"session_{column.name}") for column in _SESSIONS.columns if column.name != "digest"]
+
+
+class SessionPart(Part):
+    """`session_seconds` after its sign-in a session ends."""
+
+    def __init__(self, database: Database, session_seconds: float) -> None:
+        super().__init__(database)
+        self.session_seconds = session_seconds
+        self.throttle = Throttle(database)
+
+    def find_session(self, cookie: str) -> Session | None:
+        """The session of a cookie's value; None if it is unknown or has ended, or its user is disabled.
+
+        Records when it was last seen, at most once a minute.
+        """
+        now = time.time()
+        query = _select_sessions().where(
+            _SESSIONS.c.digest == digest_token(cookie), _SESSIONS.c.expires > now, USERS.c.state == "active"
+        )
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        session = _make_session(row)
+        if session.last_seen < now - TOUCH_SECONDS:
+            with self.database.write() as connection:
+                connection.execute(update(_SESSIONS).where(_SESSIONS.c.id == session.id).values(last_seen=now))
+        return session
+
+    def list_sessions(self, user_id: str) -> list[Session]:
+        """The sessions of a user that have not ended, last seen first."""
+        query = _select_sessions().where(_SESSIONS.c.user == make_storable(user_id), _SESSIONS.c.expires > time.time())
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(_SESSIONS.c.last_seen.desc(), _SESSIONS.c.id)).all()
+        return [_make_session(row) for row in rows]
+
+    def end_session(self, user_id: str, session_id: str, actor: Actor | None = None) -> None:
+        """End one session of a user. Raises NotFound if the user has no such session."""
+        condition = (_SESSIONS.c.user == user_id, _SESSIONS.c.id == make_storable(session_id))
+        with self.database.write() as connection:
+            if not connection.execute(delete(_SESSIONS).where(*condition)).rowcount:
+                raise NotFound("There is no such session.", code="unknown_session")
+            revoke_keys_of_ended_sessions(connection)
+            user = read_user(connection, user_id)
+            record(connection, actor or make_actor(user), "session.end", session_id, user=user_id)
+
+    def end_other_sessions(self, user_id: str, keep_id: str = "", actor: Actor | None = None) -> int:
+        """End all sessions of a user except one; returns their number. Raises NotFound for an unknown user."""
+        with self.database.write() as connection:
+            user = read_user(connection, user_id)
+            ended = end_sessions(connection, user_id, keep_id)
+            if ended:
+                record(connection, actor or make_actor(user), "session.end_others", user_id, ended=ended)
+        return ended
+
+    def change_password(self, session: Session, old: str, new: str, actor: Actor) -> None:
+        """Change the password of the session's user; all other sessions end.
+
+        Raises AccountError (`wrong_password`, `invalid_password`), Denied for a user without a password, TooManyAttempts.
+        """
+        user_id = session.user.id
+        password = check_password(new, "new")
+        bound = make_bound(PAIR_ATTEMPTS, "password", user_id)
+        attempt = self.throttle.begin([bound])
+        with self.database.read() as connection:
+            stored = connection.execute(select(USERS.c.password_hash).where(USERS.c.id == user_id)).scalar_one_or_none()
+        if stored is None:
+            self.throttle.cancel(attempt)
+            message = "This account has no password. An administrator can create a reset link, which sets one."
+            raise Denied(message, code="no_password")
+        if not verify_password(stored, old):
+            raise AccountError("The current password is wrong.", code="wrong_password", field="old")
+        hashed = hash_password(password)
+        with self.database.write() as connection:
+            self.throttle.cancel_within(connection, attempt, [bound])
+            set_password(connection, user_id, hashed, keep_session=session.id)
+            record(connection, actor, "user.change_password", user_id)
+
+
+def set_password(connection: Connection, user_id: str, hashed: str, keep_session: str = "") -> None:
+    """Store a hash; all sessions except one and all reset links of the user end."""
+    now = time.time()
+    connection.execute(update(USERS).where(USERS.c.id == user_id).values(password_hash=hashed, password_changed=now))
+    connection.execute(delete(tables.reset_links).where(tables.reset_links.c.user == user_id))
+    end_sessions(connection, user_id, keep_session)
+
+
+def create_session(
+    connection: Connection, user_id: str, *, seconds: float, address: str, agent: str, replaces: str = ""
+) -> tuple[str, Session]:
+    """Create a session with a new cookie value, end the session of the cookie `replaces`, and delete expired ones."""
+    now = time.time()
+    cookie = make_token()
+    ended = _SESSIONS.c.expires <= now
+    if replaces:
+        ended = ended | (_SESSIONS.c.digest == digest_token(replaces))
+    if connection.execute(delete(_SESSIONS).where(ended)).rowcount:
+        revoke_keys_of_ended_sessions(connection)
+    row = {
+        "id": make_id("session"),
+        "digest": digest_token(cookie),
+        "user": user_id,
+        "created": now,
+        "last_seen": now,
+        "expires": now + seconds,
+        "address": shorten(address, 60),
+        "agent": shorten(agent, 300),
+    }
+    connection.execute(insert(_SESSIONS), [row])
+    connection.execute(update(USERS).where(USERS.c.id == user_id).values(last_login=now))
+    created = connection.execute(_select_sessions().where(_SESSIONS.c.id == row["id"])).one()
+    return cookie, _make_session(created)
+
+
+def make_actor(user: User, *, address: str = "", request_id: str = "") -> Actor:
+    """The user as who does something."""
+    return Actor(id=user.id, name=user.email, role=user.role, address=address, request_id=request_id)
+
+
+def _select_sessions() -> Any:
+    return select(*USER_COLUMNS, *_COLUMNS).select_from(_SESSIONS.join(USERS))
+
+
+def _make_session(row: Row[Any]) -> Session:
+    names = ("id", "created", "last_seen", "expires", "address", "agent")
+    return Session(user=make_user(row), **{name: row._mapping[f"session_{name}"] for name in names})

@@ -1,0 +1,78 @@
+"""Checks of what people type: e-mails, names. Every refusal is an AccountError that names the form's field."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from tornado_gate.accounts.errors import AccountError
+
+LONGEST_EMAIL = 254
+LONGEST_LOCAL_PART = 64
+LONGEST_NAME = 200
+_JOINERS = "\u200c\u200d"
+"""Invisible characters that some scripts and emoji need inside words."""
+_LOCAL_PART = re.compile(r"[^\s@\"(),:;<>\[\]\\.]+(\.[^\s@\"(),:;<>\[\]\\.]+)*")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_LABEL = re.compile(r"[^\W_]([\w-]{0,61}[^\W_])?")
+
+
+def make_email_key(email: str) -> str:
+    """The text by which an e-mail is found: equal for all spellings in upper and lower case. Never raises."""
+    folded = unicodedata.normalize("NFKC", email.strip()[: LONGEST_EMAIL + 1]).casefold()
+    return make_storable(unicodedata.normalize("NFKC", folded))
+
+
+def check_email(email: str) -> str:
+    """The e-mail as it is stored. Raises AccountError."""
+    text = unicodedata.normalize("NFC", email.strip())
+    if not text:
+        raise AccountError("Enter an e-mail.", code="invalid_email", field="email")
+    if len(text) > LONGEST_EMAIL:
+        raise AccountError(
+            f"The e-mail is longer than {LONGEST_EMAIL} characters.", code="invalid_email", field="email"
+        )
+    if not text.isprintable() or unicodedata.normalize("NFKC", text) != text:
+        raise AccountError("The e-mail has characters that an e-mail cannot have.", code="invalid_email", field="email")
+    local, _, domain = text.rpartition("@")
+    labels = domain.split(".")
+    if (
+        len(local) > LONGEST_LOCAL_PART
+        or _LOCAL_PART.fullmatch(local) is None
+        or not all(_LABEL.fullmatch(label) and "_" not in label for label in labels)
+    ):
+        raise AccountError(
+            "This is not an e-mail. Enter one such as ann@example.org.", code="invalid_email", field="email"
+        )
+    return text
+
+
+def are_same_mailbox(one: str, other: str) -> bool:
+    """Whether two e-mails are certainly the same: stricter than the key, because some letters only look alike when folded."""
+    if one.isascii() and other.isascii():
+        return one.lower() == other.lower()
+    return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+
+
+def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
+    """A name without spaces around it. Raises AccountError."""
+    text = unicodedata.normalize("NFC", name.strip())
+    if not text and required:
+        raise AccountError("Enter a name.", code="invalid_name", field=field)
+    if len(text) > LONGEST_NAME:
+        raise AccountError(f"The name is longer than {LONGEST_NAME} characters.", code="invalid_name", field=field)
+    if not all(letter.isprintable() or letter in _JOINERS for letter in text):
+        raise AccountError(
+            "The name has control characters or text that is not UTF-8.", code="invalid_name", field=field
+        )
+    return text
+
+
+def make_storable(text: str) -> str:
+    """Text for a comparison in the database, which refuses some characters: they become one that nothing stored has."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def shorten(text: str, longest: int) -> str:
+    """Text from a header for a column: printable, at most `longest` characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:longest])

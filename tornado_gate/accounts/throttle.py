@@ -1,0 +1,119 @@
+"""Limits of sign-in attempts, in the table `login_failures`, so that they hold for all processes and nodes.
+
+A failure counts for its pair of e-mail and network, and for its network. It never counts for the e-mail alone: otherwise anybody
+could lock its owner out. A device that has signed in before is counted for itself, so that its owner is not locked out by a
+neighbour behind the same address either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.engine import Connection
+
+from tornado_gate.accounts.errors import TooManyAttempts
+from tornado_gate.database import tables
+from tornado_gate.database.engine import Database
+from tornado_gate.types.value import Value
+
+WINDOW_SECONDS = 15 * 60.0
+PAIR_ATTEMPTS = 5
+DEVICE_ATTEMPTS = 10
+ADDRESS_ATTEMPTS = 50
+SIGN_UPS = 30
+_PRUNE_SECONDS = 60.0
+_failures = tables.login_failures
+
+
+class Bound(Value, frozen=True):
+    """At most `attempts` within the window for `subject`, a digest."""
+
+    subject: bytes
+    attempts: int
+
+
+def find_network(address: str) -> str:
+    """The network that counts as one attacker: an IPv4 address, or the /64 of an IPv6 address."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:60]
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
+
+
+def make_bound(attempts: int, *words: str) -> Bound:
+    """A bound for what `words` name together."""
+    digest = hashlib.sha256()
+    for word in words:
+        data = word.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(4, "big") + data)
+    return Bound(digest.digest(), attempts)
+
+
+class Throttle:
+    """Counts attempts. `begin` counts one before its result is known, so that many at once cannot exceed a bound."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._next_prune = 0.0
+
+    def begin(self, bounds: Sequence[Bound]) -> list[int]:
+        """Count an attempt for each bound; returns the ids for `cancel`. Raises TooManyAttempts, and then counts nothing."""
+        now = time.time()
+        with self._database.write() as connection:
+            self._prune(connection, now)
+            ids = [
+                int(
+                    connection.execute(
+                        insert(_failures).values(subject=bound.subject, moment=now).returning(_failures.c.id)
+                    ).scalar_one()
+                )
+                for bound in bounds
+            ]
+        with self._database.read() as connection:  # after the commit, which shows attempts that run at the same time
+            waits = [_find_wait(connection, bound, ids, now) for bound in bounds]
+        if max(waits, default=0.0) > 0:
+            self.cancel(ids)
+            raise TooManyAttempts(max(waits))
+        return ids
+
+    def cancel(self, ids: Sequence[int], forgiven: Sequence[Bound] = ()) -> None:
+        """Forget the attempt with these ids, which was no failure, and all failures of the bounds in `forgiven`."""
+        with self._database.write() as connection:
+            self.cancel_within(connection, ids, forgiven)
+
+    def cancel_within(self, connection: Connection, ids: Sequence[int], forgiven: Sequence[Bound] = ()) -> None:
+        """As `cancel`, in the caller's transaction."""
+        connection.execute(delete(_failures).where(_failures.c.id.in_(ids)))
+        if forgiven:
+            subjects = [bound.subject for bound in forgiven]
+            connection.execute(delete(_failures).where(_failures.c.subject.in_(subjects)))
+
+    def _prune(self, connection: Connection, now: float) -> None:
+        if now >= self._next_prune:
+            self._next_prune = now + _PRUNE_SECONDS
+            connection.execute(delete(_failures).where(_failures.c.moment < now - WINDOW_SECONDS))
+
+
+def _find_wait(connection: Connection, bound: Bound, own: Sequence[int], now: float) -> float:
+    """Seconds until an attempt is within the bound; 0 if it is now."""
+    others = (
+        select(_failures.c.moment)
+        .where(_failures.c.subject == bound.subject, _failures.c.moment > now - WINDOW_SECONDS)
+        .where(_failures.c.id.not_in(own))
+    )
+    count = connection.execute(select(func.count()).select_from(others.subquery())).scalar_one()
+    if count < bound.attempts:
+        return 0.0
+    oldest = connection.execute(
+        others.order_by(_failures.c.moment.desc()).offset(bound.attempts - 1).limit(1)
+    ).scalar_one_or_none()
+    return 0.0 if oldest is None else max(1.0, oldest + WINDOW_SECONDS - now)

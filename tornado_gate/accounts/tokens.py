@@ -1,0 +1,23 @@
+"""Random secrets of cookies and links, of which the database has digests only, and ids."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+LONGEST = 200
+"""The maximum length of a presented token: a longer one is not hashed."""
+
+
+def make_token() -> str:
+    """256 random bits for a cookie or an address."""
+    return secrets.token_urlsafe(32)
+
+
+def make_id(kind: str) -> str:
+    return f"{kind}_{secrets.token_hex(8)}"
+
+
+def digest_token(token: str) -> bytes:
+    """The stored digest of a token. Never raises, whatever was sent."""
+    return hashlib.sha256(token[:LONGEST].encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,249 @@
+"""Switches a plugin on or off in the text of a configuration file. All other bytes stay as they are.
+
+The text is changed at positions that PyYAML reports, never written anew, so comments, order, quotes and line ends stay. The
+result is read again: an edit that changes anything else than the one switch is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tornado_gate.config import source
+from tornado_gate.config.faults import FileFaults
+from tornado_gate.config.model import FIRST_PARTY_FORMATS
+from tornado_gate.types.value import Value
+
+SECTION = "plugins"
+INDENT = "  "
+LARGEST_TEXT = 1024 * 1024
+CONTEXT_LINES = 3
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
+_SECRET = re.compile(
+    r"""([\w-]*(?:key|secret|token|password)[\w-]*["']?\s*:\s*)"""
+    r"""(?!\s*["']?\$\{)("[^"]*"|'[^']*'|[^\s,}\[\]]+)""",
+    re.IGNORECASE,
+)
+
+
+class EditRefused(Exception):
+    """The text cannot be edited safely. The message says why; a person can make the change by hand."""
+
+
+class _Patch(Value, frozen=True):
+    """Replaces the characters from `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def set_plugin(text: str, name: str, *, on: bool) -> str:
+    """Return `text`, a configuration file, with the plugin `name` on or off; the same text if it is so already.
+
+    Raises EditRefused.
+    """
+    if len(text) > LARGEST_TEXT:
+        raise EditRefused(f"The file is longer than {LARGEST_TEXT} characters.")
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    body = text.removeprefix(mark)
+    values = _read(body, "The file is not valid now")
+    if _is_on(values, name) == on:
+        return text
+    patch = _PatchFinder(body, name, on=on).find()
+    edited = body[: patch.start] + patch.text + body[patch.end :]
+    if _read(edited, "The edit would make the file invalid") != _expect(values, name, on=on):
+        raise EditRefused(
+            "The edit would change other values too, because the file shares values by anchors and aliases."
+        )
+    return mark + edited
+
+
+def make_lines(name: str, *, on: bool) -> str:
+    """The lines that a person adds to the file for the same change."""
+    return f"{SECTION}:\n{INDENT}{_format_key(name)}: {_format_switch(on)}\n"
+
+
+def make_diff(old: str, new: str, file: str) -> str:
+    """The unified diff of two texts; "" if they are equal. Values whose names say that they are secret are masked.
+
+    Of the lines around the change only those of the section ``plugins`` are shown: other sections may hold secrets.
+    """
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=CONTEXT_LINES)
+    return "\n".join(_mask(line) for line in _drop_other_sections(lines, old))
+
+
+def _drop_other_sections(lines: Iterator[str], old: str) -> Iterator[str]:
+    """The lines of a diff; lines of context outside of the section ``plugins`` are replaced by an ellipsis."""
+    first, last = _find_section_lines(old)
+    number = 0
+    for line in lines:
+        if header := re.match(r"@@ -(\d+)", line):
+            number = int(header[1]) - 1
+        elif line.startswith((" ", "-")) and not line.startswith("--- "):
+            number += 1
+            if line.startswith(" ") and line.strip() and not first <= number <= last:
+                yield " …"
+                continue
+        yield line
+
+
+def _find_section_lines(text: str) -> tuple[int, int]:
+    """The first and the last line of the section ``plugins``, counted from 1; (0, 0) without one."""
+    for key, value in _get_entries(_compose(text.removeprefix("\ufeff"))):
+        if key.value == SECTION:
+            end = _find_end(key, value)
+            return key.start_mark.line + 1, len(text[:end].splitlines())
+    return 0, 0
+
+
+def _mask(line: str) -> str:
+    return _SECRET.sub(r"\1***", line)
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = source.make_loader(text)
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+    finally:
+        loader.dispose()
+    return node
+
+
+def _read(text: str, problem: str) -> Any:
+    """The values of a text. Raises EditRefused with `problem` and the faults."""
+    try:
+        document = source.parse(text, Path("file"))
+    except FileFaults as faults:
+        raise EditRefused(f"{problem}: {faults.report()[0].partition(':')[2]}") from None
+    if document.faults:
+        path, message = document.faults[0]
+        raise EditRefused(f"{problem}: {'.'.join(map(str, path))}: {message}")
+    if document.values is not None and not isinstance(document.values, dict):
+        raise EditRefused(f"{problem}: it is not a mapping.")
+    return document.values or {}
+
+
+def _is_on(values: dict[str, Any], name: str) -> bool | None:
+    """Whether a plugin is on; None if the text gives it a value that is no switch, such as one from the environment."""
+    section = values.get(SECTION) or {}
+    if not isinstance(section, dict):
+        raise EditRefused(f"'{SECTION}' is not a mapping.")
+    if name not in section:
+        return name in FIRST_PARTY_FORMATS
+    entry = section[name]
+    switch = entry.get("on", True) if isinstance(entry, dict) else entry
+    return switch if isinstance(switch, bool) else None
+
+
+def _expect(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
+    expected = copy.deepcopy(values)
+    section = expected[SECTION] = expected.get(SECTION) or {}
+    if isinstance(section.get(name), dict):
+        section[name] = {**section[name], "on": on}
+    else:
+        section[name] = on
+    return expected
+
+
+class _PatchFinder:
+    """Finds what to replace in a text so that a plugin is on or off."""
+
+    def __init__(self, text: str, name: str, *, on: bool) -> None:
+        self.text = text
+        self.name = name
+        self.switch = _format_switch(on)
+        found = _LINE_END.search(text)
+        self.newline = found[0] if found else "\n"
+
+    def find(self) -> _Patch:
+        root = _compose(self.text)
+        if root is None:
+            return self._append_section("")
+        self._refuse_flow(root, "the whole file")
+        for key, section in _get_entries(root):
+            if key.value == SECTION:
+                return self._find_in_section(key, section)
+        return self._append_section(" " * root.start_mark.column)
+
+    def _append_section(self, indent: str) -> _Patch:
+        end = len(self.text)
+        before = "" if not self.text or self.text[-1] in "\r\n" else self.newline
+        lines = make_lines(self.name, on=self.switch == "true").splitlines()
+        return _Patch(end, end, before + "".join(indent + line + self.newline for line in lines))
+
+    def _find_in_section(self, key: yaml.Node, section: yaml.Node) -> _Patch:
+        entry = f"{_format_key(self.name)}: {self.switch}"
+        if isinstance(section, yaml.ScalarNode):  # a section without entries
+            return self._insert_line(section.end_mark.index, " " * key.start_mark.column + INDENT + entry)
+        for name, value in _get_entries(section):
+            if name.value == self.name:
+                return self._find_in_entry(name, value)
+        self._refuse_flow(section, f"'{SECTION}'")
+        last = section.value[-1]
+        return self._insert_line(_find_end(*last), " " * section.value[0][0].start_mark.column + entry)
+
+    def _find_in_entry(self, key: yaml.Node, value: yaml.Node) -> _Patch:
+        if isinstance(value, yaml.ScalarNode):
+            return self._replace_switch(key, value)
+        for name, switch in _get_entries(value):
+            if name.value == "on":
+                return self._replace_switch(name, switch)
+        self._refuse_flow(value, f"the entry of '{self.name}'")
+        column = value.value[0][0].start_mark.column
+        return self._insert_line(key.end_mark.index, f"{' ' * column}on: {self.switch}")
+
+    def _replace_switch(self, key: yaml.Node, value: yaml.Node) -> _Patch:
+        start, end = value.start_mark.index, value.end_mark.index
+        written = self.text[start:end]
+        if "${" in written:
+            raise EditRefused(f"The switch of '{self.name}' comes from the environment. Change it there.")
+        if start < key.end_mark.index or written.strip("\"'").lower() not in _SWITCHES:
+            raise EditRefused(f"The switch of '{self.name}' is not written as true or false in its own place.")
+        return _Patch(start, end, self.switch)
+
+    def _insert_line(self, after: int, line: str) -> _Patch:
+        """Insert a line below the one that has the character before `after`."""
+        found = _LINE_END.search(self.text, max(after - 1, 0) if self.text[after - 1 : after] in "\r\n" else after)
+        if found is None:
+            end = len(self.text)
+            return _Patch(end, end, self.newline + line)
+        return _Patch(found.end(), found.end(), line + self.newline)
+
+    def _refuse_flow(self, node: yaml.Node, what: str) -> None:
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            raise EditRefused(
+                f"The file has {what} in flow style, {{…}}. Write one entry per line, or edit the file by hand."
+            )
+
+
+def _get_entries(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def _find_end(key: yaml.Node, value: yaml.Node) -> int:
+    """The position after the last character of an entry, without the comments and empty lines that follow."""
+    if value.start_mark.index < key.end_mark.index:  # an alias: its node is elsewhere
+        return int(key.end_mark.index)
+    if isinstance(value, yaml.CollectionNode) and not value.flow_style and value.value:
+        last = value.value[-1]
+        return _find_end(*last) if isinstance(value, yaml.MappingNode) else _find_end(key, last)
+    return int(value.end_mark.index)
+
+
+def _format_key(name: str) -> str:
+    return name if _PLAIN_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _format_switch(on: bool) -> str:
+    return "true" if on else "false"

@@ -1,0 +1,67 @@
+"""Applies prices to requests: loads the default prices of a configuration, and refuses requests whose cost would be unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tornado_gate.errors import NotAllowed
+from tornado_gate.ledger.costs import Quantities, compute_cost, count_quantities
+from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.types import Call, Target, Usage
+
+NO_USAGE: Final = Usage()
+NOTHING: Final = Quantities()
+PRICED_LATER: Final = frozenset({"videos"})
+"""Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
+
+if TYPE_CHECKING:
+    from tornado_gate.gateway.gate import Gate
+    from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+
+
+def load_default_prices(snapshot: Snapshot) -> None:
+    """Load the prices of models for which conf has none. Takes 20 ms, and half a second after an update of their package."""
+    config = snapshot.config
+    if config.default_prices:
+        providers = map(_get_priced_provider, snapshot.providers.values())
+        snapshot.prices.add_defaults(load_prices(config.server.data_dir / "prices", providers))
+
+
+def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
+    entry, found = provider.entry, provider.capabilities
+    if found.costs_nothing or entry.price_provider == "":
+        return PricedProvider(name=entry.name)
+    base_url = entry.base_url if found.base_url is None else found.base_url
+    name = entry.price_provider or found.price_provider
+    return PricedProvider(name=entry.name, price_provider=name, base_url=base_url)
+
+
+def require_prices(
+    snapshot: Snapshot, model: str, targets: list[tuple[Target, ConfiguredProvider]]
+) -> list[tuple[Target, ConfiguredProvider]]:
+    """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
+    if snapshot.config.unpriced == "allow":
+        return targets
+    find = snapshot.prices.find
+    priced = [pair for pair in targets if find(pair[0].provider, pair[0].upstream_model) is not None]
+    if not priced:
+        message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
+        raise NotAllowed(message, param="model", code="unpriced_model")
+    return priced
+
+
+def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
+    """The cost of a complete answer in nano-dollars; None if it is unknown or the answer is no provider's."""
+    target, meter = call.target, call.meter
+    if not target.provider or call.operation in PRICED_LATER:
+        return None
+    price = snapshot.prices.find(target.provider, target.upstream_model)
+    return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+
+
+async def check_budget(
+    gate: Gate, snapshot: Snapshot, call: Call, target: Target, estimate: Quantities | None = None
+) -> None:
+    """Count what a request may use at `target` against the budgets of its caller. Raises RateLimited when a bound is exceeded."""
+    price = snapshot.prices.find(target.provider, target.upstream_model)
+    await gate.budgets.admit(call, price, estimate or NOTHING)

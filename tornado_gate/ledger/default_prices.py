@@ -1,0 +1,246 @@
+"""The prices of models for which conf has none: those of the package ``genai-prices``, which is installed beside the gateway.
+
+Another process reads the package, once for each version of it (`extract_prices.py`); its result is a file below the data folder.
+Nothing is read from the network: the prices change with the installed version of the package.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tornado_gate.config.model import PriceEntry, Rates
+from tornado_gate.ledger.costs import FREE, Price
+from tornado_gate.ledger.prices import KINDS, DefaultPrices, make_price
+from tornado_gate.types.value import Value
+
+log = logging.getLogger(__name__)
+
+PACKAGE = "genai-prices"
+LAYOUT = 1
+"""The number of the file's layout: a file with another one is not read."""
+EXTRACT_SECONDS = 60.0
+DAY_SECONDS = 86_400
+TIER_CONDITIONS = ("service_tier", "processing", "speed")
+"""What a price of the package may depend on, of which every value is a service tier here."""
+
+_COMPACT_DATE = re.compile(r"-(20\d\d)([01]\d)([0-3]\d)(?=-|:|$)")
+
+
+class ProviderTable(msgspec.Struct):
+    """The prices of one provider's models: ``match``, ``prices`` and ``variants`` of each, as `extract_prices.py` prints them.
+
+    `url` is a pattern of the addresses of its API; `others` are providers whose models it resells at their prices.
+    """
+
+    url: str
+    others: list[str]
+    models: msgspec.Raw
+
+
+Table = Mapping[str, ProviderTable]
+"""By the package's name of a provider. The models are parsed when the provider is in use."""
+
+_Decoder = msgspec.json.Decoder(dict[str, ProviderTable])
+
+
+class PricedProvider(Value, frozen=True, kw_only=True):
+    """A provider entry as the table needs it: the package's name of the provider if known, and the base URL of its API."""
+
+    name: str
+    price_provider: str = ""
+    base_url: str = ""
+
+
+def load_prices(folder: Path, providers: Iterable[PricedProvider]) -> dict[str, DefaultPrices]:
+    """The default prices of provider entries, by entry; none for those that the table does not know. See `load_table`."""
+    # Addresses of the table are those of vendors: for a server without TLS the package need not be read.
+    wanted = [one for one in providers if one.price_provider or one.base_url.startswith("https://")]
+    table = load_table(folder) if wanted else None
+    found: dict[str, DefaultPrices] = {}
+    for one in wanted if table else ():
+        assert table is not None
+        known = find_provider(table, one.price_provider, one.base_url)
+        if known:
+            found[one.name] = VendorPrices(table, known)
+        elif one.price_provider:
+            log.warning(
+                "providers.%s: no default prices for '%s'; known: %s", one.name, one.price_provider, ", ".join(table)
+            )
+    return found
+
+
+def load_table(folder: Path) -> Table | None:
+    """The price table of the installed package; None if it is not installed or cannot be read, which is logged.
+
+    `folder` keeps the file. Takes half a second when the file must be made, else 10 ms.
+    """
+    try:
+        version = metadata.version(PACKAGE)
+    except metadata.PackageNotFoundError:
+        log.warning(
+            "no default prices: the package %s is not installed; set prices or install tornado-gate[prices]", PACKAGE
+        )
+        return None
+    file = folder / f"{PACKAGE}-{version}-{LAYOUT}.json"
+    try:
+        return _parse(file.read_bytes())
+    except (OSError, ValueError):
+        pass  # not made yet, or not written to its end
+    try:
+        content = _extract()
+        table = _parse(content)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        log.warning("no default prices: %s %s cannot be read: %s", PACKAGE, version, error)
+        return None
+    _keep(file, content)
+    return table
+
+
+def _extract() -> bytes:
+    command = [sys.executable, "-m", "tornado_gate.ledger.extract_prices"]
+    done = subprocess.run(command, capture_output=True, timeout=EXTRACT_SECONDS, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise ValueError(last or f"the process ended with {done.returncode}")
+    return done.stdout
+
+
+def _parse(content: bytes) -> Table:
+    """Raises ValueError if `content` is not a table."""
+    table = _Decoder.decode(content)
+    if not table:
+        raise ValueError("has no providers")
+    return table
+
+
+def _keep(file: Path, content: bytes) -> None:
+    """Write the file in one step, because other processes read it; remove those of other versions."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+            temporary.write(content)
+        os.replace(temporary.name, file)
+        for other in file.parent.glob(f"{PACKAGE}-*.json"):
+            if other != file:
+                other.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("the default prices cannot be kept in %s, so every start reads them anew: %s", file.parent, error)
+
+
+def find_provider(table: Table, name: str, base_url: str) -> str:
+    """The package's name of a provider: `name` if it has it, else the one whose addresses match; "" if there is none."""
+    if name:
+        return name if name in table else ""
+    return next((known for known, entry in table.items() if base_url and re.match(entry.url, base_url)), "")
+
+
+class VendorPrices:
+    """The default prices of one provider's models."""
+
+    def __init__(self, table: Table, provider: str) -> None:
+        names = [provider, *(other for other in table[provider].others if other in table)]
+        self._models = [model for name in names for model in msgspec.json.decode(table[name].models)]
+
+    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+        """(the time from which the price may be another one, price)."""
+        known = self._find_model(model.lower())
+        if known is None:
+            return math.inf, None
+        moment = datetime.fromtimestamp(now, UTC)
+        return _find_change(known, now), _make_price(known, moment)
+
+    def _find_model(self, model: str) -> Mapping[str, Any] | None:
+        for name in (model, _COMPACT_DATE.sub(r"-\1-\2-\3", model)):  # the table writes most dates with hyphens
+            found: Mapping[str, Any] | None = next((one for one in self._models if _matches(one["match"], name)), None)
+            if found is not None:
+                return found
+        return None
+
+
+def _matches(clause: Iterable[Any], text: str) -> bool:
+    """Whether `text`, in lower case, matches [operator, operand]."""
+    operator, operand = clause
+    match operator:
+        case "equals":
+            return bool(text == operand.lower())
+        case "starts_with":
+            return text.startswith(operand.lower())
+        case "ends_with":
+            return text.endswith(operand.lower())
+        case "contains":
+            return operand.lower() in text
+        case "regex":
+            return re.search(operand, text) is not None
+        case "or":
+            return any(_matches(one, text) for one in operand)
+        case "and":
+            return all(_matches(one, text) for one in operand)
+    return False
+
+
+def _find_change(model: Mapping[str, Any], now: float) -> float:
+    """A time up to which no price of the model changes: prices begin on dates, or depend on the time of day in minutes."""
+    conditions = [*model["prices"], *model["variants"]]
+    if any("since" in one for one in conditions):
+        return (now // 60 + 1) * 60
+    if any("from" in one for one in conditions):
+        return (now // DAY_SECONDS + 1) * DAY_SECONDS
+    return math.inf
+
+
+def _make_price(model: Mapping[str, Any], moment: datetime) -> Price:
+    active = [one["price"] for one in model["prices"] if _is_active(one, moment)]
+    usual = active[-1] if active else model["prices"][0]["price"]
+    if not usual:
+        return FREE
+    tiers: dict[str, dict[str, Any]] = {}
+    for variant in model["variants"]:
+        condition = next(iter(variant["when"].items()))
+        if len(variant["when"]) == 1 and condition[0] in TIER_CONDITIONS and _is_active(variant, moment):
+            tier = tiers.setdefault(condition[1], {})
+            tier.update({kind: amounts for kind, amounts in variant["price"].items() if kind not in tier})
+    return make_price(_make_entry(usual, {name: _make_entry(price, {}) for name, price in tiers.items()}))
+
+
+def _is_active(condition: Mapping[str, str], moment: datetime) -> bool:
+    if "from" in condition:
+        return moment.date().isoformat() >= condition["from"]
+    if "since" in condition:
+        since, until, now = condition["since"], condition["until"], moment.strftime("%H:%M")
+        return since <= now < until if since <= until else now >= since or now < until
+    return True
+
+
+def _make_entry(price: Mapping[str, Any], tiers: Mapping[str, PriceEntry]) -> PriceEntry:
+    thresholds: dict[int, dict[str, Decimal]] = {0: {}}
+    for kind in KINDS:
+        for tokens, amount in price.get(kind, ()):
+            thresholds.setdefault(tokens, {})[kind] = Decimal(amount)
+    usual = Rates(**thresholds.pop(0))
+    return PriceEntry(
+        rates=usual,
+        above={tokens: Rates(**rates) for tokens, rates in thresholds.items()},
+        service_tiers=tiers,
+        per_hour=_get_amount(price, "per_hour"),
+        per_million_characters=_get_amount(price, "per_million_characters"),
+        per_web_search=_get_amount(price, "per_thousand_web_searches", 1000),
+        per_request=_get_amount(price, "per_thousand_requests", 1000),
+    )
+
+
+def _get_amount(price: Mapping[str, Any], name: str, units: int = 1) -> Decimal | None:
+    return Decimal(price[name][0][1]) / units if name in price else None

@@ -1,0 +1,212 @@
+"""/admin/v1/keys: list, create, show, change, rotate and revoke keys. The text of a key is only in the answer that makes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from tornado_gate.accounts.key_rules import check_key_change, check_new_key
+from tornado_gate.accounts.keys import KeyStore, StoredKey
+from tornado_gate.accounts.stored_key import KeyState
+from tornado_gate.codec.durations import parse_duration, parse_moment
+from tornado_gate.config.model import Role
+from tornado_gate.errors import InvalidField, RequestError
+from tornado_gate.server.admin.bodies import KeyChangeSchema, NewKeySchema, RotationSchema
+from tornado_gate.server.admin.parameters import (
+    PAGE,
+    choice_parameter,
+    flag_parameter,
+    next_offset,
+    parse_offset,
+    text_parameter,
+)
+from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page
+from tornado_gate.types.value import Value
+
+_TAG = "admin: keys"
+T = TypeVar("T")
+
+
+class KeyView(Value, frozen=True, kw_only=True):
+    """A key without its secret: `prefix` are its first characters. Times are Unix seconds; empty lists allow all.
+
+    `state` is that of the key itself: it does not show that its owner is disabled. `replaced_by` is its successor after a
+    rotation. `hidden`: made by the console for its playground.
+    """
+
+    id: str
+    name: str
+    prefix: str
+    state: KeyState
+    account: str
+    user: str | None
+    team: str | None
+    role: Role
+    models: tuple[str, ...]
+    operations: tuple[str, ...]
+    addresses: tuple[str, ...]
+    tags: tuple[str, ...]
+    limits: Mapping[str, int]
+    budget: Mapping[str, Any]
+    hidden: bool
+    created_by: str
+    created: float
+    expires: float | None
+    revoked: float | None
+    last_used: float | None
+    replaced_by: str | None
+
+
+class NewKeyView(Value, frozen=True, kw_only=True):
+    """A new key: `text` is the secret, which is shown once."""
+
+    text: str
+    key: KeyView
+
+
+def describe_key(key: StoredKey) -> KeyView:
+    names = [name for name in KeyView.__struct_fields__ if name != "state"]
+    return KeyView(state=key.get_state(time.time()), **{name: getattr(key, name) for name in names})
+
+
+async def list_keys(request: AdminRequest) -> Page[KeyView]:
+    query = request.query
+    offset = parse_offset(query["after"])
+    found, total = await request.run(
+        _get_store(request).list_page,
+        user=query["user"] or None,
+        team=query["team"] or None,
+        search=query["search"],
+        state=query["state"],
+        hidden=bool(query["hidden"]),
+        offset=offset,
+        limit=query["limit"],
+    )
+    keys = tuple(describe_key(key) for key in found)
+    return Page(data=keys, next=next_offset(offset, len(keys), total), total=total)
+
+
+async def get_key(request: AdminRequest) -> KeyView:
+    return describe_key(await request.run(_get_store(request).get, request.id))
+
+
+async def create_key(request: AdminRequest) -> NewKeyView:
+    wanted = _read_fields(request.body)
+    check_new_key(request.key, **{name: value for name, value in wanted.items() if name != "account"})
+    await _check_references(request, wanted)
+    name = wanted.pop("name")
+    text, key = await request.run(
+        _get_store(request).create, name, created_by=request.key.id, actor=request.actor, **wanted
+    )
+    return NewKeyView(text=text, key=describe_key(key))
+
+
+async def change_key(request: AdminRequest) -> KeyView:
+    store, changes = _get_store(request), _read_fields(request.body)
+    key = await request.run(store.get, request.id)
+    check_key_change(request.key, (), key, **changes)
+    await _check_references(request, changes)
+    changed = await request.run(store.change, request.id, actor=request.actor, **changes)
+    return await _apply(request, describe_key(changed))
+
+
+async def rotate_key(request: AdminRequest) -> NewKeyView:
+    store = _get_store(request)
+    key = await request.run(store.get, request.id)
+    check_key_change(request.key, (), key)
+    overlap = _read_overlap(request.body.get("overlap", 0))
+    text, new = await request.run(store.rotate, request.id, overlap_seconds=overlap, actor=request.actor)
+    return await _apply(request, NewKeyView(text=text, key=describe_key(new)))
+
+
+async def revoke_key(request: AdminRequest) -> KeyView:
+    store = _get_store(request)
+    await request.run(store.get, request.id)
+    if not await request.run(store.revoke, request.id, actor=request.actor):
+        raise RequestError(f"The key {request.id} is revoked already.", code="key_revoked", status=409)
+    return await _apply(request, describe_key(await request.run(store.get, request.id)))
+
+
+def _get_store(request: AdminRequest) -> KeyStore:
+    return KeyStore(request.services.database)
+
+
+async def _apply(request: AdminRequest, answer: T) -> T:
+    """Return `answer` after this process has read the changed keys; the others do within a second."""
+    await request.services.gate.keys.check()
+    return answer
+
+
+def _read_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    fields = dict(body)
+    if isinstance(fields.get("expires"), str):
+        try:
+            fields["expires"] = parse_moment(fields["expires"])
+        except ValueError as error:
+            raise InvalidField("expires", f"'expires' is wrong: {error}.") from None
+    return fields
+
+
+def _read_overlap(value: float | str) -> float:
+    if not isinstance(value, str):
+        return float(value)
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise InvalidField("overlap", f"'overlap' is wrong: {error}.") from None
+
+
+async def _check_references(request: AdminRequest, fields: Mapping[str, Any]) -> None:
+    """Raises the NotFound of accounts for a user or a team that does not exist."""
+    accounts = request.services.accounts
+    if fields.get("user"):
+        await request.run(accounts.get_user, fields["user"])
+    if fields.get("team"):
+        await request.run(accounts.get_team, fields["team"])
+
+
+_FILTERS = (
+    text_parameter("search", "A part of the name, or the beginning of the id or of the key."),
+    text_parameter("user", "Only keys of this user."),
+    text_parameter("team", "Only keys of this team."),
+    choice_parameter("state", "Only keys in this state.", "active", "expired", "revoked"),
+    flag_parameter("hidden", "Also those of the console's playground."),
+)
+_EXAMPLE = {
+    "name": "nightly",
+    "models": ["local-*"],
+    "operations": ["chat"],
+    "limits": {"requests_per_minute": 60},
+    "budget": {"usd_per_day": 5},
+    "expires": "30d",
+}
+
+ROUTES = [
+    AdminRoute(
+        method="GET", path="/keys", function=list_keys, tag=_TAG, answer=Page[KeyView], summary="List the API keys",
+        description="Newest first, without those of conf.", parameters=(*_FILTERS, *PAGE),
+    ),
+    AdminRoute(
+        method="POST", path="/keys", function=create_key, tag=_TAG, answer=NewKeyView, summary="Create an API key",
+        description="`text` is shown in this answer only. A key never allows more than the key that makes it.",
+        body=NewKeySchema, example=_EXAMPLE,
+    ),
+    AdminRoute(
+        method="GET", path="/keys/{id}", function=get_key, tag=_TAG, answer=KeyView, summary="Show an API key"
+    ),
+    AdminRoute(
+        method="PATCH", path="/keys/{id}", function=change_key, tag=_TAG, answer=KeyView, summary="Change an API key",
+        description="In force in all processes within a second.", body=KeyChangeSchema,
+        example={"tags": ["reviewed"], "limits": {"requests_per_minute": 30}},
+    ),
+    AdminRoute(
+        method="POST", path="/keys/{id}/rotate", function=rotate_key, tag=_TAG, answer=NewKeyView,
+        summary="Replace an API key by a new one with the same permissions", body=RotationSchema,
+        example={"overlap": "1h"},
+    ),
+    AdminRoute(
+        method="DELETE", path="/keys/{id}", function=revoke_key, tag=_TAG, answer=KeyView, summary="Revoke an API key",
+        description="In force in all processes within a second. The key stays in the list.",
+    ),
+]  # fmt: skip

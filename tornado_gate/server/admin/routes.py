@@ -1,0 +1,15 @@
+"""All routes of the administration API. A route that is not in this table does not exist."""
+
+from __future__ import annotations
+
+from tornado_gate.server.admin import key_routes, state_routes, team_routes, usage_routes, user_routes
+from tornado_gate.server.admin.routing import AdminTable
+
+ROUTES = [
+    *key_routes.ROUTES,
+    *usage_routes.ROUTES,
+    *user_routes.ROUTES,
+    *team_routes.ROUTES,
+    *state_routes.ROUTES,
+]
+TABLE = AdminTable(ROUTES)

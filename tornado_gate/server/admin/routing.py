@@ -1,0 +1,132 @@
+"""Routes of the administration API: what each takes and returns, and how a path is matched to one. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from marshmallow import Schema
+
+from tornado_gate.accounts.key_ring import KeyRecord
+from tornado_gate.accounts.people import Actor
+from tornado_gate.errors import MethodNotAllowed, NotFound
+from tornado_gate.server.services import Services
+from tornado_gate.types import RouteParameter
+from tornado_gate.types.value import Value, field
+
+PREFIX = "/admin/v1"
+OPERATION = "admin"
+"""A key that is limited to certain operations needs this one."""
+
+T = TypeVar("T")
+
+
+class Page(Value, Generic[T], frozen=True, kw_only=True):
+    """A page of a list. `next`, if it is not null, is the parameter `after` of the next page; `total` counts all pages."""
+
+    data: tuple[T, ...]
+    next: str | None = None
+    total: int | None = None
+
+
+class Deleted(Value, frozen=True, kw_only=True):
+    id: str
+    deleted: bool = True
+
+
+class TextAnswer(Value, frozen=True, kw_only=True):
+    """An answer that is not JSON."""
+
+    text: str
+    media_type: str
+    file_name: str
+
+
+class AdminRequest(Value, frozen=True, kw_only=True):
+    """A request whose key, parameters and body have been checked. `arguments` are the segments of the path.
+
+    `query` has the parameters of the route, each with its type, and its defaults. `key` is what the key may do, and `actor` the
+    same for the audit log. `public_url` is the gateway's address as the caller sees it.
+    """
+
+    services: Services
+    key: KeyRecord
+    actor: Actor
+    arguments: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Mapping[str, Any]
+    public_url: str
+
+    hidden_fields = frozenset({"services", "body"})
+
+    @property
+    def id(self) -> str:
+        """The id in the path."""
+        return self.arguments["id"]
+
+    async def run(self, function: Callable[..., T], *given: Any, **named: Any) -> T:
+        """The result of a function that uses the database."""
+        return await self.services.database.run(function, *given, **named)
+
+
+Function = Callable[[AdminRequest], Awaitable[Any]]
+
+
+class AdminRoute(Value, frozen=True, kw_only=True):
+    """One method and path. `path` is below PREFIX; its segments in braces become `AdminRequest.arguments`.
+
+    `body` is the marshmallow schema of the JSON body, `answer` the type of the JSON answer. `example` is a body that works
+    together with ids that exist.
+    """
+
+    method: str
+    path: str
+    function: Function
+    summary: str
+    tag: str
+    answer: Any
+    description: str = ""
+    parameters: tuple[RouteParameter, ...] = ()
+    body: type[Schema] | None = None
+    example: Mapping[str, Any] | None = None
+    query_example: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def whole_path(self) -> str:
+        return PREFIX + self.path
+
+
+_SEGMENT = re.compile(r"\{(\w+)\}")
+_ID = r"[A-Za-z0-9_.:@~-]{1,200}"
+"""Ids of the gateway. A segment with other characters, also percent-encoded ones, matches no route."""
+
+
+class AdminTable:
+    """Finds the route of a request. Paths are compared as they were sent, never decoded."""
+
+    def __init__(self, routes: list[AdminRoute]) -> None:
+        self._methods: dict[str, tuple[re.Pattern[str], dict[str, AdminRoute]]] = {}
+        for route in routes:
+            pattern = _SEGMENT.sub(lambda found: f"(?P<{found[1]}>{_ID})", route.path)
+            _, methods = self._methods.setdefault(route.path, (re.compile(pattern), {}))
+            methods[route.method] = route
+
+    def find(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
+        """The route of a whole path, and its arguments; HEAD is served as GET. Raises NotFound, MethodNotAllowed."""
+        rest = path.removeprefix(PREFIX)
+        rest = rest[:-1] if rest.endswith("/") else rest
+        for pattern, methods in self._methods.values():
+            match = pattern.fullmatch(rest)
+            if match is not None:
+                route = methods.get("GET" if method == "HEAD" else method)
+                if route is None:
+                    raise MethodNotAllowed(method, [*methods, *(["HEAD"] if "GET" in methods else [])])
+                return route, match.groupdict()
+        message = "The administration API has no such route. GET /openapi.json lists all routes."
+        raise NotFound(message, code="unknown_route")
+
+
+def is_admin_path(path: str) -> bool:
+    """Whether a path, as it was sent, belongs to the administration API."""
+    return path == PREFIX or path.startswith(PREFIX + "/")

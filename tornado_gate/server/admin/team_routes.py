@@ -1,0 +1,129 @@
+"""/admin/v1/organisations and /teams."""
+
+from __future__ import annotations
+
+from tornado_gate.accounts.people import Member, Organisation, Team
+from tornado_gate.server.admin.bodies import MemberSchema, NameSchema, NewTeamSchema, TeamChangeSchema
+from tornado_gate.server.admin.parameters import text_parameter
+from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted, Page
+
+_ORGANISATIONS, _TEAMS = "admin: organisations", "admin: teams"
+
+
+async def list_organisations(request: AdminRequest) -> Page[Organisation]:
+    found = await request.run(request.services.accounts.list_organisations)
+    return Page(data=tuple(found), total=len(found))
+
+
+async def create_organisation(request: AdminRequest) -> Organisation:
+    return await request.run(request.services.accounts.create_organisation, request.body["name"], request.actor)
+
+
+async def rename_organisation(request: AdminRequest) -> Organisation:
+    name = request.body["name"]
+    return await request.run(request.services.accounts.rename_organisation, request.id, name, request.actor)
+
+
+async def delete_organisation(request: AdminRequest) -> Deleted:
+    await request.run(request.services.accounts.delete_organisation, request.id, request.actor)
+    return Deleted(id=request.id)
+
+
+async def list_teams(request: AdminRequest) -> Page[Team]:
+    accounts = request.services.accounts
+    found = await request.run(accounts.list_teams, organisation=request.query["organisation"])
+    return Page(data=tuple(found), total=len(found))
+
+
+async def get_team(request: AdminRequest) -> Team:
+    return await request.run(request.services.accounts.get_team, request.id)
+
+
+async def create_team(request: AdminRequest) -> Team:
+    wanted = dict(request.body)
+    organisation, name = wanted.pop("organisation"), wanted.pop("name")
+    accounts = request.services.accounts
+    return await request.run(accounts.create_team, organisation, name, request.actor, **wanted)
+
+
+async def change_team(request: AdminRequest) -> Team:
+    accounts = request.services.accounts
+    team = await request.run(accounts.update_team, request.id, request.actor, **request.body)
+    await request.services.gate.keys.check()
+    return team
+
+
+async def delete_team(request: AdminRequest) -> Deleted:
+    await request.run(request.services.accounts.delete_team, request.id, request.actor)
+    await request.services.gate.keys.check()
+    return Deleted(id=request.id)
+
+
+async def list_members(request: AdminRequest) -> Page[Member]:
+    found = await request.run(request.services.accounts.list_members, request.id)
+    return Page(data=tuple(found), total=len(found))
+
+
+async def set_member(request: AdminRequest) -> Member:
+    accounts, user = request.services.accounts, request.arguments["user"]
+    member = await request.run(accounts.set_member, request.id, user, request.body["role"], request.actor)
+    await request.services.gate.keys.check()
+    return member
+
+
+async def remove_member(request: AdminRequest) -> Deleted:
+    user = request.arguments["user"]
+    await request.run(request.services.accounts.remove_member, request.id, user, request.actor)
+    await request.services.gate.keys.check()
+    return Deleted(id=user)
+
+
+_BOUNDS = {"limits": {"requests_per_minute": 600}, "budget": {"usd_per_month": 500}}
+
+ROUTES = [
+    AdminRoute(
+        method="GET", path="/organisations", function=list_organisations, tag=_ORGANISATIONS,
+        answer=Page[Organisation], summary="List the organisations",
+    ),
+    AdminRoute(
+        method="POST", path="/organisations", function=create_organisation, tag=_ORGANISATIONS, answer=Organisation,
+        summary="Create an organisation", body=NameSchema, example={"name": "Example Ltd"},
+    ),
+    AdminRoute(
+        method="PATCH", path="/organisations/{id}", function=rename_organisation, tag=_ORGANISATIONS,
+        answer=Organisation, summary="Rename an organisation", body=NameSchema, example={"name": "Example plc"},
+    ),
+    AdminRoute(
+        method="DELETE", path="/organisations/{id}", function=delete_organisation, tag=_ORGANISATIONS, answer=Deleted,
+        summary="Delete an organisation without teams",
+    ),
+    AdminRoute(
+        method="GET", path="/teams", function=list_teams, tag=_TEAMS, answer=Page[Team], summary="List the teams",
+        parameters=(text_parameter("organisation", "Only teams of this organisation."),),
+    ),
+    AdminRoute(
+        method="POST", path="/teams", function=create_team, tag=_TEAMS, answer=Team, summary="Create a team",
+        body=NewTeamSchema, example={"organisation": "ORGANISATION", "name": "research", **_BOUNDS},
+    ),
+    AdminRoute(method="GET", path="/teams/{id}", function=get_team, tag=_TEAMS, answer=Team, summary="Show a team"),
+    AdminRoute(
+        method="PATCH", path="/teams/{id}", function=change_team, tag=_TEAMS, answer=Team, summary="Change a team",
+        description="Its bounds are in force in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
+    ),
+    AdminRoute(
+        method="DELETE", path="/teams/{id}", function=delete_team, tag=_TEAMS, answer=Deleted, summary="Delete a team",
+        description="Its keys are revoked: without the team they would lose its bounds.",
+    ),
+    AdminRoute(
+        method="GET", path="/teams/{id}/members", function=list_members, tag=_TEAMS, answer=Page[Member],
+        summary="List the members of a team",
+    ),
+    AdminRoute(
+        method="PUT", path="/teams/{id}/members/{user}", function=set_member, tag=_TEAMS, answer=Member,
+        summary="Add a member to a team, or change the role of one", body=MemberSchema, example={"role": "member"},
+    ),
+    AdminRoute(
+        method="DELETE", path="/teams/{id}/members/{user}", function=remove_member, tag=_TEAMS, answer=Deleted,
+        summary="Remove a member from a team", description="The member's keys for the team are revoked.",
+    ),
+]  # fmt: skip

@@ -1,0 +1,210 @@
+"""/admin/v1/usage and /requests: sums of the usage ledger, and its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from typing import Any
+
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.ledger.reports import GROUPS, Reports
+from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
+from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.parameters import (
+    PAGE,
+    choice_parameter,
+    flag_parameter,
+    text_parameter,
+    time_parameter,
+)
+from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page, TextAnswer
+from tornado_gate.types import JsonSchema
+from tornado_gate.types.value import Value
+
+_TAG = "admin: usage"
+USUAL_SECONDS = 30 * 86400
+MOST_ROWS = 50_000
+COLUMNS = (
+    *("requests", "errors", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
+    *("reasoning_tokens", "images", "seconds", "cost_usd", "unpriced_requests"),
+)
+"""The sums of a row. `cost_usd` is null when the price of any request is unknown."""
+
+
+class RequestView(Value, frozen=True, kw_only=True):
+    """A request of the ledger. `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it.
+
+    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `outcome` is `complete`,
+    `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body`
+    is the beginning of the request's body where conf records bodies.
+    """
+
+    id: str
+    moment: float
+    request_id: str
+    key: str
+    key_name: str
+    account: str
+    user: str
+    team: str
+    model: str
+    upstream_model: str
+    provider: str
+    plugin: str
+    operation: str
+    format: str
+    status: int
+    error_code: str
+    outcome: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    cache_write_tokens: int | None
+    cache_write_1h_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    audio_input_tokens: int | None
+    audio_output_tokens: int | None
+    image_tokens: int | None
+    image_output_tokens: int | None
+    images: int
+    seconds: float
+    characters: int
+    estimated: bool
+    first_byte_ms: float | None
+    total_ms: float
+    attempts: int
+    cost_usd: float | None
+    tags: tuple[str, ...]
+    end_user: str
+    attribution: dict[str, str]
+    body: str | None
+
+
+def describe_request(row: RequestRow) -> RequestView:
+    return RequestView(**{name: getattr(row, name) for name in RequestView.__struct_fields__})
+
+
+def describe_usage(row: UsageRow) -> dict[str, Any]:
+    """The group and the sums of a row as one object."""
+    return {**row.group, **{name: getattr(row, name) for name in COLUMNS}}
+
+
+async def get_usage(request: AdminRequest) -> dict[str, Any] | TextAnswer:
+    query = _read_usage_query(request.query)
+    rows = await request.run(Reports(request.services.database).usage, query)
+    if len(rows) > MOST_ROWS:
+        message = f"This report has {len(rows)} rows; at most {MOST_ROWS} are sent. Narrow it by time or filters."
+        raise InvalidField("group_by", message, code="too_many_values")
+    if request.query["format"] == "csv":
+        return TextAnswer(text=_render_csv(query, rows), media_type="text/csv; charset=utf-8", file_name="usage.csv")
+    return {"data": [describe_usage(row) for row in rows], "from": query.start, "to": query.end}
+
+
+def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
+    end = time.time() if given["to"] is None else given["to"]
+    start = end - USUAL_SECONDS if given["from"] is None else given["from"]
+    if start >= end:
+        raise InvalidField("from", "'from' must be before 'to'.")
+    groups = tuple(dict.fromkeys(word.strip() for word in given["group_by"].split(",") if word.strip()))
+    for word in groups:
+        if word not in GROUPS:
+            message = f"'group_by' may have {', '.join(GROUPS)}, separated by commas, not '{word[:50]}'."
+            raise InvalidField("group_by", message)
+    filters = {name: given[name] for name in _FILTER_NAMES}
+    return UsageQuery(start=start, end=end, group_by=groups, **filters)
+
+
+def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow((*query.group_by, *COLUMNS))
+    for row in rows:
+        shown = describe_usage(row)
+        groups = [quote_cell(shown[name]) for name in query.group_by]
+        writer.writerow((*groups, *("" if shown[name] is None else shown[name] for name in COLUMNS)))
+    return output.getvalue()
+
+
+async def list_requests(request: AdminRequest) -> Page[RequestView]:
+    query = request.query
+    limit = query["limit"]
+    filters = {name: query[name] for name in ("user", "team", "key", "model")}
+    rows = await request.run(
+        Reports(request.services.database).requests,
+        start=query["from"],
+        end=query["to"],
+        before=_check_row_id(query["after"]),
+        limit=limit + 1,
+        only_errors=bool(query["only_errors"]),
+        **filters,
+    )
+    shown = tuple(describe_request(row) for row in rows[:limit])
+    return Page(data=shown, next=shown[-1].id if len(rows) > limit else None)
+
+
+def _check_row_id(text: str) -> str | None:
+    if text and not (len(text) <= 40 and all(character in "0123456789abcdef" for character in text)):
+        raise InvalidField("after", "'after' must be 'next' of the previous page.")
+    return text or None
+
+
+async def get_request(request: AdminRequest) -> RequestView:
+    row = await request.run(Reports(request.services.database).get_request, request.id)
+    if row is None:
+        message = "The ledger has no request with this id. Requests of the last seconds may be missing."
+        raise NotFound(message, code="unknown_request")
+    return describe_request(row)
+
+
+_FILTER_NAMES = ("user", "team", "key", "model", "provider", "tag")
+_FILTERS = tuple(text_parameter(name, f"Only requests with this {name}.") for name in _FILTER_NAMES)
+_SPAN = (time_parameter("from", "The begin."), time_parameter("to", "The end, which is not included."))
+_SUM: JsonSchema = {"type": "integer", "minimum": 0}
+_USAGE: JsonSchema = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "from": {"type": "number"},
+        "to": {"type": "number"},
+        "data": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "description": "The sums of a group, and a member for each name of `group_by`.",
+                "required": list(COLUMNS),
+                "properties": {
+                    **{name: {"type": "string"} for name in GROUPS},
+                    **dict.fromkeys(COLUMNS, _SUM),
+                    "seconds": {"type": "number", "description": "Of video or sound."},
+                    "cost_usd": {"type": ["number", "null"], "description": "Null when any price is unknown."},
+                },
+            },
+        },
+    },
+}
+
+ROUTES = [
+    AdminRoute(
+        method="GET", path="/usage", function=get_usage, tag=_TAG, answer=_USAGE, summary="Sum up the usage",
+        description=f"Without `from`, 30 days. `group_by` is one or more of {', '.join(f'`{name}`' for name in GROUPS)}, "
+        "separated by commas; days and hours are UTC. Requests of the last seconds may be missing.",
+        parameters=(
+            *_SPAN, text_parameter("group_by", "Names, separated by commas."), *_FILTERS,
+            choice_parameter("format", "The format of the answer.", "json", "csv"),
+        ),
+        query_example={"from": "7d", "group_by": "day,model"},
+    ),
+    AdminRoute(
+        method="GET", path="/requests", function=list_requests, tag=_TAG, answer=Page[RequestView],
+        summary="List requests", description="Newest first.",
+        parameters=(
+            *_SPAN, *(one for one in _FILTERS if one.name not in ("provider", "tag")),
+            flag_parameter("only_errors", "Only requests that were refused, failed or broke off."), *PAGE,
+        ),
+    ),
+    AdminRoute(
+        method="GET", path="/requests/{id}", function=get_request, tag=_TAG, answer=RequestView,
+        summary="Show a request by its x-request-id",
+    ),
+]  # fmt: skip

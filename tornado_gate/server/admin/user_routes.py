@@ -1,0 +1,183 @@
+"""/admin/v1/users, /sessions, /invitations and /audit."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from tornado_gate.accounts.audit import AuditEvent, list_events
+from tornado_gate.accounts.people import Invitation, Session, User
+from tornado_gate.errors import InvalidField
+from tornado_gate.server.admin.bodies import InvitationSchema, UserChangeSchema
+from tornado_gate.server.admin.parameters import AFTER, LIMIT, PAGE, next_offset, parse_offset, text_parameter
+from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted, Page
+from tornado_gate.types.value import Value
+
+_USERS, _INVITATIONS, _AUDIT = "admin: users", "admin: invitations", "admin: audit log"
+
+
+class SessionView(Value, frozen=True, kw_only=True):
+    """A signed-in browser. Times are Unix seconds."""
+
+    id: str
+    user: str
+    created: float
+    last_seen: float
+    expires: float
+    address: str
+    agent: str
+
+
+class NewInvitationView(Value, frozen=True, kw_only=True):
+    """A new invitation: `link` leads to the sign-up page and is shown once."""
+
+    link: str
+    invitation: Invitation
+
+
+class ResetLinkView(Value, frozen=True, kw_only=True):
+    """A link that sets a new password, once, within a day. It is shown once, and ends earlier links of the user."""
+
+    user: str
+    link: str
+
+
+def describe_session(session: Session) -> SessionView:
+    names = [name for name in SessionView.__struct_fields__ if name != "user"]
+    return SessionView(user=session.user.id, **{name: getattr(session, name) for name in names})
+
+
+async def list_users(request: AdminRequest) -> Page[User]:
+    query = request.query
+    offset = parse_offset(query["after"])
+    accounts = request.services.accounts
+    found, total = await request.run(accounts.list_users, search=query["search"], offset=offset, limit=query["limit"])
+    return Page(data=tuple(found), next=next_offset(offset, len(found), total), total=total)
+
+
+async def get_user(request: AdminRequest) -> User:
+    return await request.run(request.services.accounts.get_user, request.id)
+
+
+async def change_user(request: AdminRequest) -> User:
+    """Apply the changes in the order that refuses first: state, role, name."""
+    accounts, actor = request.services.accounts, request.actor
+    user = await request.run(accounts.get_user, request.id)
+    changes = {"state": accounts.set_state, "role": accounts.set_role, "name": accounts.set_name}
+    for name, change in changes.items():
+        if name in request.body:
+            function: Any = change
+            user = await request.run(function, request.id, request.body[name], actor)
+    await request.services.gate.keys.check()
+    return user
+
+
+async def delete_user(request: AdminRequest) -> Deleted:
+    await request.run(request.services.accounts.delete_user, request.id, request.actor)
+    await request.services.gate.keys.check()
+    return Deleted(id=request.id)
+
+
+async def create_reset_link(request: AdminRequest) -> ResetLinkView:
+    token = await request.run(request.services.accounts.create_reset_link, request.id, request.actor)
+    return ResetLinkView(user=request.id, link=f"{request.public_url}/console/reset?token={quote(token)}")
+
+
+async def list_sessions(request: AdminRequest) -> Page[SessionView]:
+    accounts = request.services.accounts
+    await request.run(accounts.get_user, request.id)
+    found = await request.run(accounts.list_sessions, request.id)
+    return Page(data=tuple(describe_session(session) for session in found), total=len(found))
+
+
+async def end_session(request: AdminRequest) -> Deleted:
+    session = request.arguments["session"]
+    await request.run(request.services.accounts.end_session, request.id, session, request.actor)
+    return Deleted(id=session)
+
+
+async def end_sessions(request: AdminRequest) -> Deleted:
+    await request.run(request.services.accounts.end_other_sessions, request.id, actor=request.actor)
+    return Deleted(id=request.id)
+
+
+async def list_invitations(request: AdminRequest) -> Page[Invitation]:
+    found = await request.run(request.services.accounts.list_invitations)
+    return Page(data=tuple(found), total=len(found))
+
+
+async def create_invitation(request: AdminRequest) -> NewInvitationView:
+    token, made = await request.run(request.services.accounts.create_invitation, request.actor, **request.body)
+    return NewInvitationView(link=f"{request.public_url}/console/signup?invitation={quote(token)}", invitation=made)
+
+
+async def revoke_invitation(request: AdminRequest) -> Deleted:
+    await request.run(request.services.accounts.revoke_invitation, request.id, request.actor)
+    return Deleted(id=request.id)
+
+
+async def list_audit(request: AdminRequest) -> Page[AuditEvent]:
+    query = request.query
+    after, limit = query["after"], query["limit"]
+    if after and not (after.isascii() and after.isdecimal() and len(after) < 19):
+        raise InvalidField("after", "'after' must be 'next' of the previous page.")
+    before = int(after) if after else None
+    database = request.services.database
+    filters = {"action": query["action"], "actor": query["actor"]}
+    found = await request.run(list_events, database, before=before, limit=limit + 1, **filters)
+    shown = tuple(found[:limit])
+    return Page(data=shown, next=str(shown[-1].id) if len(found) > limit else None)
+
+
+ROUTES = [
+    AdminRoute(
+        method="GET", path="/users", function=list_users, tag=_USERS, answer=Page[User], summary="List the users",
+        parameters=(text_parameter("search", "A part of the e-mail or the name."), *PAGE),
+    ),
+    AdminRoute(method="GET", path="/users/{id}", function=get_user, tag=_USERS, answer=User, summary="Show a user"),
+    AdminRoute(
+        method="PATCH", path="/users/{id}", function=change_user, tag=_USERS, answer=User, summary="Change a user",
+        description="A disabled user's sessions end and keys stop working within a second.", body=UserChangeSchema,
+        example={"name": "Ada"},
+    ),
+    AdminRoute(
+        method="DELETE", path="/users/{id}", function=delete_user, tag=_USERS, answer=Deleted, summary="Delete a user",
+        description="With sessions, memberships and keys. The last administrator cannot be deleted.",
+    ),
+    AdminRoute(
+        method="POST", path="/users/{id}/reset-link", function=create_reset_link, tag=_USERS, answer=ResetLinkView,
+        summary="Create a link that sets a new password",
+    ),
+    AdminRoute(
+        method="GET", path="/users/{id}/sessions", function=list_sessions, tag=_USERS, answer=Page[SessionView],
+        summary="List the sessions of a user",
+    ),
+    AdminRoute(
+        method="DELETE", path="/users/{id}/sessions", function=end_sessions, tag=_USERS, answer=Deleted,
+        summary="End all sessions of a user",
+    ),
+    AdminRoute(
+        method="DELETE", path="/users/{id}/sessions/{session}", function=end_session, tag=_USERS, answer=Deleted,
+        summary="End a session of a user",
+    ),
+    AdminRoute(
+        method="GET", path="/invitations", function=list_invitations, tag=_INVITATIONS, answer=Page[Invitation],
+        summary="List the invitations", description="The newest, also used and expired ones.",
+    ),
+    AdminRoute(
+        method="POST", path="/invitations", function=create_invitation, tag=_INVITATIONS, answer=NewInvitationView,
+        summary="Invite somebody", body=InvitationSchema, example={"email": "grace@example.org", "role": "member"},
+    ),
+    AdminRoute(
+        method="DELETE", path="/invitations/{id}", function=revoke_invitation, tag=_INVITATIONS, answer=Deleted,
+        summary="Revoke an invitation",
+    ),
+    AdminRoute(
+        method="GET", path="/audit", function=list_audit, tag=_AUDIT, answer=Page[AuditEvent],
+        summary="List changes of accounts, keys and teams", description="Newest first.",
+        parameters=(
+            text_parameter("action", "Only this action, such as `key.create`; `key.` for all that begin so."),
+            text_parameter("actor", "Only changes by this user or key."), LIMIT, AFTER,
+        ),
+    ),
+]  # fmt: skip

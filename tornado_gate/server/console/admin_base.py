@@ -1,0 +1,67 @@
+"""What the pages for administrators share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.errors import NotFound as AccountNotFound
+from tornado_gate.accounts.people import User
+from tornado_gate.database.engine import DatabaseError
+from tornado_gate.errors import NotFound
+from tornado_gate.server.console.base import Access, ConsoleHandler
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.services import Services
+
+ID = r"([A-Za-z0-9_-]{1,60})"
+"""An id of accounts, in a path."""
+
+
+class AdminHandler(ConsoleHandler):
+    """A page for administrators of the gateway."""
+
+    access: ClassVar[Access] = "administrator"
+
+    async def find(self, function: Any, *given: Any) -> Any:
+        """The result of a function of accounts. Raises NotFound as a page."""
+        try:
+            return await self.run_database(function, *given)
+        except AccountNotFound as error:
+            raise NotFound(error.message) from None
+
+    async def change(self, form: Form, function: Any, *given: Any, **named: Any) -> Any:
+        """The result of a change of accounts; None, with the error in `form`, if it is refused.
+
+        Keys are read again, as the change may be one of what they may do.
+        """
+        try:
+            result = await self.run_database(function, *given, **named)
+        except AccountError as error:
+            form.add(error, form.values)
+            return None
+        await self.gate.keys.check()
+        return True if result is None else result
+
+    def read_form(self, *names: str) -> Form:
+        """The form with the fields `names`, of which only the first 10,000 characters count."""
+        return Form({name: self.get_field(name)[:10_000] for name in names})
+
+    def get_query(self, *names: str) -> dict[str, str]:
+        """Parameters of the address, "" for those that are missing."""
+        return {name: self.get_query_argument(name, "")[:200] for name in names}
+
+    async def name_users(self, identities: set[str]) -> dict[str, str]:
+        """The e-mails of users by id; a user who was deleted is missing."""
+        return await self.run_database(find_names, self.services, identities)  # type: ignore[no-any-return]
+
+
+def find_names(services: Services, identities: set[str]) -> dict[str, str]:
+    """The e-mails of users by id. Synchronous."""
+    names: dict[str, str] = {}
+    for identity in identities:
+        try:
+            user: User = services.accounts.get_user(identity)
+        except (AccountNotFound, DatabaseError):
+            continue
+        names[identity] = user.email
+    return names

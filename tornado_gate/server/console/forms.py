@@ -1,0 +1,126 @@
+"""Forms of the console: the values that a visitor has typed, the errors beside them, and fields as HTML.
+
+All texts are escaped here, so templates insert the HTML of a field as it is: ``{% raw form.text("email", "Email") %}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tornado.escape import xhtml_escape
+
+from tornado_gate.accounts.errors import AccountError
+
+Options = Iterable[tuple[str, str]]
+"""Choices of a field: (value, label)."""
+
+
+class Form:
+    """`values` are the typed texts by field, `errors` the messages by field; `error` is about the form as a whole.
+
+    The first field with an error gets the focus; without errors the field `focus` does.
+    """
+
+    def __init__(self, values: Mapping[str, str] | None = None, *, prefix: str = "", focus: str = "") -> None:
+        self.values = dict(values or {})
+        self.errors: dict[str, str] = {}
+        self.error = ""
+        self._prefix = prefix
+        self._focus = focus
+
+    def add(self, error: AccountError, fields: Iterable[str]) -> None:
+        """Show an error beside its field, or above the form if it is about none of `fields`."""
+        if error.field in set(fields):
+            self.errors[error.field] = error.message
+        else:
+            self.error = error.message
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self.errors or self.error)
+
+    def has_value(self, *names: str) -> bool:
+        """Whether one of the fields has a value or an error: a closed part of the form is then shown open."""
+        return any(self.values.get(name) or name in self.errors for name in names)
+
+    def text(
+        self, name: str, label: str, *, kind: str = "text", hint: str = "", keep: bool = True, **attributes: Any
+    ) -> str:
+        """An input with its label. `keep` false omits the typed value: for passwords."""
+        value = self.values.get(name, "") if keep else ""
+        control = _make_tag("input", {**self._describe(name, hint), "type": kind, "value": value, **attributes})
+        return self._wrap(name, label, control, hint)
+
+    def area(self, name: str, label: str, *, hint: str = "", rows: int = 3, **attributes: Any) -> str:
+        """A field for several lines."""
+        tag = _make_tag("textarea", {**self._describe(name, hint), "rows": rows, **attributes})
+        return self._wrap(name, label, f"{tag}\n{xhtml_escape(self.values.get(name, ''))}</textarea>", hint)
+
+    def select(self, name: str, label: str, options: Options, *, hint: str = "", **attributes: Any) -> str:
+        """One of several values."""
+        chosen = self.values.get(name, "")
+        items = "".join(
+            f"{_make_tag('option', {'value': value, 'selected': value == chosen})}{xhtml_escape(text)}</option>"
+            for value, text in options
+        )
+        tag = _make_tag("select", {**self._describe(name, hint), **attributes})
+        return self._wrap(name, label, f"{tag}{items}</select>", hint)
+
+    def checks(self, name: str, label: str, options: Options, *, hint: str = "") -> str:
+        """Any of several values. The typed value has them separated by spaces."""
+        chosen = self.values.get(name, "").split()
+        items = "".join(
+            "<label>"
+            + _make_tag("input", {"type": "checkbox", "name": name, "value": value, "checked": value in chosen})
+            + f" {xhtml_escape(text)}</label>"
+            for value, text in options
+        )
+        described = {key: value for key, value in self._describe(name, hint).items() if key == "aria-describedby"}
+        group = _make_tag("fieldset", {"class": "checks", **described})
+        return f"{group}<legend>{xhtml_escape(label)}</legend>{items}{self._explain(name, hint)}</fieldset>"
+
+    def _describe(self, name: str, hint: str) -> dict[str, Any]:
+        identity = self._prefix + name
+        parts = [f"{identity}-hint"] if hint else []
+        if name in self.errors:
+            parts.append(f"{identity}-error")
+        return {
+            "id": identity,
+            "name": name,
+            "aria-describedby": " ".join(parts) or None,
+            "aria-invalid": "true" if name in self.errors else None,
+            "autofocus": name == (next(iter(self.errors)) if self.errors else self._focus),
+        }
+
+    def _wrap(self, name: str, label: str, control: str, hint: str) -> str:
+        head = _make_tag("label", {"for": self._prefix + name})
+        return f"<div>{head}{xhtml_escape(label)}</label>{control}{self._explain(name, hint)}</div>"
+
+    def _explain(self, name: str, hint: str) -> str:
+        identity = self._prefix + name
+        found = ""
+        if hint:
+            found += _make_tag("p", {"class": "hint", "id": f"{identity}-hint"}) + xhtml_escape(hint) + "</p>"
+        if name in self.errors:
+            tag = _make_tag("p", {"class": "field-error", "id": f"{identity}-error"})
+            found += tag + xhtml_escape(self.errors[name]) + "</p>"
+        return found
+
+    def summary(self) -> str:
+        """The error about the form as a whole, which screen readers announce; "" without one."""
+        if not self.error:
+            return ""
+        return f'<p class="notice error" role="alert">{xhtml_escape(self.error)}</p>'
+
+
+def _make_tag(name: str, attributes: Mapping[str, Any]) -> str:
+    """A start tag. True is an attribute without a value, None and False are none; ``_`` in a name becomes ``-``."""
+    texts = []
+    for key, value in attributes.items():
+        written = key.rstrip("_").replace("_", "-")
+        if value is True:
+            texts.append(f" {written}")
+        elif value is not None and value is not False:
+            texts.append(f' {written}="{xhtml_escape(str(value))}"')
+    return f"<{name}{''.join(texts)}>"

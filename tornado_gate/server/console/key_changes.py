@@ -1,0 +1,127 @@
+"""Pages of one API key: it is changed, rotated and revoked."""
+
+from __future__ import annotations
+
+import time
+
+from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.key_rules import check_key_change, check_rotation
+from tornado_gate.accounts.keys import StoredKey
+from tornado_gate.accounts.people import Membership
+from tornado_gate.server.console import key_form
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.key_pages import KEYS, KeyHandler, NewKey
+
+_ID = rf"{KEYS}/([A-Za-z0-9_-]{{1,60}})"
+OVERLAPS = {
+    "0": "none: the old key ends now",
+    "3600": "1 hour",
+    "86400": "1 day",
+    "604800": "7 days",
+    "2592000": "30 days",
+}
+"""How long the old key stays valid beside its successor, by seconds."""
+
+
+class KeyPage(KeyHandler):
+    """`/console/keys/ID`: the form that changes a key."""
+
+    async def get(self, identity: str) -> None:
+        key, memberships = await self.get_key(identity)
+        self._show(key, memberships, Form(key_form.fill_form(key)))
+
+    async def post(self, identity: str) -> None:
+        key, memberships = await self.get_key(identity)
+        form = self.read_form()
+        try:
+            fields = key_form.parse_form(form.values, key.expires)
+            check_key_change(self.user, memberships, key, **fields)
+            await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
+        except AccountError as error:
+            form.add(error, self.list_fields())
+            self._show(key, memberships, form, 400)
+            return
+        await self.apply_changes()
+        self.flash(f"The key {fields['name']} is changed.")
+        self.redirect(KEYS, status=303)
+
+    def _show(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
+        self.render_page(
+            "key.html",
+            title=key.name,
+            status=status,
+            key=key,
+            form=form,
+            operations=self.list_operations(),
+            teams=self._list_teams(key, memberships),
+            state=key.get_state(time.time()),
+            overlaps=list(OVERLAPS.items()),
+        )
+
+    def _list_teams(self, key: StoredKey, memberships: list[Membership]) -> list[tuple[str, str]]:
+        options = self.list_team_options(memberships)
+        known = {identity for identity, _ in options}
+        return options if not key.team or key.team in known else [*options, (key.team, key.team)]
+
+
+class RevokePage(KeyHandler):
+    """`/console/keys/ID/revoke`: asks for confirmation unless the browser's script has done so."""
+
+    async def get(self, identity: str) -> None:
+        key, _ = await self.get_key(identity)
+        self.render_page("key_revoke.html", title="Revoke the key", key=key)
+
+    async def post(self, identity: str) -> None:
+        if self.get_field("confirmed") != "yes":
+            await self.get(identity)
+            return
+        key, _ = await self.get_key(identity)
+        was_active = await self.run_database(self.store.revoke, key.id, actor=self.make_actor())
+        await self.apply_changes()
+        if was_active:
+            self.flash(f"The key {key.name} is revoked.")
+        else:
+            self.flash(f"The key {key.name} was revoked before.", "warning")
+        self.redirect(KEYS, status=303)
+
+
+class RotatePage(KeyHandler):
+    """`/console/keys/ID/rotate`: a successor with the same permissions."""
+
+    async def get(self, identity: str) -> None:
+        key, _ = await self.get_key(identity)
+        self._show(key, Form({"overlap": "86400"}))
+
+    async def post(self, identity: str) -> None:
+        key, memberships = await self.get_key(identity)
+        form = Form({"overlap": self.get_field("overlap")})
+        if form.values["overlap"] not in OVERLAPS:
+            form.errors["overlap"] = "Choose how long the old key stays valid."
+            self._show(key, form, 400)
+            return
+        try:
+            check_rotation(self.user, memberships, key)
+            text, new = await self.run_database(
+                self.store.rotate, key.id, overlap_seconds=float(form.values["overlap"]), actor=self.make_actor()
+            )
+        except AccountError as error:
+            form.add(error, ("overlap",))
+            self._show(key, form, 409)
+            return
+        await self.apply_changes()
+        old = await self.run_database(self.store.get, key.id)
+        await self.show_list(Form({"role": "member"}), new=NewKey(text, new, old))
+
+    def _show(self, key: StoredKey, form: Form, status: int = 200) -> None:
+        overlaps = list(OVERLAPS.items())
+        self.render_page(
+            "key_rotate.html", title="Rotate the key", status=status, key=key, form=form, overlaps=overlaps
+        )
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    (_ID, KeyPage),
+    (rf"{_ID}/revoke", RevokePage),
+    (rf"{_ID}/rotate", RotatePage),
+]

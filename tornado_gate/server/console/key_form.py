@@ -1,0 +1,102 @@
+"""The fields of a key as a form has them: parsed to what the key store takes, and filled from a stored key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.keys import StoredKey
+from tornado_gate.codec.durations import parse_moment
+
+LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+AMOUNTS: Final = ("usd_per_day", "usd_per_month")
+TOKEN_BUDGETS: Final = ("tokens_per_day", "tokens_per_month")
+LISTS: Final = ("models", "addresses", "tags")
+TEXTS: Final = ("name", "expires", "team", "role", *LISTS, *LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
+FIELDS: Final = (*TEXTS, "operations")
+"""The fields of the form."""
+OPTIONAL: Final = tuple(name for name in FIELDS if name != "name")
+LONGEST_TEXT: Final = 10_000
+_SEPARATORS = re.compile(r"[\s,;]+")
+_INTEGER = re.compile(r"[0-9]{1,18}")
+
+
+def read_form(get: Callable[[str], str], get_all: Callable[[str], list[str]]) -> dict[str, str]:
+    """The typed texts of a request by field. `get` and `get_all` return the values of a field."""
+    return {**{name: get(name)[:LONGEST_TEXT] for name in TEXTS}, "operations": " ".join(get_all("operations"))}
+
+
+def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> dict[str, Any]:
+    """The fields of a key, as `KeyStore.create` takes them. Raises AccountError with the field.
+
+    An expiry that is typed as the form has shown `known_expiry` stays the same to the second.
+    """
+    limits = {name: _parse_integer(values, name) for name in LIMITS}
+    budget: dict[str, Any] = {name: _parse_amount(values, name) for name in AMOUNTS}
+    budget |= {name: _parse_integer(values, name) for name in TOKEN_BUDGETS}
+    return {
+        "name": values["name"],
+        "expires": _parse_expiry(values["expires"], known_expiry),
+        "team": values["team"] or None,
+        "role": values["role"] or "member",
+        "operations": _split(values["operations"]),
+        **{name: _split(values[name]) for name in LISTS},
+        "limits": {name: value for name, value in limits.items() if value is not None},
+        "budget": {name: value for name, value in budget.items() if value is not None},
+    }
+
+
+def fill_form(key: StoredKey) -> dict[str, str]:
+    """The texts of the form for a stored key."""
+    bounds = {**key.limits, **key.budget}
+    return {
+        "name": key.name,
+        "expires": format_expiry(key.expires),
+        "team": key.team or "",
+        "role": key.role,
+        "operations": " ".join(key.operations),
+        **{name: "\n".join(getattr(key, name)) for name in LISTS},
+        **{name: f"{bounds[name]:.15g}" if name in bounds else "" for name in (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)},
+    }
+
+
+def format_expiry(expires: float | None) -> str:
+    """An expiry as the form shows it: a date and time in UTC, "" for none."""
+    return "" if expires is None else datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _SEPARATORS.split(text) if word)
+
+
+def _parse_expiry(text: str, known: float | None) -> float | None:
+    if not text:
+        return None
+    if known is not None and text == format_expiry(known):
+        return known
+    try:
+        return parse_moment(text)
+    except ValueError as error:
+        raise AccountError(f"The expiry {error}.", field="expires") from None
+
+
+def _parse_integer(values: Mapping[str, str], name: str) -> int | None:
+    text = values[name].replace(" ", "").replace(",", "")
+    if not text:
+        return None
+    if not _INTEGER.fullmatch(text):
+        raise AccountError("Enter a whole number, or nothing for no bound.", field=name)
+    return int(text)
+
+
+def _parse_amount(values: Mapping[str, str], name: str) -> float | None:
+    text = values[name].replace(" ", "").replace("$", "").replace(",", "")
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise AccountError("Enter an amount in US dollars, such as 12.50, or nothing.", field=name) from None

@@ -1,0 +1,79 @@
+"""Models and providers as this process sees them: health, circuits, recent errors."""
+
+from __future__ import annotations
+
+import time
+
+from tornado_gate.ledger.reports import Reports
+from tornado_gate.ledger.rows import UsageQuery, UsageRow
+from tornado_gate.server.admin.views import CircuitView, ModelView, describe_models, describe_providers
+from tornado_gate.server.console import words
+from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.paging import Paging, parse_page
+from tornado_gate.server.console.reasons import find_reason
+
+RECENT_SECONDS = 3600.0
+MODELS = "/console/models"
+ROWS = 100
+
+
+class ModelsPage(AdminHandler):
+    """`/console/models`."""
+
+    def get(self) -> None:
+        query = self.get_query("search", "health")
+        found = [model for model in describe_models(self.services) if _matches(model, query["search"], query["health"])]
+        number = parse_page(self.get_query_argument("page", ""))
+        self.render_page(
+            "models.html",
+            title="Models",
+            models=found[(number - 1) * ROWS : number * ROWS],
+            paging=Paging(path=MODELS, query=query, number=number, total=len(found), rows=ROWS),
+            query=query,
+            healths=("available", "degraded", "unavailable", "off"),
+            processes=self.snapshot.config.server.processes,
+            describe_circuit=describe_circuit,
+        )
+
+
+def _matches(model: ModelView, search: str, health: str) -> bool:
+    texts = (model.name, str(model.facts.get("display_name", "")), *(target.provider for target in model.targets))
+    wanted = search.casefold()
+    return health in ("", model.health) and any(wanted in text.casefold() for text in texts)
+
+
+def describe_circuit(circuit: CircuitView) -> str:
+    """The state of a circuit in words."""
+    last = ""
+    if circuit.failed_seconds is not None:
+        meaning = find_reason(circuit.error_code).meaning.removesuffix(".")
+        last = f" Last failure {words.format_duration(circuit.failed_seconds)} ago: {meaning}."
+    if circuit.state == "closed":
+        return f"Closed: requests are sent.{last}"
+    since = "" if circuit.opened_seconds is None else f" since {words.format_duration(circuit.opened_seconds)}"
+    whom = f" for the account {circuit.account} only" if circuit.account else ""
+    if circuit.state == "half-open":
+        return f"Probing{whom}: open{since}; the next request tries the target.{last}"
+    wait = f" Next try in {words.format_duration(circuit.retry_seconds)}." if circuit.retry_seconds else ""
+    return f"Open{since}{whom}: no requests are sent.{wait}{last}"
+
+
+class ProvidersPage(AdminHandler):
+    """`/console/providers`."""
+
+    async def get(self) -> None:
+        now = time.time()
+        query = UsageQuery(start=now - RECENT_SECONDS, end=now, group_by=("provider",))
+        rows: list[UsageRow] = await self.run_database(Reports(self.services.database).usage, query)
+        self.render_page(
+            "providers.html",
+            title="Providers",
+            providers=describe_providers(self.services),
+            recent={row.group["provider"]: row for row in rows},
+            processes=self.snapshot.config.server.processes,
+            describe_circuit=describe_circuit,
+        )
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(MODELS, ModelsPage), ("/console/providers", ProvidersPage)]

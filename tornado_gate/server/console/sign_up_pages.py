@@ -1,0 +1,86 @@
+"""Signing up: the first account with the set-up token, others as conf allows it, or with an invitation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado_gate.accounts.errors import AccountError, TooManyAttempts
+from tornado_gate.accounts.people import Invitation
+from tornado_gate.config.exposure import is_loopback
+from tornado_gate.http.forwarded import FORWARDING_HEADERS
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.sign_in_pages import SIGN_UP, PublicPage
+
+_OF_PROXIES = (*FORWARDING_HEADERS, "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
+FIELDS = ("setup_token", "email", "password")
+
+
+class SignUpPage(PublicPage):
+    """`/console/signup`, with `?token=` for the first account, or `?invitation=`."""
+
+    async def get(self) -> None:
+        if self.session is not None and not self.get_query_argument("invitation", ""):
+            self.redirect(self.get_next())
+            return
+        await self._show(Form({"setup_token": self.get_query_argument("token", "")[:200]}, focus="email"))
+
+    async def post(self) -> None:
+        form = Form({"email": self.get_field("email"), "setup_token": self.get_field("setup_token")})
+        try:
+            cookie, session = await self.run_slowly(
+                self.services.accounts.sign_up,
+                form.values["email"],
+                self.get_password(),
+                setup_token=form.values["setup_token"],
+                is_local=self.is_on_this_machine(),
+                invitation=self.get_field("invitation"),
+                policy=self.snapshot.config.console.signup,
+                address=self.origin.address,
+                agent=self.agent,
+            )
+        except TooManyAttempts as error:
+            await self._show(form, self.note_too_many(form, error))
+        except AccountError as error:
+            form.add(error, FIELDS)
+            await self._show(form, 400)
+        else:
+            await self.end_own_session()
+            await self.begin_session(cookie, session.user.id)
+            self.flash("Welcome. Your account is ready: create your first API key.")
+            self.redirect(self.get_next(), status=303)
+
+    def is_on_this_machine(self) -> bool:
+        """Whether the visitor's browser runs on the machine of the gateway, which no other machine can reach.
+
+        A proxy on the same machine lets others in: conf then has `public_url` or `trusted_proxies`, or the request has headers
+        of a proxy, or a Host that is not of this machine.
+        """
+        server, request = self.snapshot.config.server, self.request
+        hosts = (server.host, request.remote_ip or "", request.host_name.strip("[]"))
+        is_behind_proxy = server.public_url or server.trusted_proxies or any(map(request.headers.get, _OF_PROXIES))
+        return not is_behind_proxy and request.version != "HTTP/1.0" and all(map(is_loopback, hosts))
+
+    async def _show(self, form: Form, status: int = 200) -> None:
+        token = self.get_argument("invitation", "")
+        invitation = await self._find_invitation(token) if token else None
+        values: dict[str, Any] = {
+            "form": form,
+            "is_first": not await self.run_database(self.services.accounts.has_users),
+            "needs_token": not self.is_on_this_machine(),
+            "invitation": invitation,
+            "invitation_token": token,
+            "policy": self.snapshot.config.console.signup,
+        }
+        self.render_page("signup.html", title="Create your account", status=status, **values)
+
+    async def _find_invitation(self, token: str) -> Invitation | None:
+        """The invitation of a link, None if it cannot be used."""
+        try:
+            found: Invitation | None = await self.run_database(self.services.accounts.find_invitation, token)
+        except AccountError:
+            return None
+        return found
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(SIGN_UP, SignUpPage)]

@@ -1,0 +1,311 @@
+// Chat: streamed answers, tools whose results a person types, pictures.
+
+import { RequestFailed, readEvents, request } from "./playground_api.js";
+import { find, make, makeError, omitEmpty, readDataUrl, readJson, readNumber, readText } from "./playground_dom.js";
+import { Report } from "./playground_report.js";
+
+const PATH = "/v1/chat/completions";
+const EXAMPLE_TOOLS = [
+  {
+    type: "function",
+    function: {
+      name: "get_weather",
+      description: "The weather in a city.",
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    },
+  },
+];
+const SPOKEN_MILLISECONDS = 2000;
+const FINISH_WORDS = {
+  length: "The answer was cut off: the maximum of tokens is reached.",
+  content_filter: "The provider ended the answer: its content filter.",
+};
+
+let messages = [];
+let running = null;
+let report;
+
+export function startChat(panel) {
+  report = new Report(panel, "chat");
+  find("chat-tools-example").addEventListener("click", () => {
+    find("chat-tools").value = JSON.stringify(EXAMPLE_TOOLS, null, 2);
+  });
+  find("chat-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    sendInput();
+  });
+  find("chat-input").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("chat-form").requestSubmit();
+  });
+  find("chat-stop").addEventListener("click", () => running?.abort());
+  find("chat-new").addEventListener("click", () => {
+    running?.abort();
+    messages = [];
+    find("chat-log").replaceChildren(make("p", { class: "empty" }, "A new conversation. Write a message and press Send."));
+    find("chat-input").focus();
+  });
+}
+
+async function sendInput() {
+  if (running) return;
+  const text = find("chat-input").value;
+  const files = [...find("chat-images").files];
+  const waiting = listOpenCalls();
+  if (!text.trim() && !files.length && !waiting.length) {
+    find("chat-input").focus();
+    return;
+  }
+  const before = messages;
+  try {
+    const added = readResults(waiting);
+    if (text.trim() || files.length) added.push(await makeUserMessage(text, files));
+    const settings = readSettings();
+    messages = [...messages, ...added];
+    for (const message of added) if (message.role === "user") showUserMessage(message);
+    for (const call of waiting) closeCall(call);
+    find("chat-form").reset();
+    await answer(settings);
+  } catch (error) {
+    messages = before;
+    for (const call of waiting) openCall(call);
+    if (!find("chat-input").value) find("chat-input").value = text;
+    append(makeError(error));
+  }
+}
+
+function readSettings() {
+  return omitEmpty({
+    temperature: readNumber("chat-temperature"),
+    max_tokens: readNumber("chat-max-tokens"),
+    tools: readJson("chat-tools", "list"),
+    ...readJson("chat-more", "object"),
+  });
+}
+
+function makeBody(settings) {
+  const system = readText("chat-system");
+  return {
+    model: find("chat-model").value,
+    messages: [...(system ? [{ role: "system", content: system }] : []), ...messages],
+    stream: true,
+    stream_options: { include_usage: true },
+    ...settings,
+  };
+}
+
+async function makeUserMessage(text, files) {
+  if (!files.length) return { role: "user", content: text };
+  const pictures = await Promise.all(files.map((file) => readDataUrl(file)));
+  const parts = pictures.map((url) => ({ type: "image_url", image_url: { url } }));
+  return { role: "user", content: text.trim() ? [{ type: "text", text }, ...parts] : parts };
+}
+
+/** Get the answer to `messages`, show it while it comes, and add it to them. Throws what a person must read. */
+async function answer(settings) {
+  const body = makeBody(settings);
+  const view = new AnswerView();
+  running = new AbortController();
+  setBusy(true);
+  report.start("POST", PATH, body);
+  try {
+    const response = await request(PATH, { method: "POST", body, signal: running.signal });
+    report.setAnswer(response);
+    if (response.headers.get("content-type")?.includes("text/event-stream")) {
+      for await (const data of readEvents(response)) takeEvent(view, data);
+    } else {
+      const whole = await response.text();
+      report.addEvent(whole);
+      takeWhole(view, JSON.parse(whole));
+    }
+  } catch (error) {
+    if (error.response) report.setAnswer(error.response);
+    if (error.body) report.addEvent(error.body);
+    if (error.name !== "AbortError") {
+      view.end();
+      throw error;
+    }
+    view.addNote("Stopped.");
+  } finally {
+    running = null;
+    report.finish();
+    setBusy(false);
+  }
+  view.end();
+  if (view.hasContent) messages = [...messages, view.makeMessage()];
+}
+
+function takeEvent(view, data) {
+  report.addEvent(data);
+  if (data === "[DONE]") return;
+  const event = JSON.parse(data);
+  if (event.error) throw new RequestFailed(`The answer broke off. ${event.error.message}`, { body: JSON.stringify(event, null, 2) });
+  report.setUsage(event.usage);
+  for (const choice of event.choices ?? []) {
+    view.add(choice.delta ?? {}, choice.index);
+    if (FINISH_WORDS[choice.finish_reason]) view.addNote(FINISH_WORDS[choice.finish_reason]);
+  }
+}
+
+function takeWhole(view, whole) {
+  report.setUsage(whole.usage);
+  for (const choice of whole.choices ?? []) {
+    const { tool_calls: calls, ...rest } = choice.message;
+    view.add({ ...rest, tool_calls: calls?.map((call, index) => ({ ...call, index })) }, choice.index);
+  }
+}
+
+function setBusy(isBusy) {
+  find("chat-stop").disabled = !isBusy;
+  find("chat-form").querySelector("[type=submit]").disabled = isBusy;
+  find("chat-log").setAttribute("aria-busy", String(isBusy));
+}
+
+function append(element) {
+  const log = find("chat-log");
+  log.querySelector(".empty")?.remove();
+  log.append(element);
+  log.scrollTop = log.scrollHeight;
+}
+
+function makeTurn(who, ...children) {
+  return make("article", { class: `turn ${who}`, "aria-label": who === "user" ? "You" : "Answer" },
+    make("h2", {}, who === "user" ? "You" : find("chat-model").value), ...children);
+}
+
+function showUserMessage({ content }) {
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const shown = parts.map((part) => part.type === "text"
+    ? make("p", { class: "text" }, part.text)
+    : make("img", { src: part.image_url.url, alt: "Attached image" }));
+  append(makeTurn("user", ...shown));
+}
+
+/** An answer while it comes: reasoning, text and tool calls, each as plain text. Only the first choice is shown. */
+class AnswerView {
+  constructor() {
+    this.content = "";
+    this.reasoning = "";
+    this.calls = [];
+    this.unspoken = "";
+    this.lastSpoken = performance.now();
+    this.reasoningText = make("p", { class: "text" });
+    this.reasoningBox = make("details", { class: "reasoning", hidden: true }, make("summary", {}, "Reasoning"), this.reasoningText);
+    this.text = make("p", { class: "text answer" });
+    this.box = makeTurn("assistant", this.reasoningBox, this.text);
+    append(this.box);
+    find("chat-spoken").replaceChildren();
+  }
+
+  get hasContent() {
+    return Boolean(this.content || this.calls.length);
+  }
+
+  add(delta, index = 0) {
+    if (index !== 0) return;
+    const log = find("chat-log");
+    const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    const reasoning = delta.reasoning_content ?? delta.reasoning;
+    if (typeof reasoning === "string" && reasoning) {
+      report.noteFirst();
+      this.reasoning += reasoning;
+      this.reasoningBox.hidden = false;
+      this.reasoningText.append(reasoning);
+    }
+    for (const text of [delta.content, delta.refusal]) {
+      if (typeof text === "string" && text) this.#addText(text);
+    }
+    for (const call of delta.tool_calls ?? []) this.#addCall(call);
+    if (isAtEnd) log.scrollTop = log.scrollHeight;
+  }
+
+  #addText(text) {
+    report.noteFirst();
+    this.content += text;
+    this.text.append(text);
+    this.unspoken += text;
+    const isTime = performance.now() - this.lastSpoken > SPOKEN_MILLISECONDS;
+    if (isTime && /[.!?\n]\s*$/.test(this.unspoken)) this.#speak();
+  }
+
+  /** Let screen readers read what is new: whole sentences, never single tokens. */
+  #speak() {
+    if (this.unspoken.trim()) find("chat-spoken").append(make("p", {}, this.unspoken));
+    this.unspoken = "";
+    this.lastSpoken = performance.now();
+  }
+
+  #addCall(piece) {
+    report.noteFirst();
+    const call = (this.calls[piece.index ?? this.calls.length] ??= { id: "", type: "function", function: { name: "", arguments: "" } });
+    if (piece.id) call.id = piece.id;
+    call.function.name += piece.function?.name ?? "";
+    call.function.arguments += piece.function?.arguments ?? "";
+  }
+
+  addNote(text) {
+    this.box.append(make("p", { class: "quiet" }, text));
+    this.unspoken += ` ${text}`;
+  }
+
+  end() {
+    this.calls = this.calls.filter(Boolean);
+    for (const call of this.calls) this.box.append(makeCallForm(call));
+    if (this.calls.length) this.unspoken += ` The model calls ${this.calls.map((call) => call.function.name).join(", ")}. Type the result.`;
+    this.#speak();
+    if (!this.content) this.text.remove();
+    if (!this.hasContent && !this.reasoning && this.box.childElementCount <= 2) this.box.remove();
+    this.box.querySelector("textarea")?.focus();
+  }
+
+  makeMessage() {
+    const message = { role: "assistant", content: this.content || null };
+    if (this.calls.length) message.tool_calls = this.calls;
+    return message;
+  }
+}
+
+function makeCallForm(call) {
+  const id = `result-${call.id}`;
+  const input = make("textarea", { id, rows: 2, class: "code" });
+  const button = make("button", { type: "button" }, "Send result");
+  button.addEventListener("click", sendInput);
+  const form = make("div", { class: "call stack" },
+    make("p", {}, "The model calls ", make("code", {}, call.function.name)),
+    make("pre", { tabIndex: 0, role: "region", "aria-label": `Arguments of ${call.function.name}` }, formatArguments(call.function.arguments)),
+    make("div", {}, make("label", { htmlFor: id }, `Result of ${call.function.name}`), input), make("div", {}, button));
+  form.call = { id: call.id, input, button };
+  return form;
+}
+
+function formatArguments(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** The calls whose results the model waits for. */
+function listOpenCalls() {
+  return [...find("chat-log").querySelectorAll(".call")].map((form) => form.call).filter((call) => !call.input.readOnly);
+}
+
+function readResults(calls) {
+  return calls.map(({ id, input }) => {
+    if (!input.value.trim()) {
+      input.focus();
+      throw new Error(`Type what “${input.labels[0].textContent}” is; the model waits for it.`);
+    }
+    return { role: "tool", tool_call_id: id, content: input.value };
+  });
+}
+
+function closeCall({ input, button }) {
+  input.readOnly = true;
+  button.hidden = true;
+}
+
+function openCall({ input, button }) {
+  input.readOnly = false;
+  button.hidden = false;
+}

@@ -1,0 +1,94 @@
+"""Video tasks: the visitor's, or those of all accounts for an administrator."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal, get_args
+
+from tornado_gate.accounts.names import find_names
+from tornado_gate.errors import InvalidField
+from tornado_gate.server.admin.views import TaskView, describe_task
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.service import ENDED_STATUSES
+from tornado_gate.types import TaskStatus
+from tornado_gate.types.value import Value
+
+TASKS = "/console/tasks"
+PAGE_TASKS = 25
+STATUSES: tuple[str, ...] = get_args(TaskStatus)
+STATUS_WORDS = {"queued": "waiting", "pending": "running", "completed": "completed", "failed": "failed"}
+STATUS_BADGES = {"queued": "", "pending": "warn", "completed": "good", "failed": "bad"}
+
+
+class ShownTask(Value, frozen=True, kw_only=True):
+    """A row of the table. `links` are addresses of the videos; `seconds` is how long the task has run."""
+
+    task: TaskView
+    links: tuple[str, ...]
+    seconds: float | None
+
+
+class TasksPage(ConsoleHandler):
+    """`/console/tasks`. `?after=` is the id of the last task of the page before, `?owner=` mine, all, or the id of an account."""
+
+    access = "member"
+
+    async def get(self) -> None:
+        status = self.get_query_argument("status", "")
+        status = status if status in STATUSES else ""
+        owner = self._get_owner()
+        after = self.get_query_argument("after", "")[:60]
+        try:
+            records, next_after = await self._list(owner, status, after)
+        except InvalidField:  # the task is gone
+            self.redirect(TASKS)
+            return
+        tasks = [self._show(record) for record in records]
+        accounts = {one.task.account for one in tasks} if owner != "mine" else set()
+        self.render_page(
+            "tasks.html",
+            title="Tasks",
+            tasks=tasks,
+            owner=owner,
+            chosen=status,
+            statuses=[(name, STATUS_WORDS[name]) for name in STATUSES],
+            status_words=STATUS_WORDS,
+            badges=STATUS_BADGES,
+            after=after,
+            next=next_after,
+            names=await self.run_database(find_names, self.services.database, "user", accounts),
+            is_running=any(one.task.status not in ENDED_STATUSES for one in tasks),
+        )
+
+    def _get_owner(self) -> str:
+        """Whose tasks are shown: "mine", and for administrators also "all" or an account."""
+        wanted = self.get_query_argument("owner", "")[:300]
+        return wanted if wanted and self.user.role == "administrator" else "mine"
+
+    async def _list(self, owner: str, status: str, after: str) -> tuple[list[TaskRecord], str]:
+        """The tasks of a page, newest first, and the id after which the next one begins, "" on the last page."""
+        store = self.services.tasks.engine.store
+        account = self.user.id if owner == "mine" else owner
+        if owner == "mine" and not status:
+            order: Literal["desc"] = "desc"
+            page = await store.list(account, after, PAGE_TASKS, order)
+            return list(page.records), page.records[-1].id if page.has_more and page.records else ""
+        found = await store.list_all(
+            after,
+            PAGE_TASKS,
+            lambda record: account in ("all", record.account) and status in ("", record.status),
+        )
+        return list(found.records), found.next
+
+    def _show(self, record: TaskRecord) -> ShownTask:
+        files = self.services.tasks.files
+        expires = record.expires_at or time.time()
+        links = tuple(files.sign(file.id, expires) for file in record.files) if record.status == "completed" else ()
+        seconds = None
+        if record.started_at is not None:
+            seconds = (record.completed_at or time.time()) - record.started_at
+        return ShownTask(task=describe_task(record), links=links, seconds=seconds)
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(TASKS, TasksPage)]

@@ -1,0 +1,224 @@
+"""Usage: requests, tokens, errors and cost over time, by group, as a chart, a table and a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tornado_gate.accounts.names import find_names
+from tornado_gate.accounts.people import User
+from tornado_gate.database.engine import Database
+from tornado_gate.database.usage_tables import COUNTERS
+from tornado_gate.ledger.reports import Reports
+from tornado_gate.ledger.rows import UsageRow
+from tornado_gate.server.console import usage_chart
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
+from tornado_gate.server.console.words import format_usd
+from tornado_gate.types.value import Value
+
+USAGE: Final = "/console/usage"
+MOST_GROUPS: Final = 200
+"""The maximum number of groups in the table; the file has all. With more, the chart is made of one report for each series."""
+OTHER: Final = "all others"
+CSV_COLUMNS: Final = (
+    "requests",
+    "errors",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "images",
+    "seconds",
+    "cost_usd",
+    "unpriced_requests",
+)
+_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+_DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
+"""By what the usage of one group is grouped next."""
+
+Measure = Callable[[UsageRow], float]
+_MEASURES: Final[Mapping[str, Measure]] = {
+    "requests": lambda row: row.requests,
+    "tokens": lambda row: row.input_tokens + row.output_tokens,
+    "errors": lambda row: row.errors,
+    "cost": lambda row: row.cost / 1e9,
+}
+
+
+class Group(Value, frozen=True, kw_only=True):
+    """A row of the table. `name` is for people; `link` shows only this group, "" where that is not possible."""
+
+    name: str
+    row: UsageRow
+    link: str
+
+
+class UsageHandler(ConsoleHandler):
+    """A page of usage."""
+
+    access = "member"
+
+    async def get_view(self) -> UsageView:
+        memberships = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
+
+
+class UsagePage(UsageHandler):
+    """`/console/usage`."""
+
+    async def get(self) -> None:
+        view = await self.get_view()
+        rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
+        names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
+        total = add_rows(rows)
+        self.render_page(
+            "usage.html",
+            title="Usage",
+            view=view,
+            ranges=RANGES,
+            metrics=METRICS,
+            total=total,
+            tokens=total.input_tokens + total.output_tokens,
+            groups=[self._make_group(view, row, names) for row in rows[:MOST_GROUPS]],
+            group_count=len(rows),
+            filter_names=await self._name_filters(view),
+            chart=self._draw(view, series, names, total),
+        )
+
+    async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
+        known = await self.run_database(find_names, self.services.database, view.group, ids)
+        return {one: known.get(one) or name_group(view.group, one) for one in ids}
+
+    async def _name_filters(self, view: UsageView) -> list[tuple[str, str, str]]:
+        """The filters in force: (what, name, address without it). That of models has a field."""
+        found = []
+        for what, value in view.filters.items():
+            known = await self.run_database(find_names, self.services.database, what, [value])
+            found.append((what, known.get(value, value), view.make_link(**{what: ""})))
+        return found
+
+    def _make_group(self, view: UsageView, row: UsageRow, names: Mapping[str, str]) -> Group:
+        value = row.group[view.group]
+        wanted = _DRILL.get(view.group, "")
+        link = ""
+        if wanted and value and not (view.group == "user" and view.whose == "me"):
+            group = wanted if wanted in view.groups else "model"
+            link = view.make_link(**{view.group: value, "group": group})
+        return Group(name=names[value], row=row, link=link)
+
+    def _draw(
+        self, view: UsageView, series: Sequence[usage_chart.Series], names: Mapping[str, str], total: UsageRow
+    ) -> usage_chart.Chart:
+        is_cost = view.metric == "cost"
+        format_value: Callable[[float], str] = format_usd if is_cost else usage_chart.format_short
+        shown = format_value(_MEASURES[view.metric](total))
+        return usage_chart.draw_chart(
+            [(names.get(name, name), values) for name, values in series],
+            start=view.start,
+            bar_seconds=view.bar_seconds,
+            title=f"{METRICS[view.metric]} by {view.groups[view.group]} and {view.bar_name}",
+            summary=f"{shown} in all from {view.first} to {view.last} (UTC). The table below has the numbers.",
+            format_value=format_value,
+            least=0.01 if is_cost else 4.0,
+        )
+
+
+class UsageFile(UsageHandler):
+    """`/console/usage.csv`: all groups and times of the view."""
+
+    async def get(self) -> None:
+        view = await self.get_view()
+        text = await self.run_database(make_file, self.services.database, view, self.user)
+        self.set_header("Content-Type", "text/csv; charset=utf-8")
+        name = f"usage-{view.first}-{view.last}-by-{view.group}.csv"
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        self.finish(text)
+
+
+def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
+    """The sums by group, the largest first, and the series of the chart, whose names are the groups' values. Blocks."""
+    measure = _MEASURES[view.metric]
+    rows = reports.usage(view.make_query(user, view.group))
+    rows.sort(key=lambda row: (-measure(row), -row.requests))
+    chosen = [row.group[view.group] for row in rows if measure(row) > 0][: usage_chart.MOST_SERIES]
+    collected = _Series(view, measure)
+    if len(rows) <= MOST_GROUPS:
+        for row in reports.usage(view.make_query(user, view.bar_name, view.group)):
+            value = row.group[view.group]
+            collected.add(value if value in chosen else OTHER, row)
+    else:
+        for row in reports.usage(view.make_query(user, view.bar_name)):
+            collected.add(OTHER, row)
+        for value in chosen:
+            for row in reports.usage(view.make_query(user, view.bar_name, **{view.group: value})):
+                collected.move(OTHER, value, row)
+    return rows, collected.list(chosen)
+
+
+class _Series:
+    """Collects the values of the bars of each series."""
+
+    def __init__(self, view: UsageView, measure: Measure) -> None:
+        self._view = view
+        self._measure = measure
+        self._bars = (view.end - view.start) // view.bar_seconds
+        self._values: dict[str, list[float]] = {}
+
+    def add(self, name: str, row: UsageRow, sign: int = 1) -> None:
+        begin = datetime.fromisoformat(row.group[self._view.bar_name])
+        moment = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+        index = int(moment.timestamp() - self._view.start) // self._view.bar_seconds
+        if 0 <= index < self._bars:
+            self._values.setdefault(name, [0.0] * self._bars)[index] += sign * self._measure(row)
+
+    def move(self, source: str, name: str, row: UsageRow) -> None:
+        """Count what is in the series `source` for the series `name`."""
+        self.add(source, row, -1)
+        self.add(name, row)
+
+    def list(self, order: Sequence[str]) -> list[usage_chart.Series]:
+        """The series that have values, in this order, all others last."""
+        return [(name, self._values[name]) for name in (*order, OTHER) if any(self._values.get(name, ()))]
+
+
+def add_rows(rows: Iterable[UsageRow]) -> UsageRow:
+    """The sums of all rows."""
+    sums: dict[str, Any] = dict.fromkeys(COUNTERS, 0)
+    for row in rows:
+        for name in COUNTERS:
+            sums[name] += getattr(row, name)
+    return UsageRow(**sums)
+
+
+def name_group(group: str, value: str) -> str:
+    """A group without a name in the database, in words."""
+    if not value:
+        return {"key": "no key", "team": "no team", "user": "no user", "model": "no model"}.get(group, "none")
+    return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
+
+
+def make_file(database: Database, view: UsageView, user: User) -> str:
+    """The view as CSV. Blocks."""
+    rows = Reports(database).usage(view.make_query(user, view.bar_name, view.group))
+    names = find_names(database, view.group, {row.group[view.group] for row in rows})
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow((view.bar_name, view.group, "name", *CSV_COLUMNS))
+    for row in rows:
+        value = row.group[view.group]
+        texts = (row.group[view.bar_name], value, names.get(value) or name_group(view.group, value))
+        numbers = ("" if (number := getattr(row, column)) is None else number for column in CSV_COLUMNS)
+        writer.writerow((*map(quote_cell, texts), *numbers))
+    return output.getvalue()
+
+
+def quote_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_MARKS) else text
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(USAGE, UsagePage), (rf"{USAGE}\.csv", UsageFile)]

@@ -1,0 +1,113 @@
+"""Times, numbers and browsers in words, for templates. Times are Unix seconds and are shown in UTC."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"))
+_BROWSERS = (
+    ("Edge", re.compile(r"Edg(?:e|A|iOS)?/(\d+)")),
+    ("Opera", re.compile(r"OPR/(\d+)")),
+    ("Samsung Internet", re.compile(r"SamsungBrowser/(\d+)")),
+    ("Firefox", re.compile(r"(?:Firefox|FxiOS)/(\d+)")),
+    ("Chrome", re.compile(r"(?:Chrome|CriOS|Chromium)/(\d+)")),
+    ("Safari", re.compile(r"Version/(\d+)[\d.]* (?:Mobile/\S+ )?Safari/")),
+)
+_SYSTEMS = (
+    ("Windows", "Windows"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def format_time(moment: float | None) -> str:
+    """``2026-11-22 20:37 UTC``; an en dash for None."""
+    if moment is None:
+        return "–"
+    try:
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return "far future"
+
+
+def format_iso(moment: float) -> str:
+    """A time for machines, in the attribute ``datetime``."""
+    return format_time(moment).removesuffix(" UTC").replace(" ", "T") + "Z"
+
+
+def shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def join(words: Sequence[str], most: int) -> str:
+    """``chat, images and 3 more``; at most `most` words are named."""
+    named = ", ".join(shorten(word, 40) for word in words[:most])
+    return f"{named} and {len(words) - most} more" if len(words) > most else named
+
+
+def format_age(moment: float | None, now: float | None = None) -> str:
+    """``5 minutes ago``, ``in 3 days``, ``never`` for None."""
+    if moment is None:
+        return "never"
+    distance = moment - (time.time() if now is None else now)
+    for seconds, unit in _UNITS:
+        count = int(abs(distance) // seconds)
+        if count:
+            text = f"{count:,} {unit}{'' if count == 1 else 's'}"
+            return f"in {text}" if distance > 0 else f"{text} ago"
+    return "in less than a minute" if distance > 0 else "just now"
+
+
+def format_duration(seconds: float) -> str:
+    """``8 s``, ``3 min 5 s``, ``2 h 10 min``."""
+    whole = max(0, round(seconds))
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def format_wait(seconds: float) -> str:
+    """A wait in words, rounded up: ``30 seconds``, ``5 minutes``."""
+    whole = max(1, -int(-seconds // 1))
+    count, unit = (whole, "second") if whole < 120 else (-(-whole // 60), "minute")
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+def format_usd(amount: float | None) -> str:
+    """US dollars with as many digits as are of use; ``unknown`` for None."""
+    if amount is None:
+        return "unknown"
+    if amount == 0 or abs(amount) >= 1:
+        return f"${amount:,.2f}"
+    return f"${amount:.4f}" if abs(amount) >= 0.0001 else f"${amount:.2g}"
+
+
+def format_bytes(count: int) -> str:
+    """``950 B``, ``12 kB``, ``2.5 MB``."""
+    if count < 1000:
+        return f"{count} B"
+    amount = count / 1000
+    for unit in ("kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def describe_browser(agent: str) -> str:
+    """A User-Agent header in words: ``Firefox 140 on Windows``. Another program is named as it names itself."""
+    browser = next(
+        (f"{name} {found[1]}" for name, pattern in _BROWSERS if (found := pattern.search(agent)) is not None), ""
+    )
+    system = next((name for mark, name in _SYSTEMS if mark in agent), "")
+    if not browser:
+        return agent[:60] or "Unknown browser"
+    return f"{browser} on {system}" if system else browser

@@ -1,0 +1,154 @@
+"""JSON schemas (draft 2020-12) from marshmallow schemas, by apispec; the strict fields of `codec.fields` are translated here.
+
+A schema is never stricter than the check of the gateway: a member whose values only a function checks has no type, unless the
+description of its route adds one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import Schema, fields, validate
+
+from tornado_gate.codec.fields import (
+    MAX_INTEGER,
+    Array,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+)
+
+OPENAPI_VERSION = "3.1.0"
+JsonValue = dict[str, Any]
+_UNSAFE = re.compile(r"[^A-Za-z0-9.\-]+")
+
+
+class SchemaRegistry:
+    """The schemas of one document. `components` are those that others refer to, by name."""
+
+    def __init__(self) -> None:
+        plugin = MarshmallowPlugin(schema_name_resolver=self._choose_name)
+        self._spec = APISpec(title="", version="", openapi_version=OPENAPI_VERSION, plugins=[plugin])
+        self._names: dict[type[Schema], str] = {}
+        converter: Any = plugin.converter  # its methods have no types
+        self._converter = converter
+        self._converter.add_attribute_function(_describe_field)
+
+    @property
+    def components(self) -> JsonValue:
+        return dict(self._spec.components.schemas)
+
+    def _choose_name(self, schema: Any) -> str:
+        """``format-acme.ChatBody`` for the class ``ChatBodySchema`` of ``tornado_gate_format_acme``."""
+        kind = schema if isinstance(schema, type) else type(schema)
+        if kind not in self._names:
+            package = kind.__module__.partition(".")[0].removeprefix("tornado_gate").lstrip("_") or "gate"
+            stem = _UNSAFE.sub("-", f"{package}.{kind.__name__.strip('_').removesuffix('Schema')}")
+            taken = set(self._names.values())
+            others = (f"{stem}{number}" for number in range(2, 1000))
+            self._names[kind] = stem if stem not in taken else next(name for name in others if name not in taken)
+        return self._names[kind]
+
+    def add(self, name: str, schema: JsonValue) -> None:
+        """Add a JSON schema that others refer to."""
+        self._spec.components.schema(name, schema)
+
+    def convert(self, schema: Any, members: Mapping[str, Mapping[str, Any]] | None = None) -> JsonValue:
+        """The JSON schema of a marshmallow schema, class or instance, with the keywords of `members` that it has."""
+        made: JsonValue = self._converter.schema2jsonschema(schema() if isinstance(schema, type) else schema)
+        for name, keywords in (members or {}).items():
+            known = made["properties"].get(name)
+            if known is not None:
+                made["properties"][name] = _complete(known, keywords)
+        for known in made["properties"].values():
+            known.pop("x-nullable", None)
+        title = (schema if isinstance(schema, type) else type(schema)).__doc__
+        return {"description": make_plain(title), **made} if title else made
+
+
+def make_plain(docstring: str) -> str:
+    """A docstring as Markdown: its first paragraph on one line."""
+    return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")
+
+
+def _complete(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
+    """The generated schema of a member with further keywords; a member that may be null stays so."""
+    if "type" in known or "anyOf" in known or "$ref" in known:
+        return {**known, **{name: value for name, value in keywords.items() if name not in ("type", "anyOf")}}
+    if not known.get("x-nullable"):
+        return {**known, **keywords}
+    text = {name: keywords[name] for name in ("description", "examples") if name in keywords}
+    inner = {name: value for name, value in keywords.items() if name not in text}
+    return {**text, "anyOf": [inner, {"type": "null"}]} if inner else text
+
+
+def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **_: Any) -> JsonValue:
+    """The keywords of one of our fields; apispec has described those of marshmallow itself."""
+    described = _translate(converter, field)
+    if described is None:
+        return {}
+    for name in ("type", "anyOf", "minLength", "maxLength", "pattern"):
+        ret.pop(name, None)
+    described |= _translate_validators(field)
+    return _allow_null(described) if field.allow_none else described
+
+
+def _translate(converter: Any, field: Any) -> JsonValue | None:
+    match field:
+        case String():
+            found: JsonValue = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}
+            if field.filled:
+                found["minLength"] = 1
+            return found if field.longest is None else {**found, "maxLength": field.longest}
+        case Boolean():
+            return {"type": "boolean"}
+        case Integer():
+            least = -MAX_INTEGER if field.least is None else int(field.least)
+            most = MAX_INTEGER if field.most is None else int(field.most)
+            bounds = {"minimum": least, "maximum": most}
+            return {"type": "integer", **{k: v for k, v in bounds.items() if abs(v) != MAX_INTEGER}}
+        case Number():
+            limits = {"minimum": field.least, "maximum": field.most}
+            return {"type": "number", **{name: value for name, value in limits.items() if value is not None}}
+        case Object():
+            return {"type": "object"} if field.schema is None else dict(converter.resolve_nested_schema(field.schema))
+        case Array():
+            lengths = {"minItems": field.least or None, "maxItems": field.most}
+            items = converter.field2property(field.item)
+            return {"type": "array", "items": items, **{k: v for k, v in lengths.items() if v is not None}}
+        case OneOf():
+            alternatives = [converter.field2property(one) for one in field.by_type.values()]
+            return {"anyOf": [one for place, one in enumerate(alternatives) if one not in alternatives[:place]]}
+        case FunctionField():
+            return {}
+    return None
+
+
+def _translate_validators(field: fields.Field[Any]) -> JsonValue:
+    found: JsonValue = {}
+    for validator in field.validators:
+        if isinstance(validator, validate.Length) and isinstance(field, String):
+            found |= {"minLength": validator.min} if validator.min is not None else {}
+            found |= {"maxLength": validator.max} if validator.max is not None else {}
+    return found
+
+
+def _allow_null(schema: JsonValue) -> JsonValue:
+    """`schema`, or null. A schema without a type is marked, so that a description that adds one keeps null."""
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "type" not in schema:
+        return {**schema, "x-nullable": True}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    nullable = {**schema, "type": [*kinds, "null"]}
+    return {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
