@@ -114,7 +114,7 @@ def make_steps(kind: str, end: str) -> list[Step]:
         "g": sse(generate(None)),
     }
     rest = {
-        "o": sse(chunk(finish_reason="stop"), {**chunk(), "choices": [], "usage": O_USAGE}, DONE),
+        "o": sse(chunk(reason="stop"), {**chunk(), "choices": [], "usage": O_USAGE}, DONE),
         "a": render_a(*A_STREAM[3:]),
         "g": sse(generate("STOP", usageMetadata=G_USAGE)),
     }
