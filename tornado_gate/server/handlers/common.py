@@ -223,5 +223,5 @@ def record_request(ended: EndedRequest) -> None:
 def _settle(gate: Gate, entry: Entry) -> None:
     """Count what a request has used against the budgets of its caller."""
     claim, entry.meter.claim = entry.meter.claim, None
-    usage = settle_usage(entry.meter)[0]
+    usage = settle_usage(entry.meter, is_complete=entry.outcome == "complete")[0]
     gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)
