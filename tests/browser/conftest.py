@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
-from tests.support.browser import Console, run_browser
+from tests.support.browser import WAIT_MILLISECONDS, Console, run_browser
 from tests.support.gateway import Gateway
 
 CONF = """\
@@ -17,8 +17,11 @@ plugins: {local: true, cascade: true}
 providers:
   local: {plugin: local}
   talker: {plugin: cascade, chat: local-chat, speech: local-tts}
+  slow: {plugin: local, pace_seconds: 0.05}
 models:
   local-chat: {provider: local}
+  slow-chat: {provider: slow}
+  "<b>'&amp;model": {provider: local}
   local-embed: {provider: local}
   local-moderation: {provider: local}
   local-image-1: {provider: local, image_family: one}
@@ -36,6 +39,7 @@ console: {signup: open}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MILLISECONDS)
     with run_browser() as started:
         yield started
 

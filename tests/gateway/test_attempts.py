@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from tests.support.gates import FakeProvider, PlainFormat, answers, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
-from tornado_gate.config.model import CircuitsConfig
+from tornado_gate.config.model import CircuitsConfig, PriceEntry
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.explain import explain
 from tornado_gate.gateway.gate import Gate
@@ -464,3 +465,26 @@ def test_explain_refuses_what_would_be_refused(house: House) -> None:
     house.second.raises = DOWN
     fail(WAYS["chat"], house, times=FAILURES)
     assert fail(lambda house: asyncio.to_thread(explained, house), house).status == 503
+
+
+# Prices
+
+
+def apply_prices(house: House, prices: dict[str, PriceEntry]) -> None:
+    config = replace(house.gate.snapshot.config, unpriced="deny", prices=prices)
+    house.gate.replace(build(config, house.gate.host, 2))
+
+
+@pytest.mark.parametrize("ask", [*WAYS.values(), partial(ask_pipeline, "videos")], ids=[*WAYS.keys(), "videos"])
+def test_a_model_without_a_price_is_refused_before_anything_is_sent(house: House, ask: Way) -> None:
+    apply_prices(house, {})
+    error = fail(ask, house)
+    assert (error.status, error.code, error.param) == (403, "unpriced_model", "model")
+    assert not house.first.asked + house.second.asked
+
+
+@every_way
+def test_only_targets_with_a_price_are_tried(house: House, ask: Way) -> None:
+    apply_prices(house, {"other": PriceEntry(per_request=Decimal(1))})
+    run(ask, house)
+    assert [len(house.first.asked), len(house.second.asked)] == [0, 1]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 from tests.support.chromium import find_chromium
 from tests.support.gateway import Gateway
@@ -62,10 +62,12 @@ class Faults:
         context.add_init_script(REPORT_VIOLATIONS)
         context.on("console", self._hear)
         context.on("weberror", lambda error: self.found.append(f"exception: {error.error}"))
-        context.on(
-            "requestfailed",
-            lambda request: self.found.append(f"request failed: {request.method} {request.url} {request.failure}"),
-        )
+        context.on("requestfailed", self._note_failure)
+
+    def _note_failure(self, request: Request) -> None:
+        """ERR_ABORTED is no fault: the page or its end has cancelled the request, or a script has read the last of its stream."""
+        if "ERR_ABORTED" not in str(request.failure):
+            self.found.append(f"request failed: {request.method} {request.url} {request.failure}")
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

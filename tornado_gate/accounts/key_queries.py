@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.engine import Connection
 
-from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
+from tornado_gate.accounts.errors import AccountError, Conflict, Denied, NotFound
 from tornado_gate.accounts.key_checks import can_be_stored
 from tornado_gate.accounts.stored_key import KeyState, StoredKey, parse_key
 from tornado_gate.config.globs import intersect_globs
@@ -112,8 +112,7 @@ def find_named(connection: Connection, name: str) -> StoredKey:
         rows = [parse_key(row) for row in connection.execute(query)]
     found = [key for key in rows if key.id == name] or rows
     if not found:
-        shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])
-        message = f"There is no key with the ID or name '{shown}' that is not revoked. `keys list` shows all keys."
+        message = f"There is no key with the ID or name {_show(name)} that is not revoked. `keys list` shows all keys."
         raise NotFound(message, code="key_not_found")
     if len(found) > 1:
         ids = ", ".join(key.id for key in found[:NAMED_AT_MOST]) + (", …" if len(found) > NAMED_AT_MOST else "")
@@ -162,6 +161,44 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
     return replace(key, role="member") if row.owner_role == "member" else key
 
 
+def find_owner(connection: Connection, email: str | None, team: str | None, role: str) -> dict[str, str]:
+    """As `KeyStore.find_owner`."""
+    users, members = tables.users.c, tables.team_members.c
+    found: dict[str, str] = {}
+    user = None
+    if team is not None:
+        found["team"] = _find_team(connection, team)
+    if email is not None:
+        query = select(users.id, users.role).where(users.email_key == email.strip().casefold())
+        user = connection.execute(query).one_or_none() if can_be_stored(email) else None
+        if user is None:
+            raise NotFound(f"No user has the e-mail {_show(email)}.", code="user_not_found", field="user")
+        found["user"] = user.id
+    if user is None or user.role == "administrator":
+        return found
+    if role == "administrator":
+        message = f"{email} is no administrator, so the key could not be one."
+        raise Denied(message, code="outranks_owner", field="role")
+    if team is not None:
+        of_both = select(members.user).where(members.team == found["team"], members.user == user.id)
+        if connection.execute(of_both).first() is None:
+            raise Denied(f"{email} is not a member of the team {_show(team)}.", code="not_a_member", field="team")
+    return found
+
+
+def _find_team(connection: Connection, team: str) -> str:
+    teams = tables.teams.c
+    query = select(teams.id, teams.name).where(or_(teams.id == team, teams.name == team)).order_by(teams.id)
+    rows = list(connection.execute(query)) if can_be_stored(team) else []
+    found = [row.id for row in rows if row.id == team] or [row.id for row in rows]
+    if not found:
+        raise NotFound(f"There is no team with the ID or name {_show(team)}.", code="team_not_found", field="team")
+    if len(found) > 1:
+        message = f"Several organisations have a team named {_show(team)}: {', '.join(found)}. Give the ID of one."
+        raise Conflict(message, code="ambiguous_name", field="team")
+    return str(found[0])
+
+
 def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, str]:
     """Return the e-mail of each owner and the name of each team of the keys, by id."""
     listed = tuple(keys)
@@ -176,3 +213,8 @@ def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, 
             query = select(table.c.id, column).where(table.c.id.in_(ids[begin : begin + LARGEST_PAGE]))
             names |= {row[0]: row[1] for row in connection.execute(query)}
     return names
+
+
+def _show(name: str) -> str:
+    """A name that somebody gave, for a message: in quotes, printable and not long."""
+    return f"'{name}'" if name.isprintable() and len(name) <= 100 else ascii(name[:100])

@@ -120,6 +120,14 @@ class KeyStore:
         with self.database.read() as connection:
             return key_queries.name_owners(connection, keys)
 
+    def find_owner(self, email: str | None, team: str | None, *, role: str = "member") -> dict[str, str]:
+        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), those that are not None.
+
+        Raises AccountError if they do not exist, or if a key of this `role` with both could not be used.
+        """
+        with self.database.read() as connection:
+            return key_queries.find_owner(connection, email, team, role)
+
     def find(self, wanted: bytes) -> StoredKey | None:
         """Return the key with this digest, with the permissions that its owner and its team leave it.
 

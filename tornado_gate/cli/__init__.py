@@ -13,6 +13,8 @@ from tornado_gate.cli.models import models
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
+from tornado_gate.cli.usage import usage
+from tornado_gate.cli.users import users
 
 EXIT_CODES = """\b
 Exit codes:
@@ -42,10 +44,11 @@ def cli() -> None:
       tornado-gate plugins list              list installed providers and wire formats
       tornado-gate models show NAME          show what a model accepts, and the sources
       tornado-gate keys create --name ann    create an API key
+      tornado-gate usage --group-by model    show what was used and what it cost
     """
 
 
-for command in (serve, check, plugins, models, keys, tasks):
+for command in (serve, check, plugins, models, keys, users, usage, tasks):
     cli.add_command(command)
 
 

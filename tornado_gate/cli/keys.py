@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,20 +23,28 @@ from tornado_gate.cli.common import (
     load,
     protect_storage,
 )
+from tornado_gate.cli.key_options import (
+    bound_options,
+    parse_checked_list,
+    parse_expiry,
+    parse_list,
+    parse_name,
+    parse_overlap,
+    take_bounds,
+)
 from tornado_gate.cli.tasktexts import escape_unprintable
 from tornado_gate.errors import ConfigError
 from tornado_gate.server.command_name import format_command
 
 if TYPE_CHECKING:
-    from tornado_gate.accounts.keys import KeyStore
-    from tornado_gate.config.model import Config
+    from tornado_gate.accounts.keys import KeyStore, StoredKey
+    from tornado_gate.accounts.people import Actor
+    from tornado_gate.config.model import Config, KeyEntry
 
-LONGEST_WORD = 200
 
-
-@click.group(short_help="Create, list and revoke API keys.")
+@click.group(short_help="Create, list, rotate and revoke API keys.")
 def keys() -> None:
-    """Create, list and revoke API keys, which are stored hashed in the data directory.
+    """Create, list, rotate and revoke API keys, which are stored hashed in the data directory.
 
     Changes take effect in running servers within a second. Keys can also be defined in the configuration, under `keys:`.
     """
@@ -72,97 +82,82 @@ def _exit_without_store(config: Config, conf_file: Path | None, data_dir: Path |
     )
 
 
-def _parse_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    from tornado_gate.accounts.errors import AccountError
-    from tornado_gate.accounts.key_checks import check_name
-
-    try:
-        return None if value is None else check_name(value)
-    except AccountError as error:
-        raise click.BadParameter(error.message) from None
-
-
-def _parse_expiry(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    """Return a duration or a date as Unix seconds."""
-    from tornado_gate.codec.durations import parse_moment
-
-    try:
-        return None if value is None else parse_moment(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _parse_list(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Return the words of a comma-separated list. An empty one is refused: it would allow everything."""
-    if value is None:
-        return ()
-    words = tuple(word.strip() for word in value.split(","))
-    if not all(words):
-        raise click.BadParameter("has an empty entry; leave the option out to allow all")
-    if not value.isprintable() or any(len(word) > LONGEST_WORD for word in words):
-        raise click.BadParameter(f"must be names of up to {LONGEST_WORD} characters without control characters")
-    return words
-
-
 @keys.command(short_help="Create a key.")
 @conf_option
 @data_dir_option
-@click.option("--name", callback=_parse_name, required=True, metavar="N", help="The owner or purpose of the key.")
+@click.option("--name", callback=parse_name, required=True, metavar="N", help="The owner or purpose of the key.")
 @click.option(
     "--account",
-    callback=_parse_name,
+    callback=parse_name,
     metavar="A",
     help="Keys of one account share tasks and stored data. Default: a new account.",
 )
 @click.option(
     "--expires",
-    "until",
-    callback=_parse_expiry,
+    "expires",
+    callback=parse_expiry,
     metavar="D",
-    help="Expiry: 30d, 12h, or a date such as 2027-01-31 (UTC). Default: never.",
+    help="Expiry: 90s, 5m, 2h, 30d, 1w, or a date such as 2027-01-31 (UTC). Default: never.",
 )
 @click.option(
     "--models",
-    callback=_parse_list,
+    callback=parse_checked_list,
     metavar="GLOB,…",
     help="Allow only these models, e.g. 'local-*,gpt-4o'. Default: all.",
 )
 @click.option(
     "--operations",
-    callback=_parse_list,
+    callback=parse_list,
     metavar="OP,…",
     help="Allow only these operations, e.g. 'chat,embeddings'. Default: all.",
 )
-def create(
-    conf_file: Path | None,
-    data_dir: Path | None,
-    name: str,
-    account: str | None,
-    until: float | None,
-    models: tuple[str, ...],
-    operations: tuple[str, ...],
-) -> None:
+@click.option(
+    "--addresses",
+    callback=parse_checked_list,
+    metavar="NET,…",
+    help="Allow only these addresses, e.g. '10.1.0.0/16,192.0.2.7'. Default: all.",
+)
+@click.option("--tags", callback=parse_checked_list, metavar="TAG,…", help="Tags of the key's usage.")
+@click.option("--user", metavar="EMAIL", help="The owner, who sees the key in the console. Default: nobody.")
+@click.option("--team", metavar="T", help="The name or ID of the team whose budget and limits apply too.")
+@click.option("--role", type=click.Choice(["member", "administrator"]), default="member", show_default=True)
+@bound_options
+def create(conf_file: Path | None, data_dir: Path | None, name: str, **options: Any) -> None:
     """Create a key and print it once. Only its hash is stored.
 
     Only the key is printed to stdout, so that a script can read it:
 
     \b
-      KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*')
+      KEY=$(tornado-gate keys create --name nightly --expires 30d --models 'local-*' --limit requests=60/m --budget 5/d)
     """
+    from tornado_gate.accounts.errors import AccountError
     from tornado_gate.accounts.keys import KeyStore
     from tornado_gate.database.engine import DatabaseError
 
+    take_bounds(options)
     path, config = load(conf_file, data_dir)
-    _check_operations(path, config, operations)
-    _warn_of_unmatched_globs(config, models)
+    _check_operations(path, config, options["operations"])
+    _warn_of_unmatched_globs(config, options["models"])
     protect_storage(config)
     try:
         with closing(KeyStore.open(config.server.data_dir, config.database)) as store:
-            key, stored = store.create(name, account=account, models=models, operations=operations, expires=until)
-    except DatabaseError as error:
+            options |= store.find_owner(options.pop("user"), options.pop("team"), role=options["role"])
+            key, stored = store.create(name, **options, actor=_make_actor())
+    except (AccountError, DatabaseError) as error:
         exit_with_message(str(error))
     click.echo(f"{stored.id} created for '{name}' in {store.database.name}. The key is shown only once:", err=True)
     click.echo(key)
+
+
+def _make_actor() -> Actor:
+    """Who runs the command, for the audit log."""
+    from tornado_gate.accounts.people import Actor
+
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # this user has no name
+        name = f"user {os.getuid()}"
+    return Actor(id="command", name=name[:200], role="administrator")
 
 
 def _check_operations(path: Path | None, config: Config, operations: tuple[str, ...]) -> None:
@@ -207,52 +202,77 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
 
     store, config = _open(conf_file, data_dir)
     try:
-        rows = [_describe_stored_key(row) for row in map(asdict, store.list() if store is not None else ())]
+        stored = store.list() if store is not None else ()
+        owners = store.name_owners(stored) if store is not None else {}
     except DatabaseError as error:
         exit_with_message(str(error))
-    rows += [_describe_conf_key(entry) for entry in config.keys]
+    now = time.time()
+    rows = [_describe_stored_key(key, owners, now) for key in stored] + [_describe_conf_key(key) for key in config.keys]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif rows or store is not None:
-        columns = ["id", "name", "key", "models", "operations", "created", "expires", "state"]
-        cells = [
-            [", ".join(row[c]) or "all" if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows
-        ]
-        click.echo(format_table([column.upper() for column in columns], cells))
+        columns = ["id", "name", "owner", "key", "models", "operations", "created", "last_used", "expires", "state"]
+        cells = [[_format_cell(row[column], column) for column in columns] for row in rows]
+        click.echo(format_table([column.upper().replace("_", " ") for column in columns], cells))
     if store is None:
         _exit_without_store(config, conf_file, data_dir)
 
 
-def _describe_stored_key(row: dict[str, Any]) -> dict[str, Any]:
-    now = time.time()
-    state = "active"
-    if row["revoked"]:
-        state = "revoked"
-    elif row["expires"] and row["expires"] <= now:
-        state = "expired"
+def _format_cell(value: Any, column: str) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "all"
+    return str(value or ("never" if column == "last_used" else "-"))
+
+
+def _describe_stored_key(key: StoredKey, owners: Mapping[str, str], now: float) -> dict[str, Any]:
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "account": row["account"],
-        "key": row["prefix"] + "…",
-        "models": list(row["models"]),
-        "operations": list(row["operations"]),
-        "created": _format_time(row["created"]),
-        "expires": _format_time(row["expires"]),
-        "state": state,
+        "id": key.id,
+        "name": key.name,
+        "account": key.account,
+        "owner": owners.get(key.user or "", ""),
+        "team": owners.get(key.team or "", ""),
+        "role": key.role,
+        "key": key.prefix + "…",
+        "models": list(key.models),
+        "operations": list(key.operations),
+        "addresses": list(key.addresses),
+        "tags": list(key.tags),
+        "limits": dict(key.limits),
+        "budget": dict(key.budget),
+        "created": _format_time(key.created),
+        "created_by": key.created_by,
+        "last_used": _format_time(key.last_used),
+        "expires": _format_time(key.expires),
+        "revoked": _format_time(key.revoked),
+        "replaced_by": key.replaced_by or "",
+        "state": key.get_state(now),
     }
 
 
-def _describe_conf_key(entry: Any) -> dict[str, Any]:
+def _describe_conf_key(entry: KeyEntry) -> dict[str, Any]:
+    limits = {
+        name: getattr(entry, name) for name in ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+    }
     return {
         "id": f"conf:{entry.name}",
         "name": entry.name,
         "account": entry.account,
+        "owner": "",
+        "team": entry.team,
+        "role": entry.role,
         "key": "",
         "models": list(entry.models),
         "operations": list(entry.operations),
+        "addresses": list(entry.addresses),
+        "tags": list(entry.tags),
+        "limits": {name: value for name, value in limits.items() if value is not None},
+        "budget": {name: value for name, value in asdict(entry.budget).items() if value is not None},
         "created": "",
+        "created_by": "conf",
+        "last_used": "",
         "expires": "",
+        "revoked": "",
+        "replaced_by": "",
         "state": "active",
     }
 
@@ -264,22 +284,60 @@ def _format_time(seconds: float | None) -> str:
 @keys.command(short_help="Revoke a key.")
 @conf_option
 @data_dir_option
-@click.argument("id_", metavar="ID")
-def revoke(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
-    """Revoke a key, given the ID from `keys list`. Takes effect in every running server within a second."""
+@click.argument("named", metavar="ID|NAME")
+def revoke(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
+    """Revoke a key, given its ID or, if only one key has it, its name. Takes effect in every running server within a second."""
+    from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError
 
+    store = _open_for_change(conf_file, data_dir, named)
+    try:
+        key = store.revoke_named(named, actor=_make_actor())
+    except (AccountError, DatabaseError) as error:
+        exit_with_message(str(error))
+    click.echo(f"{key.id} ('{key.name}') is revoked in {store.database.name}.")
+
+
+@keys.command(short_help="Replace a key by a new one.")
+@conf_option
+@data_dir_option
+@click.argument("named", metavar="ID|NAME")
+@click.option(
+    "--overlap",
+    callback=parse_overlap,
+    default="0",
+    show_default=True,
+    metavar="D",
+    help="How long the old key stays valid: 90s, 5m, 2h, 30d. 0: it is revoked at once.",
+)
+def rotate(conf_file: Path | None, data_dir: Path | None, named: str, overlap: float) -> None:
+    """Create a key with the permissions, limits and expiry of another, and print it once.
+
+    Like `keys create`, it prints only the new key to stdout:
+
+    \b
+      KEY=$(tornado-gate keys rotate nightly --overlap 1h)
+    """
+    from tornado_gate.accounts.errors import AccountError
+    from tornado_gate.database.engine import DatabaseError
+
+    store = _open_for_change(conf_file, data_dir, named)
+    try:
+        old = store.find_named(named)
+        key, new = store.rotate(old.id, overlap_seconds=overlap, actor=_make_actor())
+        old = store.get(old.id)
+    except (AccountError, DatabaseError) as error:
+        exit_with_message(str(error))
+    until = f"is valid until {_format_time(old.expires)} UTC" if old.revoked is None else "is revoked"
+    click.echo(f"{new.id} replaces {old.id} ('{old.name}'), which {until}. The key is shown only once:", err=True)
+    click.echo(key)
+
+
+def _open_for_change(conf_file: Path | None, data_dir: Path | None, named: str) -> KeyStore:
+    """The key store. Exits if there is none, or if the key is one of the configuration."""
     store, config = _open(conf_file, data_dir)
-    shown = escape_unprintable(id_)
-    if id_.startswith("conf:"):
-        exit_with_message(f"{shown} is defined in the configuration; remove it from `keys:` there.")
+    if named.startswith("conf:"):
+        exit_with_message(f"{escape_unprintable(named)} is defined in the configuration; change it in `keys:` there.")
     if store is None:
         _exit_without_store(config, conf_file, data_dir)
-    try:
-        known = id_.isascii() and store.revoke(id_)
-    except DatabaseError as error:
-        exit_with_message(str(error))
-    if not known:
-        hint = format_command("keys list", conf_file, data_dir)
-        exit_with_message(f"there is no active key with the ID '{shown}'; `{hint}` lists all keys.")
-    click.echo(f"{id_} is revoked in {store.database.name}.")
+    return store

@@ -40,8 +40,6 @@ SERVER_PICK_UP_SECONDS = 3.0
 """How long `cancel` leaves a task without a lease to the servers, which can also cancel it at the upstream."""
 POLL_SECONDS = 0.1
 
-_DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.IGNORECASE)
-_UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 
 
@@ -317,7 +315,7 @@ def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None,
     \b
       tornado-gate tasks prune --older-than 12h --dry-run
     """
-    age = None if older_than is None else _parse_duration(older_than)
+    age = None if older_than is None else _parse_age(older_than)
     removed = _run_with_store(conf_file, data_dir, lambda store, config: _prune_tasks(store, config, age, dry_run))
     what = f"{removed.tasks} tasks with {removed.files} video files of {removed.size} bytes"
     click.echo(f"{what} would be removed." if dry_run else f"{what} were removed.")
@@ -331,11 +329,14 @@ class PruneResult(NamedTuple):
     size: int
 
 
-def _parse_duration(text: str) -> float:
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise click.BadParameter(f"'{text}' is not a duration such as 7d, 12h or 30m", param_hint="--older-than")
-    return float(found[1]) * _UNIT_SECONDS[found[2].lower()]
+def _parse_age(text: str) -> float:
+    """Return a duration in seconds."""
+    from tornado_gate.codec.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--older-than") from None
 
 
 async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:

@@ -181,7 +181,7 @@ def parse_address(address: str) -> URL:
     """The URL of a PostgreSQL database. Raises ValueError, whose message does not contain the address: it may have a password."""
     try:
         url = make_url(address)
-    except sqlalchemy.exc.ArgumentError:
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is no number
         raise ValueError("must be an address such as postgresql://user:password@host:5432/name") from None
     if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise ValueError("must begin with postgresql://; leave the key out for the SQLite file in server.data_dir")

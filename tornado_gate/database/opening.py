@@ -13,6 +13,7 @@ import sqlalchemy
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from tornado_gate.database.carry_over import copy_keys, find_key_file
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.storage.private import KEY_FILE, open_private
 
@@ -25,12 +26,15 @@ _ADVISORY_LOCK = 7_238_411_906
 def open_database(data_dir: Path, address: str = "") -> Database:
     """Open the database of a data directory, or the one at `address`, and bring its tables up to date.
 
-    An SQLite file is created, readable by its owner only. Raises DatabaseError.
+    An SQLite file is created, readable by its owner only; keys of such a file are copied to a PostgreSQL database. Raises
+    DatabaseError.
     """
     database = Database(data_dir, address)
     try:
         database.make_file()
         migrate(database)
+        if not database.is_file:
+            _carry_over(database)
     except BaseException:
         database.close()
         raise
@@ -52,6 +56,14 @@ def migrate(database: Database) -> None:
     with _lock(database):
         if _read_revision(database, revisions) != revisions[-1]:
             _upgrade(database)
+
+
+def _carry_over(database: Database) -> None:
+    """Copy the keys of an SQLite file in the data directory, once."""
+    file = find_key_file(database)
+    if file is not None:
+        with _lock(database):
+            copy_keys(database, file)
 
 
 @lru_cache(1)

@@ -82,14 +82,36 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     attempt = await _find_attempt(gate, snapshot, call, wire)
     call = attempt.call
     return {
+        **_describe_choice(gate, call, attempt.targets),
+        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), attempt.target, attempt.provider),
+        "limits": gate.limits.get_remaining(call.caller),
+    }
+
+
+def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
+    """As `explain`, without a body: which target a request for the model and operation of `call` gets now, and why.
+
+    Raises the GateError that its caller would get before the body is looked at.
+    """
+    operations = auth.filter_operations(call.caller, (call.operation,))
+    call = snapshot.for_model(call, call.model)
+    targets = snapshot.select_targets(call, operations)
+    target, _ = choose_target(gate, call, targets)
+    return {
+        **_describe_choice(gate, call, tuple(found for found, _ in targets)),
+        "target": {"provider": target.provider, "model": target.upstream_model},
+        "limits": gate.limits.get_remaining(call.caller),
+    }
+
+
+def _describe_choice(gate: Gate, call: Call, targets: tuple[Target, ...]) -> dict[str, Any]:
+    return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
-        "entry": attempt.targets[0].model,
-        "targets": [_describe_target(gate, call, candidate) for candidate in attempt.targets],
+        "entry": targets[0].model,
+        "targets": [_describe_target(gate, call, candidate) for candidate in targets],
         "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
-        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), attempt.target, attempt.provider),
-        "limits": gate.limits.get_remaining(call.caller),
     }
 
 

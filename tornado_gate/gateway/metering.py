@@ -62,6 +62,9 @@ def _note_event(meter: Meter, event: StreamEvent) -> None:
             meter.usage = event.usage
         if isinstance(event, ImageResult):
             meter.images += len(event.images)
+            meter.size, meter.quality = event.size or "", event.quality or ""
+        elif isinstance(event, TranscriptionResult):
+            meter.seconds = event.duration or 0.0
 
 
 class OutcomeStep(stages.Attributed[bytes]):

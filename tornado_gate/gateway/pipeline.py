@@ -42,6 +42,7 @@ from tornado_gate.types import (
     EmbeddingResult,
     Reply,
     Request,
+    SpeechRequest,
     StoredObjectRequest,
     StreamEvent,
     UpstreamRequest,
@@ -224,6 +225,8 @@ async def _run_common_lane(
     """Translate the request and the response through the common vocabulary."""
     wire_format = once.wire_format
     deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
+    if isinstance(request, SpeechRequest):
+        call.meter.characters = len(request.text)
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)

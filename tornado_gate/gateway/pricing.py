@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from typing import TYPE_CHECKING, Final
+
+from tornado_gate.errors import NotAllowed
+from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.types import Call, Target, Usage
+
+NO_USAGE: Final = Usage()
+PRICED_LATER: Final = frozenset({"videos"})
+"""Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
+
+if TYPE_CHECKING:
+    from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 
 
 def load_default_prices(snapshot: Snapshot) -> None:
@@ -21,3 +32,26 @@ def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
     base_url = entry.base_url if found.base_url is None else found.base_url
     name = entry.price_provider or found.price_provider
     return PricedProvider(name=entry.name, price_provider=name, base_url=base_url)
+
+
+def require_prices(
+    snapshot: Snapshot, model: str, targets: list[tuple[Target, ConfiguredProvider]]
+) -> list[tuple[Target, ConfiguredProvider]]:
+    """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
+    if snapshot.config.unpriced == "allow":
+        return targets
+    find = snapshot.prices.find
+    priced = [pair for pair in targets if find(pair[0].provider, pair[0].upstream_model) is not None]
+    if not priced:
+        message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
+        raise NotAllowed(message, param="model", code="unpriced_model")
+    return priced
+
+
+def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
+    """The cost of a complete answer in nano-dollars; None if it is unknown or the answer is no provider's."""
+    target, meter = call.target, call.meter
+    if not target.provider or call.operation in PRICED_LATER:
+        return None
+    price = snapshot.prices.find(target.provider, target.upstream_model)
+    return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))

@@ -16,10 +16,18 @@ from cachetools import FIFOCache
 
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig
-from tornado_gate.errors import ConfigError, GateError, InvalidField, PluginError, UnknownModel, UnsupportedOperation
+from tornado_gate.errors import (
+    ConfigError,
+    GateError,
+    InvalidField,
+    PluginError,
+    UnknownModel,
+    UnsupportedOperation,
+)
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.conf_checks import NameChecks
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
+from tornado_gate.gateway.pricing import require_prices
 from tornado_gate.gateway.routing import (
     MAX_NAME_LENGTH,
     ModelTable,
@@ -153,6 +161,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     def select_targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ConfiguredProvider]]:
         """The targets that support one of `operations`: the model's targets by weight, then those of its fallback models.
 
+        With ``unpriced: deny`` those without a price are left out.
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when the plugins of all these targets have failed.
         """
         usual = self._single_targets.get((call.model, operations))
@@ -161,6 +170,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         entry = self.find_model(call.model, call.caller)
         able = self._select_model_targets(call.model, operations)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
+            able = require_prices(self, call.model, able)
             if len(entry.targets) == 1:
                 self._single_targets[call.model, operations] = able
             return able
@@ -170,6 +180,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         if not able:
             message = f"The model '{call.model}' does not support the operation '{call.operation}'. Use another model."
             raise UnsupportedOperation(message)
+        able = require_prices(self, call.model, able)
         working = [pair for pair in able if pair[1].lane is not None]
         if not working:
             raise PluginError(able[0][1].entry.plugin, "the plugin failed earlier")

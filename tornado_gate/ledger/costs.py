@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tornado_gate.config.model import ANY_VARIANT
+from tornado_gate.types import Meter, Usage
 from tornado_gate.types.value import Value, field
 
 NANO = 10**9
 FEMTO_PER_NANO = 10**6
 MICROSECONDS = 10**6
+MAX_SECONDS = 1e9
 PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
 """Service tiers whose prices differ from the usual ones: without a price of the tier, the cost is unknown."""
 
@@ -75,6 +77,7 @@ class Price(Value, frozen=True, kw_only=True):
 
     `above` are (tokens of the prompt, rates), the largest number first: the rates of a request whose prompt is longer.
     `per_image` and `per_second` are by size and quality. `is_free`: no request costs anything, whatever it uses.
+    `is_metered`: the price depends on what a request uses; `has_only_rates`: on its tokens alone.
     """
 
     rates: TokenRates | None = None
@@ -87,10 +90,43 @@ class Price(Value, frozen=True, kw_only=True):
     per_web_search: int | None = None
     per_request: int | None = None
     is_free: bool = False
+    is_metered: bool = True
+    has_only_rates: bool = False
 
 
 FREE = Price(is_free=True)
 """The price of models that run in the gateway."""
+
+
+def count_quantities(usage: Usage, meter: Meter) -> Quantities:
+    """What a request has used: its tokens, and what its meter has counted."""
+    searches = usage.extra.get("server_tool_use")
+    tier = usage.extra.get("service_tier")
+    return Quantities(
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cache_read_tokens or 0,
+        cache_write_tokens=usage.cache_write_tokens or 0,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
+        audio_input_tokens=usage.audio_input_tokens or 0,
+        image_input_tokens=usage.image_tokens or 0,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens or 0,
+        audio_output_tokens=usage.audio_output_tokens or 0,
+        image_output_tokens=usage.image_output_tokens or 0,
+        images=meter.images or None,
+        seconds=find_seconds(meter, usage) or None,
+        characters=meter.characters or None,
+        web_searches=int(searches.get("web_search_requests") or 0) if isinstance(searches, Mapping) else 0,
+        size=meter.size,
+        quality=meter.quality,
+        service_tier=tier if isinstance(tier, str) else "",
+    )
+
+
+def find_seconds(meter: Meter, usage: Usage) -> float:
+    """The seconds of video or sound: those measured, or those that the upstream charges for."""
+    seconds = meter.seconds or usage.extra.get("seconds") or 0.0
+    return min(float(seconds), MAX_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 
 def compute_cost(price: Price | None, used: Quantities) -> int | None:
@@ -120,34 +156,26 @@ def _add_parts(price: Price, used: Quantities) -> int | None:
     """The cost in femto-dollars; None if nothing that has a price was reported."""
     total: int | None = None
     if price.rates is not None and (used.input_tokens is not None or used.output_tokens is not None):
-        total = _price_tokens(_select_rates(price, used), used)
+        rates = _select_rates(price, used.input_tokens or 0) if price.above else price.rates
+        total = _price_tokens(rates, used)
+    if price.has_only_rates and not used.web_searches:
+        return total
     if price.per_image and used.images is not None:
         total = (total or 0) + used.images * _find_variant(price.per_image, used)
     if used.seconds is not None and (price.per_second or price.per_hour is not None):
         total = (total or 0) + _price_seconds(price, used, used.seconds)
     if price.per_character is not None and used.characters is not None:
         total = (total or 0) + used.characters * price.per_character
-    if price.per_request is not None and (total is not None or not _is_metered(price)):
+    if price.per_request is not None and (total is not None or not price.is_metered):
         total = (total or 0) + price.per_request
     if used.web_searches and total is not None:
         total += _multiply(used.web_searches, price.per_web_search)
     return total
 
 
-def _is_metered(price: Price) -> bool:
-    """Whether the price depends on what a request uses."""
-    return bool(price.rates or price.per_image or price.per_second) or not (
-        price.per_hour is None and price.per_character is None
-    )
-
-
-def _select_rates(price: Price, used: Quantities) -> TokenRates:
-    prompt = used.input_tokens or 0
-    for threshold, rates in price.above:
-        if prompt > threshold:
-            return rates
+def _select_rates(price: Price, prompt_tokens: int) -> TokenRates:
     assert price.rates is not None
-    return price.rates
+    return next((rates for tokens, rates in price.above if prompt_tokens > tokens), price.rates)
 
 
 def _price_tokens(rates: TokenRates, used: Quantities) -> int:
@@ -162,8 +190,8 @@ def _price_tokens(rates: TokenRates, used: Quantities) -> int:
         total += _multiply(used.image_output_tokens, rates.image_output)
         total += _multiply(used.video_output_tokens, rates.video_output)
         total += _multiply(reasoning, rates.reasoning)
-        output = max(0, output - special)
-    return total + _multiply(output, rates.output)
+        output -= special
+    return total + _multiply(output if output > 0 else 0, rates.output)
 
 
 def _price_prompt(rates: TokenRates, used: Quantities) -> int:
@@ -187,16 +215,16 @@ def _price_prompt(rates: TokenRates, used: Quantities) -> int:
         hour = used.cache_write_1h_tokens
         total += _multiply(used.cache_write_tokens - hour, rates.cache_write) + _multiply(hour, rates.cache_write_1h)
         tokens -= used.cache_write_tokens
-    return total + _multiply(max(0, tokens), rates.input)
+    return total + _multiply(tokens if tokens > 0 else 0, rates.input)
 
 
 def _multiply(count: int | None, rate: int | None) -> int:
     """`count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
-    if count is not None and rate is not None:
-        return max(0, count) * rate
-    if count == 0 or rate == 0:
-        return 0
-    raise _Unpriced
+    if count is None or rate is None:
+        if count == 0 or rate == 0:
+            return 0
+        raise _Unpriced
+    return count * rate if count > 0 else 0
 
 
 def _price_seconds(price: Price, used: Quantities, seconds: float) -> int:

@@ -12,7 +12,9 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
+from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
 from tornado_gate.types import Caller, Meter, Target, Usage
@@ -58,7 +60,7 @@ class Entry(Value, frozen=True):
     headers: Mapping[str, str]
     end_user: str = ""
     body: bytes = b""
-    prices: Any = None
+    prices: PriceTable | None = None
     row_id: str = ""
 
 
@@ -85,7 +87,7 @@ def make_row(entry: Entry) -> StoredRow:
         outcome,
         *_list_counts(usage),
         meter.images,
-        meter.seconds,
+        find_seconds(meter, usage),
         meter.characters,
         is_estimated,
         None if first is None else round(first * 1000, 3),
@@ -132,13 +134,15 @@ def find_outcome(status: int, error_code: str) -> str:
 
 def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
     """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing."""
-    meter = entry.meter
-    is_used = usage.total_tokens is not None or meter.images or meter.seconds or meter.characters
-    if meter.charged or not entry.target.provider or outcome in ("refused", "failed"):
+    meter, target = entry.meter, entry.target
+    seconds = find_seconds(meter, usage)
+    is_used = usage.total_tokens is not None or meter.images or seconds or meter.characters
+    if meter.charged or not target.provider or outcome in ("refused", "failed"):
         return 0
     if entry.operation in _FREE_OPERATIONS or (not is_used and (outcome in _IDLE_OUTCOMES or not meter.model)):
         return 0
-    return None
+    price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
+    return compute_cost(price, count_quantities(usage, meter))
 
 
 @lru_cache(10_000)
@@ -158,8 +162,8 @@ def _render_known_tags(of_key: tuple[str, ...], of_headers: tuple[str, ...]) -> 
 
 def collect_tags(of_key: Iterable[str], of_headers: Iterable[str]) -> list[str]:
     """The tags of the key, then those of comma-separated headers: each once, MAX_TAGS in all, of TAG_BYTES at most."""
-    given = [*of_key, *(tag for text in of_headers for tag in text.split(","))]
-    cleaned = (clean_text(decode_header(tag).strip(), TAG_BYTES).strip() for tag in given)
+    given = [*of_key, *(tag for text in of_headers for tag in decode_header(text).split(","))]
+    cleaned = (clean_text(tag.strip(), TAG_BYTES).strip() for tag in given)
     return list(dict.fromkeys(tag for tag in cleaned if tag))[:MAX_TAGS]
 
 

@@ -23,7 +23,7 @@ from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.ledger.entries import MODEL_BYTES, Entry, make_row
 from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.spool import Spool, read_segment
-from tornado_gate.ledger.writing import StoredRow, write_rows
+from tornado_gate.ledger.writing import COST, StoredRow, write_rows
 from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class LedgerMetrics(Protocol):
     """What the ledger reports; `telemetry.metrics.Metrics` is the implementation."""
 
     def count_ledger_rows(self, result: RowResult, number: int) -> None: ...
+    def count_unpriced(self, model: str, provider: str) -> None: ...
     def set_ledger_lag(self, seconds: float) -> None: ...
 
 
@@ -159,7 +160,10 @@ class Ledger:
         while self._entries and len(rows) < BATCH_ROWS:
             entry = self._entries.popleft()
             try:
-                rows.append((make_row(entry), bool(entry.row_id)))
+                row = make_row(entry)
+                if row[COST] is None:
+                    self._metrics.count_unpriced(entry.target.model, entry.target.provider)
+                rows.append((row, bool(entry.row_id)))
             except Exception:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
                 self._drop(1)

@@ -43,6 +43,8 @@ Schedule = Mapping[str, Mapping[int, int]]
 def make_price(entry: PriceEntry) -> Price:
     """The price of an entry of conf, as integers."""
     schedule = _make_schedule(entry)
+    by_time = entry.per_second or entry.per_minute is not None or entry.per_hour is not None
+    by_use = bool(by_time or entry.per_image or entry.per_million_characters is not None)
     return Price(
         rates=_resolve_rates(schedule, 0) if schedule else None,
         above=_resolve_thresholds(schedule),
@@ -53,6 +55,8 @@ def make_price(entry: PriceEntry) -> Price:
         per_character=_count_femto_if_given(entry.per_million_characters, per=MILLION),
         per_web_search=_count_femto_if_given(entry.per_web_search),
         per_request=_count_femto_if_given(entry.per_request),
+        is_metered=by_use or bool(schedule),
+        has_only_rates=bool(schedule) and not by_use and entry.per_request is None,
     )
 
 
@@ -127,7 +131,7 @@ class PriceTable:
     def find(self, provider: str, upstream_model: str) -> Price | None:
         """The price now of a model at a provider entry; None if it has none. The result is kept for the next call."""
         found = self._found.get((provider, upstream_model))
-        if found is not None and time.time() < found[0]:
+        if found is not None and (found[0] == math.inf or time.time() < found[0]):
             return found[1]
         if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
             self._found.clear()

@@ -21,7 +21,9 @@ StoredRow = tuple[Any, ...]
 """The values of a row of the table `usage`, in the order of COLUMNS."""
 
 _INDEX: Final = {name: index for index, name in enumerate(COLUMNS)}
-_ID, _TAGS, _OUTCOME, _COST = (_INDEX[name] for name in ("id", "tags", "outcome", "cost"))
+_ID, _TAGS, _OUTCOME = (_INDEX[name] for name in ("id", "tags", "outcome"))
+COST: Final = _INDEX["cost"]
+"""The place of the cost in a stored row."""
 _DIMENSIONS: Final = {
     key: tuple(_INDEX[column.name] for column in table.primary_key.columns if column.name not in ("bucket", "tag"))
     for key, table in TOTALS.items()
@@ -91,7 +93,7 @@ def _add(found: list[Any], row: StoredRow) -> None:
     for place, index in enumerate(_SUMMED, 2):
         found[place] += row[index] or 0
     found[_CACHE_WRITES] += row[_LONG_WRITES] or 0
-    cost = row[_COST]
+    cost = row[COST]
     if cost is None:
         found[-1] += 1
     else:

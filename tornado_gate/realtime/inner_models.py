@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from functools import partial
+from typing import Final
 
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
@@ -12,11 +15,14 @@ from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.ledger.entries import Entry, find_outcome
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
-from tornado_gate.types import Call, ChatRequest, Meter, Request, StreamEvent, Text
+from tornado_gate.types import Call, ChatRequest, Meter, Request, SpeechRequest, StreamEvent, Text
 from tornado_gate.types.call import LazyExitStack
-from tornado_gate.types.value import replace
+from tornado_gate.types.value import State, field, replace
+
+CALLER_LEFT: Final = 499
 
 
 class InnerModels:
@@ -31,27 +37,85 @@ class InnerModels:
         """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
         self._call.meter.charged = True
         async with LazyExitStack() as closing:
-            meter = Meter()
-            if isinstance(request, ChatRequest):
-                texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
-                meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
             call = replace(
-                self._call, model=model, operation=operation, losses=[], meter=meter, strict=False, closing=closing
-            )
-            call, first, rest = await try_targets(
-                self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
-            )
+                self._call, model=model, operation=operation, losses=[], meter=_make_meter(request), strict=False,
+                closing=closing,
+            )  # fmt: skip
+            ending = _Ending()
             try:
-                yield first
-                async for event in rest:
-                    yield event
-                note_end(self._gate, call, call.meter.late_error)
+                async with aclosing(self._ask(call, operation, request, ending)) as events:
+                    async for event in events:
+                        yield event
+                ending.status = 200
             except GateError as error:
-                note_end(self._gate, call, error)
+                ending.status, ending.error_code = error.status, error.code
                 raise
             finally:
-                await close(rest)
                 self._gate.limits.charge(call.caller, call.meter)
+                self._record(call, ending)
+
+    async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
+        call, first, rest = await try_targets(
+            self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
+        )
+        ending.has_begun = True
+        try:
+            yield first
+            async for event in rest:
+                yield event
+            note_end(self._gate, call, call.meter.late_error)
+        except GateError as error:
+            note_end(self._gate, call, error)
+            raise
+        finally:
+            await close(rest)
+
+    def _record(self, call: Call, ending: _Ending) -> None:
+        """Add the call to the ledger: it has a row of its own, with the id of the caller's request."""
+        meter = call.meter
+        error_code = ending.error_code or meter.error_code
+        outcome = find_outcome(ending.status, error_code)
+        if not ending.status:
+            outcome = "aborted"
+        elif ending.has_begun and error_code:
+            outcome = "broken"
+        self._gate.ledger.add(
+            Entry(
+                time.time_ns() // 1000,
+                call.id,
+                call.caller,
+                meter.target,
+                call.model,
+                call.operation,
+                call.format,
+                ending.status or CALLER_LEFT,
+                error_code,
+                outcome,
+                meter,
+                (time.monotonic() - ending.started) * 1000,
+                call.headers,
+                prices=self._snapshot.prices,
+            )
+        )
+
+
+class _Ending(State):
+    """How a call has ended. `status` 0: its caller has left."""
+
+    status: int = 0
+    error_code: str = ""
+    has_begun: bool = False
+    started: float = field(default_factory=time.monotonic)
+
+
+def _make_meter(request: Request) -> Meter:
+    meter = Meter()
+    if isinstance(request, ChatRequest):
+        texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
+        meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
+    elif isinstance(request, SpeechRequest):
+        meter.characters = len(request.text)
+    return meter
 
 
 async def _begin_events(

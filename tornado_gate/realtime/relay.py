@@ -44,8 +44,8 @@ class Relay:
     """
 
     __slots__ = (
-        "_expiry", "_mask", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "sent_bytes",
-        "socket",
+        "_expiry", "_mask", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "error_code",
+        "sent_bytes", "socket",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +68,7 @@ class Relay:
         self.caller = caller
         self.socket = socket
         self.sent_bytes = 0
+        self.error_code = ""  # of what has ended the session, unless a side has closed it
 
     def begin(self) -> None:
         """Start to relay the provider's messages and to count the session's time."""
@@ -83,6 +84,7 @@ class Relay:
 
     def revoke(self, error: GateError) -> None:
         """Close the caller's connection with 1008 and the reason, after an error event: the session is not allowed any more."""
+        self.error_code = error.code
         self._send_error_to_caller(error, "")
         self.caller.close(POLICY_VIOLATION, error.message)
 
@@ -164,6 +166,7 @@ class Relay:
             pass  # the caller disconnected
         except Exception:
             log.exception("realtime session %s failed", self._request_id)
+            self.error_code = InternalError.code
             self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
@@ -181,6 +184,7 @@ class Relay:
             self._on_upstream_lost(error)
         except Exception:
             log.exception("realtime session %s failed", self._request_id)
+            self.error_code = InternalError.code
             self._send_error_to_caller(InternalError(), "")
             self.caller.close(UPSTREAM_FAILED, "internal error")
 
@@ -203,6 +207,7 @@ class Relay:
 
     def _on_upstream_lost(self, error: UpstreamError) -> None:
         if not self._stopped:
+            self.error_code = self.error_code or error.code
             self._send_error_to_caller(error, "")
             self.caller.close(UPSTREAM_FAILED, "the provider's connection was lost")
 

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -32,6 +31,7 @@ from tornado_gate.server import descriptors, heap
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.command_name import format_command
 from tornado_gate.server.front_refusals import GateRefusals
+from tornado_gate.server.greeting import print_greeting
 from tornado_gate.server.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
@@ -117,7 +117,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
 
     def ready() -> None:
         create_command = format_command("keys create --name NAME", path, overrides.data_dir)
-        _print_greeting(say, address, config, first, keystore, create_command)
+        print_greeting(say, address, config, first, keystore, create_command)
 
     if count == 1:
         run_loop(server.loop, process.serve(ready))
@@ -169,29 +169,6 @@ def _bind(host: str, port: int) -> list[socket.socket]:
 def _format_address(host: str, sockets: list[socket.socket]) -> str:
     shown = f"[{host}]" if ":" in host else host or "127.0.0.1"
     return f"http://{shown}:{sockets[0].getsockname()[1]}"
-
-
-def _print_greeting(
-    say: Callable[[str], None],
-    address: str,
-    config: Config,
-    snapshot: Snapshot,
-    keystore: KeyStore,
-    create_command: str,
-) -> None:
-    """Print the address; on the first start, when no key exists, also create a key and print it with a curl command."""
-    if not config.keys and not keystore.has_keys():
-        key, _ = keystore.create("first")
-        model = next((entry.name for entry in snapshot.models.list_entries()), "MODEL")
-        say(
-            "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
-            f"  {key}\nTry it:\n"
-            f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
-            f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
-            f"Make more with: {create_command}"
-        )
-    say(f"tornado-gate: serving {address}")
-    sys.stdout.flush()
 
 
 class Listener(Protocol):

@@ -44,8 +44,9 @@ class NullSlot:
 class TaskEngine:
     """Runs the tasks of a store. `start` inside the loop, `close` before it ends: another process continues what runs.
 
-    `rules` may be replaced at any time. `on_end` is called with each task that has ended, `on_look` after each look for tasks,
-    when `queues` holds all that have not ended: both are for metrics.
+    `rules` may be replaced at any time. `on_usage` is called with a task that ends, before this is stored: for the usage ledger.
+    `on_end` is called with each task that has ended, `on_look` after each look for tasks, when `queues` holds all that have not
+    ended: both are for metrics.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class TaskEngine:
         self.files = files
         self.rules = rules
         self.on_end: Callable[[TaskRecord], None] = lambda _: None
+        self.on_usage: Callable[[TaskRecord], None] = lambda _: None
         self.on_look: Callable[[], None] = lambda: None
         self.queues = TaskQueues()
         self.running: dict[str, asyncio.Task[None]] = {}
@@ -189,7 +191,8 @@ class TaskEngine:
             record = await self.store.get(task_id)
             context = RunContext(
                 store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
-                publish=self._publish, note_end=self.on_end, cancel_when_started=self._cancel_when_started,
+                publish=self._publish, note_end=self.on_end, record_usage=self.on_usage,
+                cancel_when_started=self._cancel_when_started,
             )  # fmt: skip
             await TaskRun(record, lease, context, slot=slot, translated=translated).run()
         except NotFound:

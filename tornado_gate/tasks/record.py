@@ -17,7 +17,7 @@ from msgspec.structs import asdict, fields
 from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 from tornado_gate.types.value import Value, field, replace
 
-VERSION = 1
+VERSION = 2
 """The version of the encoding. A gateway that adds a field increases it: an older gateway must not run such a record."""
 
 Step = Literal["new", "starting", "running", "fetching", "telling", "done"]
@@ -50,6 +50,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     `key` that of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of `videos`;
     each is `duration` seconds long. `failures` counts consecutive failures, `spent` is how many seconds the task has been run,
     by all processes. `webhook` has url, attempts and next_at. `asked` are request fields that responses repeat.
+    `requested_by` is what the usage ledger will say of the caller.
     """
 
     id: str
@@ -86,6 +87,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     key: str = ""
     webhook: Mapping[str, Any] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict)
+    requested_by: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
     @property

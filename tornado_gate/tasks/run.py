@@ -92,8 +92,9 @@ class RunContext(Value, frozen=True):
     """What every run needs.
 
     `publish` is called with the record after each change that is durable, `note_end` once with each task that has ended, for
-    metrics. `cancel_when_started` takes over a task that was cancelled while the upstream call that starts it was running, with
-    that call: the upstream's work is cancelled when the call returns.
+    metrics. `record_usage` is called before the end is durable, so again if the process dies in between. `cancel_when_started`
+    takes over a task that was cancelled while the upstream call that starts it was running, with that call: the upstream's work
+    is cancelled when the call returns.
     """
 
     store: TaskStore
@@ -103,6 +104,7 @@ class RunContext(Value, frozen=True):
     rules: VideosConfig
     publish: Callable[[TaskRecord], None]
     note_end: Callable[[TaskRecord], None]
+    record_usage: Callable[[TaskRecord], None]
     cancel_when_started: Callable[[TaskRecord, asyncio.Future[VideoOperation]], None]
 
 
@@ -349,7 +351,9 @@ class TaskRun:
     async def _finish(self, **changes: Any) -> None:
         now = time.time()
         step = "done" if self.record.webhook is None else "telling"
-        await self._save(**changes, step=step, completed_at=now, expires_at=now + self._rules.keep_seconds)
+        changes |= {"step": step, "completed_at": now, "expires_at": now + self._rules.keep_seconds}
+        self._context.record_usage(advance(self.record, **changes))  # before: a row that is written twice counts once
+        await self._save(**changes)
         self._context.note_end(self.record)
 
     async def _cancel(self) -> None:

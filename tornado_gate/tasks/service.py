@@ -25,6 +25,7 @@ from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.tasks.request_image import describe_image, load_image, stream_image
 from tornado_gate.tasks.store import task_not_found_error, too_many_tasks_error
 from tornado_gate.tasks.translation import TranslatedRequest, translate
+from tornado_gate.tasks.usage import describe_caller
 from tornado_gate.tasks.view import build_video_task
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.types import (
@@ -144,6 +145,7 @@ class TaskService:
             digest=await compute_digest(call.model, request, remixed_from),
             webhook={"url": request.webhook} if request.webhook else None,
             remixed_from=remixed_from,
+            requested_by=describe_caller(call),
         )
 
     async def _store_task(

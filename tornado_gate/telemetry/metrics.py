@@ -168,6 +168,12 @@ class Metrics:
             ["result"],
             registry=registry,
         )
+        self._unpriced = Counter(
+            "tornado_gate_unpriced_requests",
+            "Requests whose cost is unknown, because their model or a part of what they used has no price.",
+            ["model", "provider"],
+            registry=registry,
+        )
         self._ledger_lag: Gauge = Gauge(
             "tornado_gate_ledger_lag_seconds",
             "Age of the oldest request that is not in the database yet, of the worst process.",
@@ -264,6 +270,7 @@ class Metrics:
         for direction in TOKEN_DIRECTIONS:
             self._tokens.remove(labels.model, labels.provider, direction)
         self._images.remove(labels.model, labels.provider)
+        self._unpriced.remove(labels.model, labels.provider)
         if labels.provider not in self._providers | {"", OTHER_LABEL}:
             self._first_event.remove(labels.format, labels.operation, labels.provider)
 
@@ -364,6 +371,10 @@ class Metrics:
     def count_ledger_rows(self, result: str, number: int) -> None:
         """Count rows of the usage ledger. `result` is "written", "spooled" or "dropped". Any thread may call this."""
         self._ledger_rows.labels(result).inc(number)
+
+    def count_unpriced(self, model: str, provider: str) -> None:
+        """Count a request whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
+        self._unpriced.labels(*self._bound_labels(model, provider)).inc()
 
     def set_ledger_lag(self, seconds: float) -> None:
         """Set the age of the oldest request that is not in the database. Any thread may call this."""

@@ -103,8 +103,8 @@ class Meter(State):
     """Measurements of a request for metrics and logs; never any content.
 
     `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
-    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images,
-    `seconds` those of video or sound, `characters` those of text that becomes speech.
+    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images, `seconds` those of
+    video or sound, `characters` those of text for speech; `size` and `quality` are those of images or video.
 
     The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
     `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and
@@ -127,6 +127,8 @@ class Meter(State):
     images: int = 0
     seconds: float = 0.0
     characters: int = 0
+    size: str = ""
+    quality: str = ""
     estimate_prompt: Callable[[], int] | None = None
     produced_bytes: int = 0
     produced_frames: int = 0

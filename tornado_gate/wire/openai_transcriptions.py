@@ -185,6 +185,11 @@ def render_stream(result: TranscriptionResult) -> Iterator[dict[str, Any]]:
     yield done
 
 
+def read_duration(body: Mapping[str, Any]) -> float | None:
+    """Return the seconds of audio that a response names; None if it names none."""
+    return _read_seconds(body.get("duration"))
+
+
 def parse_usage(value: Any) -> Usage | None:
     """Return the usage in tokens, or in seconds of audio, which is kept as ``extra["seconds"]``. None if there is neither."""
     if not isinstance(value, Mapping):

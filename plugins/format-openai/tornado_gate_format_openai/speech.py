@@ -163,6 +163,7 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the body and return the request unchanged. Raises InvalidField."""
     body = _add_default_model(call, wire)
     check_for_upstream(check, _SPEECH_SCHEMA, body)
+    call.meter.characters = len(body["input"]) if isinstance(body.get("input"), str) else 0
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=_make_state(body).events)
 
 

@@ -39,6 +39,7 @@ from tornado_gate.wire.openai_transcriptions import (
     parse_request,
     parse_response,
     parse_usage,
+    read_duration,
     render_plain,
     render_response,
     render_stream,
@@ -239,6 +240,7 @@ async def _check_whole(call: Call, incoming: UpstreamResponse, plain: bool) -> b
         raise failure
     if not plain:
         call.meter.usage = parse_usage(check_response(body).get("usage"))
+        call.meter.seconds = read_duration(body) or 0.0
     return raw
 
 

@@ -219,11 +219,17 @@ _maybe_counts = st.none() | _counts
 
 @st.composite
 def usages(draw: Any) -> Usage:
+    audio = {}
     extra = dict(draw(extras.map(lambda extra: {name: value for name, value in extra.items() if value is not None})))
-    for name in ("prompt_tokens_details", "completion_tokens_details"):
+    for name, counted in (
+        ("prompt_tokens_details", "audio_input_tokens"),
+        ("completion_tokens_details", "audio_output_tokens"),
+    ):
         if details := draw(st.dictionaries(st.just("audio_tokens"), _counts)):
             extra[name] = details
+            audio[counted] = details["audio_tokens"] or None
     return Usage(
+        **audio,
         input_tokens=draw(_counts),
         output_tokens=draw(_counts),
         cache_read_tokens=draw(_maybe_counts),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import NotFound
-from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.services import Services
 
@@ -20,7 +20,7 @@ ID = r"([A-Za-z0-9_-]{1,60})"
 class AdminHandler(ConsoleHandler):
     """A page for administrators of the gateway."""
 
-    access = "administrator"
+    access: ClassVar[Access] = "administrator"
 
     async def find(self, function: Any, *given: Any) -> Any:
         """The result of a function of accounts. Raises NotFound as a page."""

@@ -1,7 +1,24 @@
-"""Pages of the console for administrators."""
+"""Pages of the console for administrators. Earlier patterns come first: /console/users/invitations before an id."""
 
 from __future__ import annotations
 
+from tornado_gate.server.console import (
+    audit_pages,
+    invitation_pages,
+    model_pages,
+    plugin_pages,
+    request_pages,
+    team_pages,
+    user_pages,
+)
 from tornado_gate.server.console.base import ConsoleHandler
 
-ROUTES: list[tuple[str, type[ConsoleHandler]]] = []
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    *model_pages.ROUTES,
+    *plugin_pages.ROUTES,
+    *invitation_pages.ROUTES,
+    *user_pages.ROUTES,
+    *team_pages.ROUTES,
+    *request_pages.ROUTES,
+    *audit_pages.ROUTES,
+]

@@ -51,7 +51,7 @@ class TasksPage(ConsoleHandler):
             title="Tasks",
             tasks=tasks,
             owner=owner,
-            status=status,
+            chosen=status,
             statuses=[(name, STATUS_WORDS[name]) for name in STATUSES],
             status_words=STATUS_WORDS,
             badges=STATUS_BADGES,

@@ -12,7 +12,8 @@ from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
-from tornado_gate.ledger.reports import Reports, UsageRow
+from tornado_gate.ledger.reports import Reports
+from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view

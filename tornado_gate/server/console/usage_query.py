@@ -9,12 +9,13 @@ from typing import Final
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
-from tornado_gate.ledger.reports import UsageQuery
+from tornado_gate.ledger.rows import UsageQuery
 from tornado_gate.types.value import Value
 
 HOUR: Final = 3600
 DAY: Final = 86400
-RANGES: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "custom": "from … to"}
+RANGES: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "custom": "other days"}
+_DAYS: Final = {"24h": 1, "7d": 7, "30d": 30}
 METRICS: Final = {"requests": "Requests", "tokens": "Tokens", "errors": "Errors", "cost": "Cost"}
 GROUPS: Final = {"model": "model", "key": "key", "team": "team", "status": "status"}
 ADMINISTRATORS_GROUPS: Final = {**GROUPS, "user": "user", "provider": "provider"}
@@ -85,11 +86,11 @@ def parse_view(
         allowed = tuple(dict.fromkeys((*allowed, "user")))
     filters = {name: get(name)[:300] for name in allowed if get(name)}
     moment = time.time() if now is None else now
-    start, end, first, last, fault = _parse_range(get("range"), get("from"), get("to"), moment)
+    name, start, end, fault = _parse_range(get("range"), get("from"), get("to"), moment)
     return UsageView(
-        range=_choose(get("range"), RANGES, "7d"),
-        first=first,
-        last=last,
+        range=name,
+        first=_format_day(start),
+        last=_format_day(end - 1),
         start=start,
         end=end,
         bar_seconds=HOUR if end - start <= HOURLY_DAYS * DAY else DAY,
@@ -114,19 +115,17 @@ def _choose(text: str, known: Mapping[str, str], default: str) -> str:
     return text if text in known else default
 
 
-def _parse_range(name: str, first: str, last: str, now: float) -> tuple[int, int, str, str, str]:
-    """Start, end, first day, last day, and what is wrong with a range that was typed."""
+def _parse_range(name: str, first: str, last: str, now: float) -> tuple[str, int, int, str]:
+    """The name of the range, its start and end, and what is wrong with days that were typed.
+
+    Days that are those of the named range change nothing: the form sends both.
+    """
     today = int(now // DAY) * DAY
-    fault = ""
-    if name == "24h":
-        end = int(now // HOUR) * HOUR + HOUR
-        start = end - DAY
-    elif name == "custom":
-        start, end, fault = _parse_days(first, last, today)
-    else:
-        end = today + DAY
-        start = end - (30 if name == "30d" else 7) * DAY
-    return start, end, _format_day(start), _format_day(end - 1), fault
+    end = int(now // HOUR) * HOUR + HOUR if name == "24h" else today + DAY
+    start = end - _DAYS.get(name, 7) * DAY
+    if name != "custom" and (first, last) in (("", ""), (_format_day(start), _format_day(end - 1))):
+        return _choose(name, RANGES, "7d"), start, end, ""
+    return "custom", *_parse_days(first, last, today)
 
 
 def _parse_days(first: str, last: str, today: int) -> tuple[int, int, str]:

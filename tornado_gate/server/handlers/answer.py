@@ -12,6 +12,8 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
 from tornado_gate.gateway.pipeline import PreparedAnswer
+from tornado_gate.gateway.pricing import compute_answer_cost
+from tornado_gate.ledger.costs import format_usd
 from tornado_gate.ledger.entries import BODY_BYTES, find_end_user
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
@@ -49,6 +51,7 @@ class AnswerHandler(AuthenticatedHandler):
             call.meter.first_event_seconds = time.monotonic() - self.started
             self._describe(answer.call, answer.reply)
             if isinstance(answer.reply.chunks, BufferedBody):
+                self._add_cost(answer.call)
                 self.end(answer.reply.chunks.data)
             else:
                 await self._write_reply(answer.reply)
@@ -100,6 +103,12 @@ class AnswerHandler(AuthenticatedHandler):
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 
+    def _add_cost(self, call: Call) -> None:
+        """Add the cost of a complete answer, if it is known."""
+        cost = compute_answer_cost(self.snapshot, call) if self.status < 400 else None
+        if cost is not None:
+            self.headers["X-Gate-Cost"] = format_usd(cost)
+
     async def _write_whole(self, reply: Reply) -> None:
         """Write a reply that is not a stream: with Content-Length if it is one chunk, else chunk by chunk."""
         held: bytes | None = None
@@ -107,6 +116,8 @@ class AnswerHandler(AuthenticatedHandler):
             if held is not None:
                 await self._wait_for_reader(self.write(held))
             held = chunk
+        if self.call is not None and not self.headers_written:
+            self._add_cost(self.call)
         self.end(held or b"")
 
     async def _write_pieces(self, reply: Reply) -> None:

@@ -189,6 +189,7 @@ def record_request(ended: EndedRequest) -> None:
                     call.headers,
                     ended.end_user,
                     ended.recorded_body,
+                    ended.snapshot.prices,
                 )
             )
     server = ended.snapshot.config.server

@@ -75,6 +75,7 @@ class RealtimeHandler(SocketHandler):
             self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
             key_changes = self.gate.keys.changes
             call, wire = await self._authenticate()
+            self.call = call
             auth.filter_operations(call.caller, (OPERATION,))
             call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
             self.call = call
@@ -207,6 +208,7 @@ class RealtimeHandler(SocketHandler):
         """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
         if self.relay is not None:
             self.sent_bytes = self.relay.sent_bytes
+            self.error_code = self.error_code or self.relay.error_code
             self.gate.metrics.count_stream_closed()
         if self.get_status() == SWITCHING:
             self.on_finish()  # counts and logs the session at its end

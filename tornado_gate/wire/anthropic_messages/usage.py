@@ -32,6 +32,7 @@ _STOP_REASONS: Final[Mapping[FinishReason, str]] = {
 }
 _CACHE_READ: Final = "cache_read_input_tokens"
 _CACHE_WRITE: Final = "cache_creation_input_tokens"
+_HOUR_WRITE: Final = "ephemeral_1h_input_tokens"
 _DETAILS: Final = "output_tokens_details"
 _EXTRA_MEMBERS: Final = ("cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed")
 _PER_RESPONSE_MEMBERS: Final = ("cache_creation", "service_tier", "inference_geo", "speed")
@@ -101,7 +102,7 @@ def parse_usage(value: Any) -> Usage | None:
     counts = [count for count in (fresh, read, written) if count is not None]
     if not counts and output is None:
         return None
-    details = value.get(_DETAILS)
+    details, created = value.get(_DETAILS), value.get("cache_creation")
     details = details if isinstance(details, dict) else {}
     extra = drop_null(select_unknown(value, "input_tokens", "output_tokens", _CACHE_READ, _CACHE_WRITE, _DETAILS))
     if deeper := select_unknown(details, "thinking_tokens"):
@@ -111,6 +112,7 @@ def parse_usage(value: Any) -> Usage | None:
         output_tokens=output,
         cache_read_tokens=read,
         cache_write_tokens=written,
+        cache_write_1h_tokens=(_read_count(created, _HOUR_WRITE) if isinstance(created, dict) else None) or None,
         reasoning_tokens=_read_count(details, "thinking_tokens"),
         extra=extra,
     )

@@ -104,16 +104,21 @@ def parse_usage(value: Any) -> Usage | None:
         input_tokens=prompt,
         output_tokens=output,
         cache_read_tokens=cached,
-        image_tokens=_count_image_tokens(value.get("promptTokensDetails")),
+        image_tokens=_count_modality(value.get("promptTokensDetails"), "IMAGE"),
         reasoning_tokens=thoughts,
+        audio_input_tokens=_count_modality(value.get("promptTokensDetails"), "AUDIO"),
+        audio_output_tokens=_count_modality(value.get("candidatesTokensDetails"), "AUDIO"),
+        image_output_tokens=_count_modality(value.get("candidatesTokensDetails"), "IMAGE"),
         extra=extra,
     )
 
 
-def _count_image_tokens(details: Any) -> int | None:
-    """The prompt tokens of images; None when there are none."""
+def _count_modality(details: Any, modality: str) -> int | None:
+    """The tokens of one modality; None when there are none."""
+    if not details:
+        return None
     counts = [
-        read_count(entry.get("tokenCount")) or 0 for entry in read_objects(details) if entry.get("modality") == "IMAGE"
+        read_count(entry.get("tokenCount")) or 0 for entry in read_objects(details) if entry.get("modality") == modality
     ]
     return sum(counts) if counts else None
 

@@ -35,6 +35,7 @@ _DETAIL_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The counts in each details object, and their fields in `Usage`."""
 
+_AUDIO: Final = {"prompt_tokens_details": "audio_input_tokens", "completion_tokens_details": "audio_output_tokens"}
 _TOTAL_MEMBERS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 _CACHE_HIT: Final = "prompt_cache_hit_tokens"
 
@@ -86,7 +87,7 @@ def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
             return None
     if _CACHE_HIT in extra and "cache_read_tokens" not in shares:
         return None
-    return Usage(input_tokens=given, output_tokens=made, extra=extra, **shares)
+    return Usage(input_tokens=given, output_tokens=made, extra=extra, **shares, **_count_audio(extra))
 
 
 def _take_shares(
@@ -114,18 +115,26 @@ def parse_any_usage(value: dict[str, Any]) -> Usage | None:
     if input_tokens is None and output_tokens is None:
         return None
     cached = _find_first_count(prompt, "cached_tokens")
+    extra = _select_unknown(value, prompt, completion)
     usage = Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         cache_read_tokens=_find_first_count(value, _CACHE_HIT) if cached is None else cached,
         cache_write_tokens=_find_first_count(prompt, "cache_write_tokens"),
         reasoning_tokens=_find_first_count(completion, "reasoning_tokens"),
-        extra=_select_unknown(value, prompt, completion),
+        extra=extra,
+        **_count_audio(extra),
     )
     total = _find_first_count(value, "total_tokens")
     if total is not None and total != usage.total_tokens:  # some upstreams count reasoning only in the total
         return replace(usage, extra={**usage.extra, "total_tokens": total})
     return usage
+
+
+def _count_audio(extra: Mapping[str, Any]) -> dict[str, int]:
+    """The fields of `Usage` for the audio tokens in `extra`, which stay there; none for 0, which most responses report."""
+    counts = {field: _find_first_count(_get_details(extra, name), "audio_tokens") for name, field in _AUDIO.items()}
+    return {field: count for field, count in counts.items() if count}
 
 
 def _get_details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

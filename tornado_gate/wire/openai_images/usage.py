@@ -20,7 +20,7 @@ def parse_usage(value: Any) -> Usage | None:
     """Return the usage that an upstream reports; None if there is no token count."""
     if not isinstance(value, Mapping):
         return None
-    details = value.get("input_tokens_details")
+    details, produced = value.get("input_tokens_details"), value.get("output_tokens_details")
     details = details if isinstance(details, Mapping) else {}
     input_tokens, output_tokens = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
     if input_tokens is None and output_tokens is None:
@@ -33,6 +33,7 @@ def parse_usage(value: Any) -> Usage | None:
         output_tokens=output_tokens,
         image_tokens=_read_count(details, "image_tokens"),
         cache_read_tokens=_read_count(details, "cached_tokens"),
+        image_output_tokens=_read_count(produced, "image_tokens") if isinstance(produced, Mapping) else None,
         extra=extra,
     )
     total = _read_count(value, "total_tokens")

@@ -19,7 +19,7 @@ _SHARE_MEMBERS: Final = ("cached_tokens", "image_tokens")
 def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     """Return the usage of a ``response.done``; None if it has no token count, and for other events.
 
-    Details without a field in `Usage`, such as audio tokens, are in ``extra["input_token_details"]`` and
+    Details, also those of audio tokens, are in ``extra["input_token_details"]`` and
     ``extra["output_token_details"]``.
     """
     response = event.get("response") if event.get("type") == "response.done" else None
@@ -40,6 +40,8 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
         output_tokens=made,
         cache_read_tokens=_read_count(inside, "cached_tokens"),
         image_tokens=_read_count(inside, "image_tokens"),
+        audio_input_tokens=_read_count(inside, "audio_tokens"),
+        audio_output_tokens=_read_count(outside, "audio_tokens"),
         extra=extra,
     )
 

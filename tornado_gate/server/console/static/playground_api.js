@@ -126,14 +126,17 @@ export function formatJson(text) {
 
 /** The data of each server-sent event in the body of an answer. */
 export async function* readEvents(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
   let rest = "";
   let data = [];
+  let isDone = false;
   try {
     for (;;) {
       const { value, done } = await reader.read();
+      isDone = done;
       if (done) return;
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+      const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();
       for (const line of lines) {
         if (line.startsWith("data:")) {
@@ -145,6 +148,6 @@ export async function* readEvents(response) {
       }
     }
   } finally {
-    reader.cancel().catch(() => {});
+    if (!isDone) reader.cancel().catch(() => {});
   }
 }

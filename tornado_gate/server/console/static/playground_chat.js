@@ -169,7 +169,7 @@ function append(element) {
 
 function makeTurn(who, ...children) {
   return make("article", { class: `turn ${who}`, "aria-label": who === "user" ? "You" : "Answer" },
-    make("h3", {}, who === "user" ? "You" : find("chat-model").value), ...children);
+    make("h2", {}, who === "user" ? "You" : find("chat-model").value), ...children);
 }
 
 function showUserMessage({ content }) {

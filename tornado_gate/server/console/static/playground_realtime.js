@@ -1,11 +1,11 @@
 // Realtime voice: a WebSocket to the gateway, the microphone, and the answer as sound and text.
 
-import { RequestFailed, explainResponse, getKey, send } from "./playground_api.js";
+import { RequestFailed, request } from "./playground_api.js";
 import { Loudspeaker, openMicrophone } from "./playground_audio.js";
 import { find, make, makeError, omitEmpty, readText } from "./playground_dom.js";
 
 const PATH = "/v1/realtime";
-const UPGRADE_REQUIRED = 426;
+const SECRET_SECONDS = 60;
 const RAW_EVENTS = 500;
 
 let session = null;
@@ -66,7 +66,7 @@ function append(element) {
 function addTurn(who, text) {
   const words = make("p", { class: "text" }, text);
   append(make("article", { class: `turn ${who}`, "aria-label": who === "user" ? "You" : "Answer" },
-    make("h3", {}, who === "user" ? "You" : "Model"), words));
+    make("h2", {}, who === "user" ? "You" : "Model"), words));
   return words;
 }
 
@@ -82,11 +82,10 @@ class Session {
   }
 
   async #open(model) {
-    const address = `${PATH}?model=${encodeURIComponent(model)}`;
-    await this.#check(address);
-    const url = new URL(address, location);
+    const secret = await this.#makeSecret(model);
+    const url = new URL(`${PATH}?model=${encodeURIComponent(model)}`, location);
     url.protocol = url.protocol.replace("http", "ws");
-    this.socket = new WebSocket(url, ["realtime", `openai-insecure-api-key.${await getKey()}`]);
+    this.socket = new WebSocket(url, ["realtime", `openai-insecure-api-key.${secret}`]);
     await new Promise((resolve, reject) => {
       this.socket.onmessage = ({ data }) => this.#take(JSON.parse(data), resolve);
       this.socket.onclose = ({ code, reason }) => {
@@ -99,10 +98,15 @@ class Session {
     return this;
   }
 
-  /** A browser hides why a WebSocket was refused, so a plain request asks first. Throws RequestFailed. */
-  async #check(address) {
-    const response = await send(address);
-    if (response.status !== UPGRADE_REQUIRED) throw await explainResponse(response);
+  /**
+   * A secret that opens a session of the model, and nothing else. Throws RequestFailed.
+   *
+   * A browser hides why a WebSocket was refused; this request is refused for the same reasons, in words.
+   */
+  async #makeSecret(model) {
+    const body = { session: { type: "realtime", model }, expires_after: { anchor: "created_at", seconds: SECRET_SECONDS } };
+    const response = await request(`${PATH}/client_secrets`, { method: "POST", body });
+    return (await response.json()).value;
   }
 
   #readSettings() {

@@ -36,8 +36,8 @@ export class Report {
   }
 
   #makeRaw() {
-    this.raw = make("details", {}, make("summary", {}, "Request and answer"), make("h3", {}, "Request"), this.requestText,
-      make("h3", {}, "Answer"), this.answerText);
+    this.raw = make("details", {}, make("summary", {}, "Request and answer"), make("h2", {}, "Request"), this.requestText,
+      make("h2", {}, "Answer"), this.answerText);
     this.raw.addEventListener("toggle", () => this.#writeAnswer());
     return this.raw;
   }

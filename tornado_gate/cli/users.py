@@ -1,0 +1,189 @@
+"""tornado-gate users"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load, protect_storage
+from tornado_gate.server.command_name import format_command
+
+if TYPE_CHECKING:
+    from tornado_gate.accounts.accounts import Accounts
+    from tornado_gate.accounts.people import User
+    from tornado_gate.config.model import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESET_PATH = "/console/reset"
+PAGE = 500
+
+
+@click.group(short_help="List users, create administrators, make reset links.")
+def users() -> None:
+    """Manage the accounts of people, who sign in to the console. Changes take effect in running servers within a second.
+
+    \b
+      tornado-gate users create-administrator ann@example.org    prints a link that sets the password
+      tornado-gate users reset-link ann@example.org              prints a link that sets a new password
+    """
+
+
+def _email_argument(command: F) -> F:
+    return click.argument("email", callback=_parse_email)(command)
+
+
+def _parse_email(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    from tornado_gate.accounts.errors import AccountError
+    from tornado_gate.accounts.texts import check_email
+
+    try:
+        return check_email(value)
+    except AccountError as error:
+        raise click.BadParameter(error.message) from None
+
+
+@contextmanager
+def _open(conf_file: Path | None, data_dir: Path | None, *, create: bool = False) -> Iterator[tuple[Accounts, Config]]:
+    """Yield the accounts, and exit with a message for what is refused. Without `create` a missing database is an error."""
+    from tornado_gate.accounts.accounts import Accounts
+    from tornado_gate.accounts.errors import AccountError
+    from tornado_gate.database.engine import DatabaseError
+    from tornado_gate.database.opening import open_database, open_existing_database
+
+    _, config = load(conf_file, data_dir)
+    folder = config.server.data_dir
+    if create or folder.is_dir():
+        protect_storage(config)
+    try:
+        database = (open_database if create else open_existing_database)(folder, config.database)
+        if database is None:
+            command = format_command("users create-administrator EMAIL", conf_file, data_dir)
+            exit_with_message(
+                f"there is no database in {folder.absolute()}. Name the gateway's folder with --data-dir, or its configuration "
+                f"with --conf; `{command}` creates a database."
+            )
+        try:
+            yield Accounts(database, session_seconds=config.console.session_seconds), config
+        finally:
+            database.close()
+    except AccountError as error:
+        exit_with_message(error.message)
+    except DatabaseError as error:
+        exit_with_message(str(error))
+
+
+def _find_user(accounts: Accounts, email: str) -> User:
+    user = accounts.find_user(email)
+    if user is None:
+        exit_with_message(f"there is no account for {email}. `{format_command('users list')}` lists all.")
+    return user
+
+
+def _print_link(config: Config, token: str) -> None:
+    """Print the link on stdout, for scripts, and what it is for on stderr."""
+    server = config.server
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    base = server.public_url or f"http://{host or '127.0.0.1'}:{server.port}"
+    click.echo("This link sets the password, once, within 24 hours:", err=True)
+    click.echo(f"{base}{RESET_PATH}?token={token}")
+
+
+@users.command(name="list", short_help="List users.")
+@conf_option
+@data_dir_option
+@click.option("--search", default="", metavar="TEXT", help="Only users whose e-mail or name contains TEXT.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_users(conf_file: Path | None, data_dir: Path | None, search: str, as_json: bool) -> None:
+    """List users: e-mail, name, role, state and last sign-in. Times are UTC."""
+    rows: list[dict[str, str]] = []
+    with _open(conf_file, data_dir) as (accounts, _):
+        while True:
+            page, total = accounts.list_users(search=search, offset=len(rows), limit=PAGE)
+            rows += [_describe_user(user) for user in page]
+            if not page or len(rows) >= total:
+                break
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    columns = ["email", "name", "role", "state", "created", "last_login", "id"]
+    headings = [column.upper().replace("_", " ") for column in columns]
+    click.echo(format_table(headings, [[row[column] or "-" for column in columns] for row in rows]))
+
+
+def _describe_user(user: User) -> dict[str, str]:
+    return {
+        "id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "role": user.role,
+        "state": user.state,
+        "created": _format_time(user.created),
+        "last_login": _format_time(user.last_login),
+    }
+
+
+def _format_time(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if seconds else ""
+
+
+@users.command(short_help="Create an administrator.")
+@conf_option
+@data_dir_option
+@click.option("--name", default="", metavar="N", help="The name of the person.")
+@_email_argument
+def create_administrator(conf_file: Path | None, data_dir: Path | None, name: str, email: str) -> None:
+    """Create an administrator, and print a link that sets the password. It is valid once, for 24 hours.
+
+    For the first account this is the alternative to the set-up token that the server prints at its start.
+    """
+    from tornado_gate.accounts.people import COMMAND
+
+    with _open(conf_file, data_dir, create=True) as (accounts, config):
+        user = accounts.create_administrator(email, COMMAND, name=name)
+        click.echo(f"{user.id} created for {user.email}, an administrator.", err=True)
+        _print_link(config, accounts.create_reset_link(user.id, COMMAND))
+
+
+@users.command(short_help="Make a link that sets a new password.")
+@conf_option
+@data_dir_option
+@_email_argument
+def reset_link(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
+    """Print a link that sets a new password, once, within 24 hours. Earlier links end; sessions end when it is used."""
+    from tornado_gate.accounts.people import COMMAND
+
+    with _open(conf_file, data_dir) as (accounts, config):
+        _print_link(config, accounts.create_reset_link(_find_user(accounts, email).id, COMMAND))
+
+
+@users.command(short_help="Disable a user.")
+@conf_option
+@data_dir_option
+@_email_argument
+def disable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
+    """Disable a user: sessions end, keys are refused, and signing in is impossible, until the user is enabled again."""
+    _set_state(conf_file, data_dir, email, "disabled")
+
+
+@users.command(short_help="Enable a disabled user.")
+@conf_option
+@data_dir_option
+@_email_argument
+def enable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
+    """Enable a disabled user. Keys work again within a second; the user has to sign in again."""
+    _set_state(conf_file, data_dir, email, "active")
+
+
+def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state: Any) -> None:
+    from tornado_gate.accounts.people import COMMAND
+
+    with _open(conf_file, data_dir) as (accounts, _):
+        user = accounts.set_state(_find_user(accounts, email).id, state, COMMAND)
+        click.echo(f"{user.email} is {user.state}.", err=True)

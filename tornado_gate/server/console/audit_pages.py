@@ -1,0 +1,98 @@
+"""The audit log: who changed what. A list with filters, and the same as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from tornado_gate.accounts.audit import AuditEvent, list_events
+from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
+from tornado_gate.server.console.base import ConsoleHandler
+
+AUDIT = "/console/audit"
+ROWS = 100
+CSV_ROWS = 10_000
+CSV_PAGE = 1000
+COLUMNS = ("time", "actor", "actor_id", "action", "object", "detail", "address", "request_id")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets take a cell that begins so as a formula."""
+
+
+class AuditHandler(AdminHandler):
+    async def list_events(self, limit: int, before: int | None) -> list[AuditEvent]:
+        """Events that the filters of the address select."""
+        query = self.get_query("kind", "actor")
+        action = f"{query['kind']}." if query["kind"] in KINDS else ""
+        found: list[AuditEvent] = await self.run_database(
+            list_events, self.services.database, before=before, limit=limit, action=action, actor=query["actor"]
+        )
+        return found
+
+
+class AuditPage(AuditHandler):
+    """`/console/audit`."""
+
+    async def get(self) -> None:
+        before = self.get_query_argument("before", "")
+        number = int(before) if before.isascii() and before.isdigit() and len(before) < 16 else None
+        events = await self.list_events(ROWS + 1, number)
+        query = self.get_query("kind", "actor")
+        people = {event.actor for event in events} | {event.object for event in events}
+        shown = events[:ROWS]
+        filters = urlencode({name: value for name, value in query.items() if value}, errors="replace")
+        self.render_page(
+            "audit.html",
+            title="Audit log",
+            events=shown,
+            query=query,
+            kinds=KINDS,
+            names=await self.name_users({one for one in people if one.startswith("user_")}),
+            older=f"{AUDIT}?{urlencode({**query, 'before': shown[-1].id}, errors='replace')}"
+            if len(events) > ROWS
+            else "",
+            is_first=number is None,
+            csv_address=f"{AUDIT}.csv?{filters}",
+            describe_action=describe_action,
+            describe_detail=describe_detail,
+        )
+
+
+class AuditTablePage(AuditHandler):
+    """`/console/audit.csv`: the newest events with the filters of the list."""
+
+    async def get(self) -> None:
+        events: list[AuditEvent] = []
+        while len(events) < CSV_ROWS:
+            page = await self.list_events(CSV_PAGE, events[-1].id if events else None)
+            events += page
+            if len(page) < CSV_PAGE:
+                break
+        self.set_header("Content-Type", "text/csv; charset=utf-8")
+        self.set_header("Content-Disposition", 'attachment; filename="audit.csv"')
+        self.finish(render_csv(COLUMNS, (list_cells(event) for event in events)))
+
+
+def list_cells(event: AuditEvent) -> list[str]:
+    moment = datetime.fromtimestamp(event.moment, UTC).isoformat(timespec="milliseconds")
+    detail = json.dumps(event.detail, ensure_ascii=False)
+    return [
+        moment, event.actor_name, event.actor, event.action, event.object, detail, event.address, event.request_id,
+    ]  # fmt: skip
+
+
+def render_csv(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table as CSV. A cell that a spreadsheet would take as a formula begins with an apostrophe."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell for cell in row)
+    return file.getvalue()
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(AUDIT, AuditPage), (rf"{AUDIT}\.csv", AuditTablePage)]

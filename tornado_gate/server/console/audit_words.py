@@ -1,0 +1,60 @@
+"""The actions of the audit log in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+ACTIONS: Final[Mapping[str, str]] = {
+    "user.create": "created an account",
+    "user.sign_in": "signed in",
+    "user.sign_in_failed": "failed to sign in",
+    "user.sign_out": "signed out",
+    "user.set_role": "changed the role of a user",
+    "user.set_state": "enabled or disabled a user",
+    "user.set_name": "renamed a user",
+    "user.delete": "deleted a user",
+    "user.change_password": "changed the password",
+    "user.create_reset_link": "made a link that sets a password",
+    "user.reset_password": "set a password by a link",
+    "session.end": "ended a session",
+    "session.end_others": "ended sessions",
+    "invitation.create": "made an invitation",
+    "invitation.revoke": "revoked an invitation",
+    "organisation.create": "created an organisation",
+    "organisation.rename": "renamed an organisation",
+    "organisation.delete": "deleted an organisation",
+    "team.create": "created a team",
+    "team.update": "changed a team",
+    "team.delete": "deleted a team",
+    "team.set_member": "added a member, or changed the role of one",
+    "team.remove_member": "removed a member",
+    "key.create": "created an API key",
+    "key.change": "changed an API key",
+    "key.rotate": "rotated an API key",
+    "key.revoke": "revoked an API key",
+    "plugin.switch": "switched a plugin on or off",
+}
+KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
+"""What events are about, for the filter of the list."""
+
+
+def describe_action(action: str) -> str:
+    """An action in words; an unknown one as it is."""
+    return ACTIONS.get(action, action)
+
+
+def describe_detail(detail: Mapping[str, Any]) -> str:
+    """The detail of an event: ``role: member, before: administrator``."""
+    return ", ".join(f"{name.replace('_', ' ')}: {_describe_value(value)}" for name, value in detail.items())
+
+
+def _describe_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{name} {_describe_value(one)}" for name, one in value.items())
+        return f"({inner})" if inner else "none"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None or value == "" else str(value)

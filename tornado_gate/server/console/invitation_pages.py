@@ -1,0 +1,99 @@
+"""Invitations to sign up: the list, and the form that makes one. The link of an invitation is shown once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from tornado_gate.accounts.people import Invitation, Team
+from tornado_gate.server.console.admin_base import ID, AdminHandler
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.user_pages import POLICIES, ROLES
+
+INVITATIONS = "/console/users/invitations"
+LIFETIMES = (("86400", "1 day"), ("604800", "7 days"), ("2592000", "30 days"))
+FIELDS = ("email", "role", "team", "seconds")
+
+
+class InvitationsPage(AdminHandler):
+    """`/console/users/invitations`."""
+
+    async def get(self) -> None:
+        await self._show(Form({"role": "member", "seconds": "604800"}))
+
+    async def post(self) -> None:
+        form = self.read_form(*FIELDS)
+        wanted = form.values
+        if wanted["seconds"] not in dict(LIFETIMES):
+            form.errors["seconds"] = "Choose one of the lifetimes."
+            await self._show(form, 400)
+            return
+        made = await self.change(
+            form,
+            self.services.accounts.create_invitation,
+            self.make_actor(),
+            email=wanted["email"],
+            role=wanted["role"],
+            team=wanted["team"] or None,
+            seconds=float(wanted["seconds"]),
+        )
+        if made is None:
+            await self._show(form, 400)
+            return
+        self._show_link(*made)
+
+    def _show_link(self, token: str, invitation: Invitation) -> None:
+        whom = (
+            f"Only {invitation.email_key} can use it." if invitation.email_key else "Whoever has it can use it, once."
+        )
+        self.render_page(
+            "link.html",
+            title="Invitation",
+            link=f"{self.public_url}/console/signup?invitation={token}",
+            text=f"Send this link to the person whom you invite. {whom} It is shown only now.",
+            back=INVITATIONS,
+        )
+
+    async def _show(self, form: Form, status: int = 200) -> None:
+        accounts = self.services.accounts
+        invitations: list[Invitation] = await self.run_database(accounts.list_invitations)
+        teams: list[Team] = await self.run_database(accounts.list_teams)
+        people = {one.created_by for one in invitations} | {one.used_by for one in invitations if one.used_by}
+        self.render_page(
+            "invitations.html",
+            title="Invitations",
+            status=status,
+            form=form,
+            invitations=invitations,
+            names=await self.name_users(people),
+            teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
+            team_options=[("", "none"), *list_team_options(teams)],
+            roles=ROLES,
+            lifetimes=LIFETIMES,
+            policy=POLICIES[self.snapshot.config.console.signup],
+            now=time.time(),
+        )
+
+
+def list_team_options(teams: Sequence[Team]) -> list[tuple[str, str]]:
+    return [(team.id, f"{team.organisation_name} / {team.name}") for team in teams]
+
+
+class RevokeInvitationPage(AdminHandler):
+    """`/console/users/invitations/ID/revoke`."""
+
+    def get(self, _identity: str) -> None:
+        self.redirect(INVITATIONS)
+
+    async def post(self, identity: str) -> None:
+        form = Form({})
+        done = await self.change(form, self.services.accounts.revoke_invitation, identity, self.make_actor())
+        self.flash(form.error, "warning") if done is None else self.flash("The invitation is revoked.")
+        self.redirect(INVITATIONS, status=303)
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    (INVITATIONS, InvitationsPage),
+    (rf"{INVITATIONS}/{ID}/revoke", RevokeInvitationPage),
+]

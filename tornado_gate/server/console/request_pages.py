@@ -1,0 +1,192 @@
+"""Requests in the ledger: those that failed lately, or all; one with every column, and what would happen to it now."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from tornado_gate.accounts.errors import NotFound as AccountNotFound
+from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
+from tornado_gate.errors import GateError, NotFound
+from tornado_gate.gateway.explain import explain_choice
+from tornado_gate.ledger.reports import Reports
+from tornado_gate.ledger.rows import RequestRow
+from tornado_gate.server.console import words
+from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.reasons import find_reason
+from tornado_gate.types import Call, Caller
+
+REQUESTS = "/console/requests"
+ROWS = 50
+FILTERS = ("key", "user", "team", "model")
+_REQUEST_ID = r"([A-Za-z0-9_.:\-]{1,128})"
+CONF_KEY = "conf:"
+"""The ids of keys that conf has begin so."""
+
+
+class RequestHandler(AdminHandler):
+    @property
+    def reports(self) -> Reports:
+        return Reports(self.services.database)
+
+    async def find_request(self, request_id: str) -> RequestRow:
+        """The request with this id; with `row` in the address, the one of several with this id. Raises NotFound."""
+        row_id = self.get_query_argument("row", "")[:60]
+        found: RequestRow | None = await self.run_database(find_row, self.reports, request_id, row_id)
+        if found is None:
+            raise NotFound(
+                "The ledger has no request with this id. It may be written within seconds, or have been deleted."
+            )
+        return found
+
+
+def find_row(reports: Reports, request_id: str, row_id: str) -> RequestRow | None:
+    """Callers choose ids of requests, so several rows may have one. Synchronous."""
+    if row_id.isalnum():
+        newest = reports.requests(before=f"{row_id}0", limit=1)
+        if newest and newest[0].id == row_id and newest[0].request_id == request_id:
+            return newest[0]
+    return reports.get_request(request_id)
+
+
+class RequestsPage(RequestHandler):
+    """`/console/requests`: `show=all` lists requests without an error too."""
+
+    async def get(self) -> None:
+        query = self.get_query("show", "id", *FILTERS)
+        if query["id"]:
+            found = await self.run_database(self.reports.get_request, query["id"])
+            if found is not None:
+                self.redirect(f"{REQUESTS}/{found.request_id}")
+                return
+        before = self.get_query_argument("before", "")[:60]
+        rows: list[RequestRow] = await self.run_database(
+            self.reports.requests,
+            before=before if before.isalnum() and before.isascii() else None,
+            limit=ROWS + 1,
+            only_errors=query["show"] != "all",
+            **{name: query[name] for name in FILTERS},
+        )
+        shown = rows[:ROWS]
+        kept = {name: value for name, value in query.items() if value and name != "id"}
+        self.render_page(
+            "requests.html",
+            title="Requests",
+            rows=shown,
+            query=query,
+            names=await self.name_users({row.user for row in shown if row.user}),
+            older=f"{REQUESTS}?{urlencode({**kept, 'before': shown[-1].id}, errors='replace')}"
+            if len(rows) > ROWS
+            else "",
+            newest=f"{REQUESTS}?{urlencode(kept, errors='replace')}" if before else "",
+            is_unknown=bool(query["id"]),
+            is_filtered=any(query[name] for name in FILTERS),
+            find_reason=find_reason,
+        )
+
+
+class RequestPage(RequestHandler):
+    """`/console/requests/ID`: every column of the ledger."""
+
+    async def get(self, request_id: str) -> None:
+        await self.show(await self.find_request(request_id))
+
+    async def show(self, row: RequestRow, told: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
+        """The page of a request. `told` is what would happen now, `refusal` the error that its caller would get."""
+        names = await self.name_users({row.user} if row.user else set())
+        teams = await self.run_database(self.services.accounts.list_teams) if row.team else []
+        self.render_page(
+            "request.html",
+            title="Request",
+            row=row,
+            groups=list_columns(row),
+            reason=find_reason(row.error_code, row.outcome),
+            owner=names.get(row.user, row.user),
+            team=next((f"{one.organisation_name} / {one.name}" for one in teams if one.id == row.team), row.team),
+            told=told,
+            refusal=refusal,
+            refusal_reason=find_reason(refusal.code) if refusal else None,
+        )
+
+
+class ExplainPage(RequestPage):
+    """`/console/requests/ID/explain`: what happens now to such a request, with the permissions and limits of its key."""
+
+    async def get(self, request_id: str) -> None:
+        row = await self.find_request(request_id)
+        try:
+            caller = await self._find_caller(row)
+            call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
+            told = explain_choice(self.gate, self.snapshot, call)
+        except GateError as error:
+            await self.show(row, refusal=error)
+            return
+        await self.show(row, told=told)
+
+    async def _find_caller(self, row: RequestRow) -> Caller:
+        """The caller of the request with its present permissions. Raises GateError for a key that is not valid any more."""
+        if row.key.startswith(CONF_KEY):
+            name = row.key.removeprefix(CONF_KEY)
+            entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
+            if entry is None:
+                raise NotFound("The key of the request is no longer in conf.", code="invalid_api_key")
+            return await self.gate.authenticate_digest(digest_key(entry.key))
+        try:
+            key: StoredKey = await self.run_database(KeyStore(self.services.database).get, row.key)
+        except AccountNotFound:
+            raise NotFound("The key of the request was deleted.", code="invalid_api_key") from None
+        return await self.gate.authenticate_digest(key.digest)
+
+
+_GROUPS = {
+    "Tokens": (
+        "input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
+        "reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens",
+    ),
+    "Other quantities": ("images", "seconds", "characters"),
+    "Caller": ("key_name", "key", "account", "tags", "end_user"),
+    "Course": ("operation", "format", "upstream_model", "provider", "plugin", "outcome", "attempts", "estimated"),
+}  # fmt: skip
+_SHOWN_ELSEWHERE = frozenset(
+    ("id", "moment", "request_id", "user", "team", "model", "status", "error_code", "cost", "body", "attribution")
+)
+
+
+def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
+    """The columns of a row with their values as texts, in groups. Columns that later versions add are in the last group."""
+    values = msgspec.structs.asdict(row)
+    grouped = {name for names in _GROUPS.values() for name in names}
+    rest = [name for name in values if name not in grouped and name not in _SHOWN_ELSEWHERE]
+    found = {
+        title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
+        for title, names in {**_GROUPS, "Time": tuple(rest)}.items()
+    }
+    found["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
+    return {title: columns for title, columns in found.items() if columns}
+
+
+def _describe_column(name: str) -> str:
+    return {"first_byte_ms": "first byte", "total_ms": "whole request"}.get(name, name.replace("_", " "))
+
+
+def format_value(name: str, value: Any) -> str:
+    """The value of a column as text; an en dash for an unknown one."""
+    if value is None or value in ("", ()):
+        return "–"
+    if name.endswith("_ms"):
+        return f"{value:,.0f} ms"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return f"{value:,.15g}" if isinstance(value, int | float) else words.shorten(str(value), 500)
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    (REQUESTS, RequestsPage),
+    (rf"{REQUESTS}/{_REQUEST_ID}", RequestPage),
+    (rf"{REQUESTS}/{_REQUEST_ID}/explain", ExplainPage),
+]

@@ -1,0 +1,200 @@
+"""Users: the list, and a page on which one user's role, state, password link and sessions are managed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.accounts.people import Membership, Session, User
+from tornado_gate.server.console.admin_base import ID, AdminHandler
+from tornado_gate.server.console.base import LOGIN, ConsoleHandler
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.paging import PAGE_ROWS, Paging, parse_page
+from tornado_gate.server.services import Services
+from tornado_gate.types.value import Value
+
+USERS = "/console/users"
+ROLES = (("member", "member"), ("administrator", "administrator"))
+STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do not work"))
+POLICIES = {
+    "open": "Anybody may sign up.",
+    "invite": "Only people with an invitation may sign up.",
+    "closed": "Nobody may sign up; invitations do not work either.",
+}
+
+
+class UsersPage(AdminHandler):
+    """`/console/users`."""
+
+    async def get(self) -> None:
+        query = self.get_query("search")
+        number = parse_page(self.get_query_argument("page", ""))
+        users, total = await self.run_database(
+            self.services.accounts.list_users,
+            search=query["search"],
+            offset=(number - 1) * PAGE_ROWS,
+            limit=PAGE_ROWS,
+        )
+        self.render_page(
+            "users.html",
+            title="Users",
+            users=users,
+            query=query,
+            paging=Paging(path=USERS, query=query, number=number, total=total),
+            policy=POLICIES[self.snapshot.config.console.signup],
+        )
+
+
+class UserFacts(Value, frozen=True, kw_only=True):
+    """What the page of a user shows."""
+
+    user: User
+    sessions: list[Session]
+    memberships: list[Membership]
+    active_keys: int
+
+
+def find_user_facts(services: Services, identity: str) -> UserFacts:
+    """Synchronous. Raises NotFound of accounts."""
+    accounts = services.accounts
+    _, active_keys = KeyStore(services.database).list_page(user=identity, state="active", limit=1)
+    return UserFacts(
+        user=accounts.get_user(identity),
+        sessions=accounts.list_sessions(identity),
+        memberships=accounts.list_memberships(identity),
+        active_keys=active_keys,
+    )
+
+
+class UserHandler(AdminHandler):
+    async def show_user(self, identity: str, form: Form | None = None, *, status: int = 200) -> None:
+        facts: UserFacts = await self.find(find_user_facts, self.services, identity)
+        user = facts.user
+        given = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
+        shown = Form({**given, **(form.values if form else {})})
+        if form is not None:
+            shown.errors, shown.error = form.errors, form.error
+        self.render_page(
+            "user.html",
+            title=user.name or user.email,
+            status=status,
+            facts=facts,
+            user=user,
+            form=shown,
+            shown=describe_shown(user),
+            roles=ROLES,
+            states=STATES,
+            now=time.time(),
+        )
+
+    async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:
+        """Show the user again, with what was done or why it was refused."""
+        if result is None:
+            await self.show_user(identity, form, status=409)
+        else:
+            self.flash(done)
+            self.redirect(f"{USERS}/{identity}", status=303)
+
+
+class UserPage(UserHandler):
+    """`/console/users/ID`: the form changes name, role and state."""
+
+    async def get(self, identity: str) -> None:
+        await self.show_user(identity)
+
+    async def post(self, identity: str) -> None:
+        user: User = await self.find(self.services.accounts.get_user, identity)
+        form = self.read_form("name", "role", "state")
+        if self.get_field("shown") != describe_shown(user):
+            form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
+            await self.show_user(identity, form, status=409)
+            return
+        result = await self.change(form, self._save, user, form.values)
+        await self.finish_change(identity, form, result, f"{user.email} is changed.")
+
+    def _save(self, user: User, wanted: dict[str, Any]) -> None:
+        """Synchronous; what is refused first leaves the rest as it is."""
+        accounts, actor = self.services.accounts, self.make_actor()
+        if wanted["role"] != user.role:
+            accounts.set_role(user.id, wanted["role"], actor)
+        if wanted["state"] != user.state:
+            accounts.set_state(user.id, wanted["state"], actor)
+        if wanted["name"] != user.name:
+            accounts.set_name(user.id, wanted["name"], actor)
+
+
+def describe_shown(user: User) -> str:
+    """The values that the form of a user has shown, to notice a change by somebody else meanwhile."""
+    return " / ".join((user.role, user.state, user.name))
+
+
+class ResetLinkPage(UserHandler):
+    """`/console/users/ID/reset`: makes a link with which the user sets a new password. It is shown once."""
+
+    def get(self, identity: str) -> None:
+        self.redirect(f"{USERS}/{identity}")
+
+    async def post(self, identity: str) -> None:
+        user: User = await self.find(self.services.accounts.get_user, identity)
+        form = Form({})
+        token = await self.change(form, self.services.accounts.create_reset_link, identity, self.make_actor())
+        if token is None:
+            await self.show_user(identity, form, status=409)
+            return
+        self.render_page(
+            "link.html",
+            title="Reset link",
+            link=f"{self.public_url}/console/reset?token={token}",
+            text=f"Give this link to {user.email}. It sets a new password once, within a day, and ends all sessions. "
+            "It is shown only now.",
+            back=f"{USERS}/{identity}",
+        )
+
+
+class EndSessionsPage(UserHandler):
+    """`/console/users/ID/sessions`: ends all sessions of the user, except that of the visitor."""
+
+    def get(self, identity: str) -> None:
+        self.redirect(f"{USERS}/{identity}")
+
+    async def post(self, identity: str) -> None:
+        user: User = await self.find(self.services.accounts.get_user, identity)
+        assert self.session is not None
+        keep = self.session.id if identity == self.user.id else ""
+        form = Form({})
+        result = await self.change(form, self.services.accounts.end_other_sessions, identity, keep, self.make_actor())
+        await self.finish_change(identity, form, result, f"The sessions of {user.email} have ended.")
+
+
+class DeleteUserPage(UserHandler):
+    """`/console/users/ID/delete`: deletes the user when the form repeats the e-mail."""
+
+    def get(self, identity: str) -> None:
+        self.redirect(f"{USERS}/{identity}")
+
+    async def post(self, identity: str) -> None:
+        user: User = await self.find(self.services.accounts.get_user, identity)
+        form = self.read_form("email")
+        if form.values["email"].casefold() != user.email.casefold():
+            form.errors["email"] = "Type the e-mail of the user to confirm."
+            await self.show_user(identity, form, status=400)
+            return
+        if await self.change(form, self.services.accounts.delete_user, identity, self.make_actor()) is None:
+            await self.show_user(identity, form, status=409)
+            return
+        if identity == self.user.id:
+            self.drop_session()
+            self.redirect(LOGIN, status=303)
+            return
+        self.flash(f"{user.email} is deleted. Its keys do not work any more.")
+        self.redirect(USERS, status=303)
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
+    (USERS, UsersPage),
+    (rf"{USERS}/{ID}", UserPage),
+    (rf"{USERS}/{ID}/reset", ResetLinkPage),
+    (rf"{USERS}/{ID}/sessions", EndSessionsPage),
+    (rf"{USERS}/{ID}/delete", DeleteUserPage),
+]

@@ -1,0 +1,88 @@
+"""The usage of video tasks: a row of the ledger for each task that has ended, whatever process ended it.
+
+The row's id and moment are those of the task, so that a task which ends twice, because a process died while it wrote that, has
+one row. It stands in the hour in which the video was requested.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from tornado_gate.config.model import TAG_HEADERS
+from tornado_gate.gateway.gate import Gate
+from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags
+from tornado_gate.ledger.rows import make_row_id
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.types import Call, Caller, Meter, Target
+
+FAILED_STATUS = 502
+
+
+def describe_caller(call: Call) -> dict[str, Any]:
+    """What the ledger will say of who requested a task, as JSON values: key, user, team and tags."""
+    caller = call.caller
+    tags = collect_tags(caller.tags, [call.headers[name] for name in TAG_HEADERS if name in call.headers])
+    return {"key_name": caller.name, "user": caller.user, "team": caller.team, "tags": tags}
+
+
+def record_task(gate: Gate, record: TaskRecord) -> None:
+    """Add a task that has ended to the ledger. A failed one costs nothing."""
+    created = round(record.created_at * 1e6)
+    is_completed = record.status == "completed"
+    meter = Meter(attempts=1, model=record.model)
+    if is_completed:
+        meter.seconds = _count_seconds(record)
+        meter.size = _describe_size(record.request)
+    provider = gate.snapshot.config.providers.get(record.provider)
+    gate.ledger.add(
+        Entry(
+            created,
+            record.id,
+            _make_caller(record),
+            Target(
+                provider=record.provider,
+                plugin=provider.plugin if provider else "",
+                model=record.model,
+                upstream_model=record.upstream_model,
+            ),
+            record.model,
+            VIDEO_TASK,
+            "",
+            200 if is_completed else FAILED_STATUS,
+            record.error_code,
+            "",
+            meter,
+            max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
+            {},
+            prices=gate.snapshot.prices,
+            row_id=make_row_id(created, hashlib.sha256(record.id.encode()).hexdigest()[:10]),
+        )
+    )
+
+
+def _make_caller(record: TaskRecord) -> Caller:
+    by = record.requested_by
+    return Caller(
+        id=record.caller_id,
+        account=record.account,
+        name=by.get("key_name", ""),
+        user=by.get("user", ""),
+        team=by.get("team", ""),
+        tags=tuple(by.get("tags", ())),
+    )
+
+
+def _count_seconds(record: TaskRecord) -> float:
+    """The seconds of all videos together; what was requested if the upstream did not say how long they are."""
+    return sum(
+        float(seconds)
+        for file in record.files
+        if isinstance(seconds := file.duration or record.request.get("seconds"), (int, float))
+    )
+
+
+def _describe_size(request: Mapping[str, Any]) -> str:
+    width, height = request.get("width"), request.get("height")
+    return f"{width}x{height}" if width and height else ""
