@@ -20,7 +20,7 @@ from tornado_gate.server.console.usage_chart import draw_chart, format_short, ro
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
 _DEFAULTS = {
