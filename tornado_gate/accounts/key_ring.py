@@ -45,6 +45,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
+    team_budget: Budget = NO_BUDGET
     expires: float | None = None
     role: Role = "member"
     source: Literal["conf", "store"] = "store"
@@ -84,6 +85,7 @@ def _make_store_record(key: StoredKey) -> KeyRecord:
         tokens_per_minute=key.limits.get("tokens_per_minute"),
         concurrent_requests=key.limits.get("concurrent_requests"),
         budget=Budget(**key.budget) if key.budget else NO_BUDGET,
+        team_budget=Budget(**key.team_budget) if key.team_budget else NO_BUDGET,
         expires=key.expires,
         role=key.role,
     )

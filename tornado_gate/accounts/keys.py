@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from tornado_gate.accounts import key_queries
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict
-from tornado_gate.accounts.key_checks import can_be_stored, check_fields, check_name
+from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.stored_key import (
@@ -30,6 +30,7 @@ from tornado_gate.accounts.stored_key import (
     make_key_text,
     parse_key,
 )
+from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
@@ -271,9 +272,7 @@ def _update(identity: str) -> Any:
 
 
 def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
-    if not can_be_stored(identity):
-        return False
-    change = _update(identity).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+    change = _update(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
     name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
     if name is None:
         return False

@@ -42,6 +42,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
     budget: Mapping[str, Any] = field(default_factory=dict)
+    team_budget: Mapping[str, Any] = field(default_factory=dict)
     hidden: bool = False
     created_by: str = "command"
     created: float

@@ -91,10 +91,13 @@ def format_usd(amount: float | None) -> str:
 
 
 def format_bytes(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
+    """``950 B``, ``12 kB``, ``2.5 MB``."""
+    if count < 1000:
+        return f"{count} B"
+    amount = count / 1000
+    for unit in ("kB", "MB"):
         if amount < 1000:
-            return f"{amount:.0f} {unit}"
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
 

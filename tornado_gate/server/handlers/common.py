@@ -18,7 +18,8 @@ from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
-from tornado_gate.ledger.entries import Entry, find_outcome
+from tornado_gate.ledger.entries import Entry, find_outcome, price_row
+from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 
@@ -172,26 +173,27 @@ def record_request(ended: EndedRequest) -> None:
     if call is not None:
         gate.limits.charge(call.caller, meter)
         if call.caller.id:
-            gate.ledger.add(
-                Entry(
-                    time.time_ns() // 1000,
-                    ended.request_id,
-                    call.caller,
-                    target,
-                    model,
-                    call.operation or ended.operation,
-                    ended.format,
-                    ended.status,
-                    error_code,
-                    outcome,
-                    meter,
-                    seconds * 1000,
-                    call.headers,
-                    ended.end_user,
-                    ended.recorded_body,
-                    ended.snapshot.prices,
-                )
+            entry = Entry(
+                time.time_ns() // 1000,
+                ended.request_id,
+                call.caller,
+                target,
+                model,
+                call.operation or ended.operation,
+                ended.format,
+                ended.status,
+                error_code,
+                outcome,
+                meter,
+                seconds * 1000,
+                call.headers,
+                ended.end_user,
+                ended.recorded_body,
+                ended.snapshot.prices,
             )
+            gate.ledger.add(entry)
+            if meter.claim is not None:
+                _settle(gate, entry)
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(
@@ -216,3 +218,10 @@ def record_request(ended: EndedRequest) -> None:
                 else request.remote_ip or "",
             )
         )
+
+
+def _settle(gate: Gate, entry: Entry) -> None:
+    """Count what a request has used against the budgets of its caller."""
+    claim, entry.meter.claim = entry.meter.claim, None
+    usage = settle_usage(entry.meter)[0]
+    gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)
