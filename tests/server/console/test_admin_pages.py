@@ -368,6 +368,9 @@ def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:
     assert "Such a request would go to" in page
     assert "requests: 7 left of 7" in page
     assert "in a random order by weight" in page
+    console.runner.run(console.services.gate.keys.stop())
+    assert store.get(key.id).last_used is None
+    console.runner.run(console.services.gate.keys.start())
     console.add_request("req-denied", key=key.id, model="local-chat")
     page = read_texts(console.get("/console/requests/req-denied/explain"))
     assert "403 model_not_allowed" in page
