@@ -69,7 +69,7 @@ class LoginPage(PublicPage):
             await self._show(Form(focus="email"))
 
     async def post(self) -> None:
-        form = Form({"email": self.get_field("email")})
+        form = Form({"email": self.get_field("email")}, focus="password")
         try:
             cookie, session = await self.run_slowly(
                 self.services.accounts.sign_in,
