@@ -119,5 +119,6 @@ def _find_wait(connection: Connection, bound: Bound, own: Sequence[int], now: fl
     count, last = connection.execute(query).one()
     if count < bound.attempts:
         return 0.0
-    wait = min(FIRST_WAIT_SECONDS * 2.0 ** min(count - bound.attempts, 20), WINDOW_SECONDS)
+    doublings = min(int(count) - bound.attempts, 20)
+    wait: float = min(FIRST_WAIT_SECONDS * 2**doublings, WINDOW_SECONDS)
     return max(0.0, float(last) + wait - now)
