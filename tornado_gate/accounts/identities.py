@@ -14,6 +14,7 @@ from tornado_gate.accounts.errors import AccountError, Denied
 from tornado_gate.accounts.keys import bump_revision
 from tornado_gate.accounts.oidc import Identity
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import (
     MEMBERS,
     ORGANISATIONS,
@@ -21,7 +22,6 @@ from tornado_gate.accounts.rows import (
     USER_COLUMNS,
     USERS,
     end_sessions,
-    lock_accounts,
     make_user,
     read_user,
 )

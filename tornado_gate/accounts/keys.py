@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Text, bindparam, cast, func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts import key_queries
@@ -21,6 +21,7 @@ from tornado_gate.accounts.errors import AccountError, Conflict
 from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
 from tornado_gate.accounts.people import Actor
+from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.stored_key import (
     LIST_FIELDS,
     PREFIX_CHARACTERS,
@@ -174,6 +175,7 @@ class KeyStore:
             **check_fields({**given, "name": name, "expires": expires}),
         )
         with self.database.write() as connection:
+            lock_accounts(connection)
             _insert(connection, stored)
             if actor is not None:
                 record(connection, actor, "key.create", stored.id, **_describe(stored))
@@ -182,11 +184,13 @@ class KeyStore:
     def revoke(self, identity: str, *, actor: Actor | None = None) -> bool:
         """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
         with self.database.write() as connection:
+            lock_accounts(connection)
             return _revoke(connection, identity, actor)
 
     def revoke_named(self, name: str, *, actor: Actor | None = None) -> StoredKey:
         """Revoke the key with this id or name and return it as it was. Raises NotFound, or Conflict for an ambiguous name."""
         with self.database.write() as connection:
+            lock_accounts(connection)
             found = key_queries.find_named(connection, name)
             if not _revoke(connection, found.id, actor):
                 raise Conflict(f"The key {found.id} is revoked already.", code="key_revoked")
@@ -209,6 +213,7 @@ class KeyStore:
             raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
         text, now = make_key_text(), time.time()
         with self.database.write() as connection:
+            lock_accounts(connection)
             old = key_queries.get_key(connection, identity, lock=True)
             _check_is_current(old, now)
             new = StoredKey(
@@ -232,6 +237,7 @@ class KeyStore:
         if unknown := set(fields) - CHANGEABLE:
             raise TypeError(f"fields that cannot be changed: {', '.join(sorted(unknown))}")
         with self.database.write() as connection:
+            lock_accounts(connection)
             old = key_queries.get_key(connection, identity, lock=True)
             if fields.get("expires") == old.expires:
                 fields.pop("expires", None)  # an expiry that has passed may stay
@@ -258,6 +264,7 @@ class KeyStore:
             .values(last_used=bindparam("moment"))
         )
         with self.database.write() as connection:
+            lock_accounts(connection)
             connection.execute(
                 change, [{"wanted": identity, "moment": moment} for identity, moment in sorted(times.items())]
             )
@@ -312,10 +319,3 @@ def _describe(key: StoredKey) -> dict[str, Any]:
 
 
 _READ_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")
-
-
-def bump_revision(connection: Connection) -> None:
-    """Make all processes read keys again, within a second. Call it in every transaction that changes what a key may do."""
-    meta = tables.meta
-    change = update(meta).where(meta.c.name == "revision")
-    connection.execute(change.values(value=cast(cast(meta.c.value, BigInteger) + 1, Text)))

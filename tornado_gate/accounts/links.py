@@ -12,6 +12,7 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Denied, NotFound
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, User
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import Part, check_administrator, check_team_administrator, read_team, read_user
 from tornado_gate.accounts.sessions import make_actor, set_password
 from tornado_gate.accounts.texts import check_email, make_email_key, make_storable
@@ -147,6 +148,7 @@ class ResetPart(Part):
         self.find_reset_link(token)  # before the slow hash
         hashed = hash_password(check_password(password))
         with self.database.write() as connection:
+            lock_accounts(connection)
             user = _read_linked_user(connection, token)
             if not connection.execute(delete(_LINKS).where(_LINKS.c.digest == digest_token(token))).rowcount:
                 raise _make_unknown_link()

@@ -27,14 +27,6 @@ class Part:
         self.database = database
 
 
-def lock_accounts(connection: Connection) -> None:
-    """Wait for all other changes that also lock, until the end of the transaction: for what must be checked and changed as one.
-
-    SQLite's transactions for writing exclude each other anyway. It is the row that `bump_revision` changes: lock it first.
-    """
-    connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update())
-
-
 def make_user(row: Row[Any]) -> User:
     values = {name: value for name, value in row._mapping.items() if name in _USER_FIELDS}
     return User(**values, has_password=row._mapping["password_hash"] is not None)

@@ -7,8 +7,9 @@ import time
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.engine import Connection
 
-from tornado_gate.accounts.keys import KeyStore, StoredKey, bump_revision
+from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.people import Session
+from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.database import tables
 
 KEY_NAME = "playground"
@@ -31,6 +32,7 @@ def create_session_key(store: KeyStore, session: Session) -> tuple[str, StoredKe
     )
     keys = tables.keys.c
     with store.database.write() as connection:
+        lock_accounts(connection)
         _revoke(connection, keys.user == session.user.id, keys.created_by == session.id, keys.id != key.id)
     return text, key
 

@@ -12,6 +12,7 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Denied, NotFound
 from tornado_gate.accounts.passwords import check_password, hash_password, verify_password
 from tornado_gate.accounts.people import Actor, Session, User
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import USER_COLUMNS, USERS, Part, end_sessions, make_user, read_user
 from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
 from tornado_gate.accounts.texts import make_storable, shorten
@@ -63,6 +64,7 @@ class SessionPart(Part):
         """End one session of a user. Raises NotFound if the user has no such session."""
         condition = (_SESSIONS.c.user == user_id, _SESSIONS.c.id == make_storable(session_id))
         with self.database.write() as connection:
+            lock_accounts(connection)
             if not connection.execute(delete(_SESSIONS).where(*condition)).rowcount:
                 raise NotFound("There is no such session.", code="unknown_session")
             revoke_keys_of_ended_sessions(connection)
@@ -72,6 +74,7 @@ class SessionPart(Part):
     def end_other_sessions(self, user_id: str, keep_id: str = "", actor: Actor | None = None) -> int:
         """End all sessions of a user except one; returns their number. Raises NotFound for an unknown user."""
         with self.database.write() as connection:
+            lock_accounts(connection)
             user = read_user(connection, user_id)
             ended = end_sessions(connection, user_id, keep_id)
             if ended:
@@ -97,6 +100,7 @@ class SessionPart(Part):
             raise AccountError("The current password is wrong.", code="wrong_password", field="old")
         hashed = hash_password(password)
         with self.database.write() as connection:
+            lock_accounts(connection)
             self.throttle.cancel_within(connection, attempt, [bound])
             set_password(connection, user_id, hashed, keep_session=session.id)
             record(connection, actor, "user.change_password", user_id)

@@ -10,7 +10,8 @@ import hmac
 from sqlalchemy import delete, insert, select
 from sqlalchemy.engine import Connection
 
-from tornado_gate.accounts.rows import USERS, Part, lock_accounts
+from tornado_gate.accounts.revision import lock_accounts
+from tornado_gate.accounts.rows import USERS, Part
 from tornado_gate.accounts.tokens import digest_token, make_token
 from tornado_gate.database import tables
 

@@ -10,6 +10,7 @@ from tornado_gate.accounts.devices import DevicePart
 from tornado_gate.accounts.errors import Denied, SignInFailed
 from tornado_gate.accounts.passwords import check_password, hash_password, needs_new_hash, verify_password
 from tornado_gate.accounts.people import Actor, Session, User
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import USER_COLUMNS, USERS, make_user
 from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
 from tornado_gate.accounts.texts import make_email_key
@@ -44,6 +45,7 @@ class SignInPart(SessionPart, DevicePart):
             raise Denied("This account is disabled. Ask an administrator to enable it.", code="account_disabled")
         renewed = hash_password(check_password(password)) if needs_new_hash(stored) else stored
         with self.database.write() as connection:
+            lock_accounts(connection)
             if not _is_unchanged(connection, user.id, stored):
                 raise SignInFailed  # the password was changed, or the account disabled, meanwhile
             if renewed != stored:
@@ -76,5 +78,5 @@ class SignInPart(SessionPart, DevicePart):
 
 
 def _is_unchanged(connection: Connection, user_id: str, stored: str) -> bool:
-    query = select(USERS.c.password_hash).where(USERS.c.id == user_id, USERS.c.state == "active").with_for_update()
+    query = select(USERS.c.password_hash).where(USERS.c.id == user_id, USERS.c.state == "active")
     return connection.execute(query).scalar_one_or_none() == stored

@@ -15,7 +15,8 @@ from tornado_gate.accounts.errors import Conflict, Denied, NotFound
 from tornado_gate.accounts.links import read_open_invitation, take_invitation
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
-from tornado_gate.accounts.rows import USERS, check_administrator, lock_accounts, read_user
+from tornado_gate.accounts.revision import lock_accounts
+from tornado_gate.accounts.rows import USERS, check_administrator, read_user
 from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
 from tornado_gate.accounts.setup_tokens import check_setup_token, end_setup, is_first
 from tornado_gate.accounts.teams import change_membership

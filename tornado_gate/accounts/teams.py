@@ -15,6 +15,7 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
 from tornado_gate.accounts.keys import bump_revision
 from tornado_gate.accounts.people import Actor, Member, Membership, Organisation, Source, Team
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import (
     MEMBERS,
     ORGANISATIONS,
@@ -24,7 +25,6 @@ from tornado_gate.accounts.rows import (
     Part,
     check_administrator,
     check_team_administrator,
-    lock_accounts,
     make_team,
     make_user,
     read_organisation,

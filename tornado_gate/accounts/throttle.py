@@ -96,7 +96,8 @@ class Throttle:
         connection.execute(delete(_failures).where(_failures.c.id.in_(ids)))
         if forgiven:
             subjects = [bound.subject for bound in forgiven]
-            connection.execute(delete(_failures).where(_failures.c.subject.in_(subjects)))
+            recent = _failures.c.moment > time.time() - WINDOW_SECONDS  # older ones are deleted by `_prune`
+            connection.execute(delete(_failures).where(_failures.c.subject.in_(subjects), recent))
 
     def _prune(self, connection: Connection, now: float) -> None:
         if now >= self._next_prune:

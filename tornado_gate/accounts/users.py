@@ -11,6 +11,7 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import bump_revision
 from tornado_gate.accounts.people import Actor, User, UserState
+from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import (
     LONGEST_PAGE,
     USER_COLUMNS,
@@ -19,7 +20,6 @@ from tornado_gate.accounts.rows import (
     check_administrator,
     check_not_last_administrator,
     end_sessions,
-    lock_accounts,
     make_user,
     read_user,
 )

@@ -1,0 +1,27 @@
+"""The revision of people and keys, which every process polls, and the lock of changes to them: both are one row of `meta`."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Text, cast, select, update
+from sqlalchemy.engine import Connection
+
+from tornado_gate.database import tables
+
+
+def lock_accounts(connection: Connection) -> None:
+    """Wait for all other changes of people and keys, until the end of the transaction.
+
+    Every transaction that changes both, or checks something before it changes it, begins with this: otherwise two of them would
+    lock the same rows in different orders, and PostgreSQL ends one of them. In SQLite writing transactions exclude each other.
+    """
+    connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update())
+
+
+def bump_revision(connection: Connection) -> None:
+    """Make all processes read keys again, within a second. Call it in every transaction that changes what a key may do.
+
+    Such a transaction begins with `lock_accounts`.
+    """
+    meta = tables.meta
+    change = update(meta).where(meta.c.name == "revision")
+    connection.execute(change.values(value=cast(cast(meta.c.value, BigInteger) + 1, Text)))
