@@ -334,6 +334,12 @@ def test_a_team_narrows_the_models_of_its_keys(store: KeyStore) -> None:
     assert models("claude-*") == ("",), "no model has this name"
 
 
+def test_the_budget_of_a_team_comes_with_its_keys(store: KeyStore) -> None:
+    team = add_team(store.database, "t", budget={"usd_per_month": 500})
+    found = [store.find(digest_key(store.create("a", team=one)[0])) for one in (team, None)]
+    assert [dict(key.team_budget) if key else None for key in found] == [{"usd_per_month": 500}, {}]
+
+
 def test_the_keys_of_a_team_that_is_deleted_have_no_team(store: KeyStore) -> None:
     team = add_team(store.database, "t")
     text, _ = store.create("a", team=team)
