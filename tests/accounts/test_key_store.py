@@ -201,6 +201,10 @@ def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore
     for name in ("name", "account", "models", "limits", "tags", "role", "expires", "created_by", "budget"):
         assert getattr(new, name) == getattr(old, name), name
     assert store.find(digest_key(new_text)) == new
+    _, third = store.rotate(new.id, overlap_seconds=60)
+    assert (old.usage_id, new.usage_id, third.usage_id) == (old.id, old.id, old.id), "a rotation gives no new budget"
+    new = store.get(new.id)
+    assert store.find(digest_key(new_text)) == new
     kept = store.find(digest_key(old_text))
     assert kept is not None
     assert kept.replaced_by == new.id

@@ -94,6 +94,13 @@ class Gate:
             raise unknown_key_error()
         return self._get_caller(record)
 
+    async def describe_caller(self, key_digest: bytes) -> Caller:
+        """As `authenticate_digest`, for somebody else than the caller: this is no use of the key."""
+        record = await self.keys.peek(key_digest)
+        if record is None:
+            raise unknown_key_error()
+        return self._get_caller(record)
+
     def find_cached_caller(self, key_digest: bytes) -> Caller | None:
         """The caller of a key from the cache; None when the key store must be read."""
         record = self.keys.find_cached(key_digest)
@@ -111,7 +118,7 @@ class Gate:
         limits = self.snapshot.config.limits
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
-            id=record.id,
+            id=record.usage_id,
             account=record.account,
             name=record.name,
             user=record.user,
