@@ -12,10 +12,8 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import av
-import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -26,13 +24,13 @@ HOSTILE = """<img src=x onerror="alert(1)"><script>alert(2)</script>'"`${3}</p>"
 
 
 @pytest.fixture
-def page(console: Console) -> Iterator[Page]:
+def page(console: Console) -> Page:
     """The playground of the first account."""
     opened = console.open_as_first()
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    opened.get_by_role("link", name="Playground").click()
+    opened.get_by_role("navigation").get_by_role("link", name="Playground").click()
     opened.get_by_role("tab", name="Chat").wait_for()
-    yield opened
+    return opened
 
 
 def chat(page: Page, text: str) -> Locator:
@@ -180,12 +178,12 @@ def test_a_picture_is_attached(page: Page) -> None:
     assert sent.evaluate("image => image.naturalWidth") == 1
 
 
-@pytest.mark.parametrize("text", ["say apples and pears", 'say it\'s "quoted" $HOME `date` \\ JSON'])
-def test_copied_programs_do_the_same(page: Page, text: str, tmp_path: Path) -> None:
+def test_copied_programs_do_the_same(page: Page, tmp_path: Path) -> None:
     """They run with the page's own key, which is as any other."""
     page.get_by_role("spinbutton", name="Temperature").fill("0.5")
     with catch_key(page) as keys:
-        expected = chat(page, text).locator(".answer").inner_text()
+        answer = chat(page, 'say it\'s "quoted" $HOME `date` \\n \\ JSON').locator(".answer")
+    expected = answer.inner_text()
     streamed = run_program(["sh"], read_program(page, "curl"), keys[-1], tmp_path)
     chunks = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
     said = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
@@ -276,7 +274,7 @@ def test_a_video_task_is_cancelled(page: Page) -> None:
         page.get_by_role("button", name="Send").click()
     identity = created.value.json()["id"]
     expect(page.locator("#videos-status")).to_contain_text("%")
-    with page.expect_response(f"**/v1/videos/{identity}") as deleted:
+    with page.expect_response(f"**/v1/videos/{identity}"):
         page.get_by_role("button", name="Cancel the task").click()
         expect(page.locator("#videos-result")).to_have_text("The task is cancelled.")
     expect(page.get_by_role("button", name="Send")).to_be_enabled()
@@ -334,7 +332,8 @@ def replace_key(page: Page, key: str) -> None:
         """async (key) => {
           const headers = { "X-Xsrftoken": document.body.dataset.xsrf };
           await fetch("/console/playground/key", { method: "POST", headers });
-          const isRefused = async () => (await fetch("/v1/models", { headers: { Authorization: `Bearer ${key}` } })).status === 401;
+          const old = { Authorization: `Bearer ${key}` };
+          const isRefused = async () => (await fetch("/v1/models", { headers: old })).status === 401;
           while (!(await isRefused())) await new Promise((resolve) => setTimeout(resolve, 50));
         }""",
         key,
@@ -397,3 +396,11 @@ def test_everything_works_by_keyboard_on_a_phone_in_the_dark(console: Console) -
     expect(page.get_by_role("article", name="Answer").locator(".answer")).to_have_text("apples and pears")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     check_accessibility(page)
+
+
+def test_an_address_chooses_the_model(console: Console) -> None:
+    page = console.open_as_first()
+    page.goto("/console/playground?model=local-image-2")
+    expect(page.get_by_role("tab", name="Images")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("local-image-2")
+    expect(page.get_by_role("combobox", name="Style")).to_be_visible()

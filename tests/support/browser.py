@@ -125,9 +125,7 @@ class Console:
 
     def find_setup_token(self) -> str:
         """The token that the gateway printed at its first start, for the first account."""
-        found = re.search(r"(?i)set-?up token\W+([\w-]{16,})", self.gateway.logs) or re.search(
-            r"[?&](?:setup_)?token=([\w-]+)", self.gateway.logs
-        )
+        found = re.search(r"/console/signup\?token=([\w-]+)", self.gateway.logs)
         assert found is not None, f"the gateway printed no set-up token:\n{self.gateway.logs}"
         return found[1]
 
@@ -140,14 +138,18 @@ class Console:
         page.get_by_role("button", name="Sign out").wait_for()
 
     def open_as_first(self, **options: Any) -> Page:
-        """A page of the first account, an administrator, which is made if the gateway has none. `options`: of `new_page`."""
-        page = self.new_page(**options)
-        made = self.gateway.folder / "first_account"
-        if made.exists():
-            self.sign_in(page)
+        """A page of the first account, an administrator, which is made if the gateway has none. `options`: of `new_page`.
+
+        All of them are in one session: a test that ends it calls `sign_in` instead.
+        """
+        cookies = self.gateway.folder / "first_account.json"
+        if cookies.exists():
+            page = self.new_page(storage_state=cookies, **options)
+            page.goto("/console/")
         else:
+            page = self.new_page(**options)
             self.sign_up(page, EMAIL)
-            made.touch()
+            page.context.storage_state(path=cookies)
         return page
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.accounts.errors import Conflict, Denied, NotFound
 from tornado_gate.accounts.people import Actor, Organisation, Team, User
+from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
 from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
@@ -113,4 +114,6 @@ def revoke_keys(connection: Connection, *conditions: Any) -> int:
 def end_sessions(connection: Connection, user: str, keep: str = "") -> int:
     """End the sessions of a user, except the one with the id `keep`; returns their number."""
     sessions = tables.sessions.c
-    return connection.execute(delete(tables.sessions).where(sessions.user == user, sessions.id != keep)).rowcount
+    ended = connection.execute(delete(tables.sessions).where(sessions.user == user, sessions.id != keep)).rowcount
+    revoke_keys_of_ended_sessions(connection)
+    return ended

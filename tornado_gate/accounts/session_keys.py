@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts.keys import KeyStore, StoredKey, bump_revision
@@ -29,14 +29,20 @@ def create_session_key(store: KeyStore, session: Session) -> tuple[str, StoredKe
         created_by=session.id,
         expires=min(time.time() + KEY_SECONDS, session.expires),
     )
+    keys = tables.keys.c
     with store.database.write() as connection:
-        revoke_session_keys(connection, session.id, keep=key.id)
+        _revoke(connection, keys.user == session.user.id, keys.created_by == session.id, keys.id != key.id)
     return text, key
 
 
-def revoke_session_keys(connection: Connection, session_id: str, *, keep: str = "") -> None:
-    """Revoke the keys of a session, except `keep`. Called where a session ends, in the same transaction."""
+def revoke_keys_of_ended_sessions(connection: Connection) -> None:
+    """Revoke the keys whose session does not exist. Called where sessions end, in the same transaction."""
+    sessions = tables.sessions.c
+    _revoke(connection, tables.keys.c.created_by.not_in(select(sessions.id)))
+
+
+def _revoke(connection: Connection, *conditions: ColumnElement[bool]) -> None:
     keys = tables.keys
-    owned = (keys.c.hidden, keys.c.created_by == session_id, keys.c.revoked.is_(None), keys.c.id != keep)
-    if connection.execute(update(keys).where(*owned).values(revoked=time.time())).rowcount:
+    change = update(keys).where(keys.c.hidden, keys.c.name == KEY_NAME, keys.c.revoked.is_(None), *conditions)
+    if connection.execute(change.values(revoked=time.time())).rowcount:
         bump_revision(connection)

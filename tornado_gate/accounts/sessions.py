@@ -13,6 +13,7 @@ from tornado_gate.accounts.errors import AccountError, Denied, NotFound
 from tornado_gate.accounts.passwords import check_password, hash_password, verify_password
 from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.accounts.rows import USER_COLUMNS, USERS, Part, end_sessions, make_user, read_user
+from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
 from tornado_gate.accounts.texts import make_storable, shorten
 from tornado_gate.accounts.throttle import PAIR_ATTEMPTS, Throttle, make_bound
 from tornado_gate.accounts.tokens import digest_token, make_id, make_token
@@ -64,6 +65,7 @@ class SessionPart(Part):
         with self.database.write() as connection:
             if not connection.execute(delete(_SESSIONS).where(*condition)).rowcount:
                 raise NotFound("There is no such session.", code="unknown_session")
+            revoke_keys_of_ended_sessions(connection)
             user = read_user(connection, user_id)
             record(connection, actor or make_actor(user), "session.end", session_id, user=user_id)
 
@@ -117,7 +119,8 @@ def create_session(
     ended = _SESSIONS.c.expires <= now
     if replaces:
         ended = ended | (_SESSIONS.c.digest == digest_token(replaces))
-    connection.execute(delete(_SESSIONS).where(ended))
+    if connection.execute(delete(_SESSIONS).where(ended)).rowcount:
+        revoke_keys_of_ended_sessions(connection)
     row = {
         "id": make_id("session"),
         "digest": digest_token(cookie),

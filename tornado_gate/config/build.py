@@ -29,6 +29,7 @@ from tornado_gate.config.model import (
     TeamEntry,
     VideosConfig,
 )
+from tornado_gate.config.oidc import build_oidc
 from tornado_gate.config.prices import build_prices
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
@@ -69,6 +70,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         database=data.get("database", Secret("")),
         cors=build_cors(data.get("cors", {})),
         console=ConsoleConfig(**data.get("console", {})),
+        oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),

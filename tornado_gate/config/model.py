@@ -291,6 +291,21 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     session_seconds: float = 14 * 24 * 3600.0
 
 
+class OidcConfig(Value, frozen=True, kw_only=True):
+    """An OpenID Connect provider with which people sign in to the console. `name` is shown on the button.
+
+    `groups` maps groups of the provider, in the claim `groups_claim`, to teams. An empty `client_secret`: a public client.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: Secret
+    name: str = "OpenID"
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    groups_claim: str = "groups"
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+
 class LedgerConfig(Value, frozen=True, kw_only=True):
     """The usage ledger: how long requests and the totals of hours and days are kept, and how much disk their rows may take while
     the database is away. `bodies`: also record the beginning of request bodies.
@@ -366,6 +381,7 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)

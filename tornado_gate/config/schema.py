@@ -15,6 +15,7 @@ from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
+from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
 from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
@@ -405,6 +406,7 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)

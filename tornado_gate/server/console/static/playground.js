@@ -17,7 +17,7 @@ function startTabs(tabs) {
       other.tabIndex = isSelected ? 0 : -1;
       find(other.getAttribute("aria-controls")).hidden = !isSelected;
     }
-    history.replaceState(null, "", `#${tab.id.slice(4)}`);
+    history.replaceState(null, "", `${location.search}#${tab.id.slice(4)}`);
   };
   tabs.forEach((tab, at) => {
     tab.addEventListener("click", () => select(tab));
@@ -30,7 +30,19 @@ function startTabs(tabs) {
       select(wanted);
     });
   });
-  select(tabs.find((tab) => tab.id === `tab-${location.hash.slice(1)}`) ?? tabs[0]);
+  const wanted = findWantedTab() ?? location.hash.slice(1);
+  select(tabs.find((tab) => tab.id === `tab-${wanted}`) ?? tabs[0]);
+}
+
+/** The tab for the model that the address names, with the model chosen; undefined without one. */
+function findWantedTab() {
+  const model = new URLSearchParams(location.search).get("model");
+  const choices = [...root.querySelectorAll("select.models")].filter((choice) => [...choice.options].some(({ value }) => value === model));
+  for (const choice of choices) {
+    choice.value = model;
+    choice.dispatchEvent(new Event("change"));
+  }
+  return choices[0]?.id.replace("-model", "");
 }
 
 const root = find("playground");
