@@ -146,3 +146,22 @@ def test_a_code_sample_in_python_runs_as_it_is_shown(client: httpx.Client) -> No
     source = source.replace("http://127.0.0.1:8080", str(client.base_url).rstrip("/"))
     done = subprocess.run([sys.executable, "-c", source], env={"GATE_KEY": KEY}, capture_output=True, check=True)
     assert done.stdout.startswith(b"200 {")
+
+
+PUBLIC = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/media/{file_id}", "/videos/{file_id}"}
+"""All paths that answer without a key: the process's state, this description, and files by their signed address."""
+
+
+def test_no_other_route_answers_without_a_key(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    anonymous = httpx.Client(base_url=client.base_url)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert (operation.get("security", [{"bearer": []}]) in ([], [{}, {"bearer": []}])) is (path in PUBLIC), path
+            for target in (path, *operation.get("x-gate-aliases", ())):
+                response = anonymous.request(method, target.replace("{", "").replace("}", ""), json={})
+                told = f"{method} {target}: {response.status_code} {response.text}"
+                if path in PUBLIC:
+                    assert response.status_code in (200, 404, 413), told
+                else:
+                    assert response.status_code == 401, told

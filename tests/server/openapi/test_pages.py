@@ -50,7 +50,9 @@ def test_the_pages_show_every_route_and_nothing_from_another_host(client: httpx.
         policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert str(client.base_url).rstrip("/") in response.text or path in ("/docs", "/docs/errors", "/docs/files"), path
+        assert str(client.base_url).rstrip("/") in response.text or path in ("/docs", "/docs/errors", "/docs/files"), (
+            path
+        )
         for link in page.links:
             target, _, anchor = link.partition("#")
             assert not anchor or target not in pages or anchor in ids[target] or anchor == "content", link
