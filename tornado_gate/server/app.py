@@ -21,6 +21,7 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
@@ -274,6 +275,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     services = Services(
         gate=gate,
         database=keystore.database,
+        identity_provider=IdentityProvider(),
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
         memory=memory,
         fetcher=fetcher,
