@@ -168,6 +168,12 @@ class KeyRing:
             return None
         return self._mark_used(record)
 
+    async def peek(self, wanted: bytes) -> KeyRecord | None:
+        """As `find_by_digest`, without recording a use of the key."""
+        record = self._conf.get(wanted) or self._found.get(wanted) or await self._find_in_store(wanted)
+        is_expired = record is not None and record.expires is not None and record.expires <= time.time()
+        return None if is_expired else record
+
     def _mark_used(self, record: KeyRecord) -> KeyRecord | None:
         """Record the use of a key and return it; None if it has expired."""
         now = time.time()

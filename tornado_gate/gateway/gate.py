@@ -94,6 +94,13 @@ class Gate:
             raise unknown_key_error()
         return self._get_caller(record)
 
+    async def describe_caller(self, key_digest: bytes) -> Caller:
+        """As `authenticate_digest`, for somebody else than the caller: this is no use of the key."""
+        record = await self.keys.peek(key_digest)
+        if record is None:
+            raise unknown_key_error()
+        return self._get_caller(record)
+
     def find_cached_caller(self, key_digest: bytes) -> Caller | None:
         """The caller of a key from the cache; None when the key store must be read."""
         record = self.keys.find_cached(key_digest)

@@ -44,6 +44,7 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
+from tornado_gate.server.handlers.cors import is_preflight
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
@@ -55,6 +56,7 @@ from tornado_gate.server.handlers.status import (
     MetricsHandler,
     MetricsPortHandler,
     OptionsHandler,
+    PreflightHandler,
     ReadyHandler,
     RefusalHandler,
     RootHandler,
@@ -146,6 +148,9 @@ class GateApplication(Application):
             if path.startswith(store.address):
                 _check_bodiless_get(request)
                 return self._create_delegate(request, MediaHandler, store=store)
+        if is_preflight(request.method or "", path, request.headers, self._gate.snapshot.config.cors):
+            _check_bodiless(request)
+            return PreflightHandler(self._gate, _to_caller_request(request))
         if path == "*" and method == "OPTIONS":
             _check_bodiless(request)
             return OptionsHandler(self._gate, _to_caller_request(request))
