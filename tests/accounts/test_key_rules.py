@@ -111,6 +111,7 @@ def test_the_fields_are_checked_for_everybody() -> None:
         BOUNDED,
         KeyRecord(
             id="key_1",
+            usage_id="key_1",
             account="a",
             name="k",
             user=ANN.id,

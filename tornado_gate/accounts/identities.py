@@ -14,8 +14,17 @@ from tornado_gate.accounts.errors import AccountError, Denied
 from tornado_gate.accounts.keys import bump_revision
 from tornado_gate.accounts.oidc import Identity
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
-from tornado_gate.accounts.rows import MEMBERS, ORGANISATIONS, TEAMS, USER_COLUMNS, USERS, end_sessions, lock_accounts
-from tornado_gate.accounts.rows import make_user, read_user
+from tornado_gate.accounts.rows import (
+    MEMBERS,
+    ORGANISATIONS,
+    TEAMS,
+    USER_COLUMNS,
+    USERS,
+    end_sessions,
+    lock_accounts,
+    make_user,
+    read_user,
+)
 from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
 from tornado_gate.accounts.setup_tokens import is_first
 from tornado_gate.accounts.sign_up import Admission, Policy, admit, create_user, finish_admission
@@ -50,8 +59,9 @@ class IdentityPart(SessionPart):
     ) -> tuple[str, Session]:
         """Sign in whom the provider has identified: the value of a new cookie, and its session.
 
-        The account is found by issuer and subject, else by the e-mail, if the provider has verified it. Somebody unknown may come
-        in with the set-up token, in a group of `rules`, by the policy, or by an invitation for the verified e-mail. Raises Denied.
+        The account is found by issuer and subject, else by the e-mail, if the provider has verified it. Somebody
+        unknown may come in with the set-up token, in a group of `rules`, by the policy, or by an invitation for the verified
+        e-mail. Raises Denied.
         """
         try:
             with self.database.write() as connection:
@@ -182,7 +192,7 @@ def _find_team(connection: Connection, name: str) -> str:
         organisation = make_id("org")
         connection.execute(insert(ORGANISATIONS).values(id=organisation, name=DEFAULT_ORGANISATION, created=now))
         record(connection, PROVIDER, "organisation.create", organisation, name=DEFAULT_ORGANISATION)
-    row = {"id": identity, "organisation": organisation, "name": name, "budget": {}, "limits": {}, "models": []}
-    connection.execute(insert(TEAMS), [{**row, "created": now}])
+    values = {"id": identity, "organisation": organisation, "name": name, "created": now}
+    connection.execute(insert(TEAMS), [{**values, "budget": {}, "limits": {}, "models": []}])
     record(connection, PROVIDER, "team.create", identity, organisation=organisation, name=name)
     return identity

@@ -128,7 +128,7 @@ def _make_usable_key_query() -> Select[Any]:
             users.role.label("owner_role"),
             members.c.role.label("member_role"),
             teams.c.models.label("team_models"),
-            teams.c.budget.label("team_budget"),
+            teams.c.budget.label("budget_of_team"),
         )
         .select_from(
             tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
@@ -157,8 +157,8 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
         return None
     if row.team_models:
         key = replace(key, models=intersect_globs(key.models, row.team_models))
-    if row.team_budget:
-        key = replace(key, team_budget=row.team_budget)
+    if row.budget_of_team:
+        key = replace(key, team_budget=row.budget_of_team)
     if key.user is None:
         return key
     if row.owner_state != "active" or (

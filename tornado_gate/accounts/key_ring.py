@@ -29,10 +29,13 @@ TOUCH_SECONDS = 10.0
 class KeyRecord(Value, frozen=True, kw_only=True):
     """The permissions of a presented key. `id` is safe to log; limits are None if the key defines none.
 
+    `usage_id` is the id under which limits, budgets and usage count: that of the first key of a chain of rotations.
+
     `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
     """
 
     id: str
+    usage_id: str
     account: str
     name: str
     user: str = ""
@@ -54,6 +57,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
 def _make_conf_record(entry: KeyEntry) -> KeyRecord:
     return KeyRecord(
         id=f"conf:{entry.name}",
+        usage_id=f"conf:{entry.name}",
         account=entry.account,
         name=entry.name,
         models=tuple(entry.models),
@@ -73,6 +77,7 @@ def _make_conf_record(entry: KeyEntry) -> KeyRecord:
 def _make_store_record(key: StoredKey) -> KeyRecord:
     return KeyRecord(
         id=key.id,
+        usage_id=key.usage_id,
         account=key.account,
         name=key.name,
         models=key.models,

@@ -201,8 +201,9 @@ class KeyStore:
     ) -> tuple[str, StoredKey]:
         """Create a key with the same permissions, account and expiry; return its text and its record, as `create` does.
 
-        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. `created_by` stays who made the first key, which
-        `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more or was rotated before.
+        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. Both share limits and budgets. `created_by` stays
+        who made the first key, which `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more
+        or was rotated before.
         """
         if not 0 <= overlap_seconds <= LONGEST_OVERLAP:
             raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
@@ -215,6 +216,7 @@ class KeyStore:
                 digest=digest_key(text),
                 prefix=text[:PREFIX_CHARACTERS],
                 created=now,
+                counted_as=old.usage_id,
                 **{name: getattr(old, name) for name in _COPIED},
             )
             _insert(connection, new)

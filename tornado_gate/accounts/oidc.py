@@ -261,7 +261,8 @@ def _find_fault(claims: Mapping[str, Any], metadata: Metadata, client_id: str, n
 
 def _read_time(value: Any) -> float:
     """A time of a claim; infinitely far away in the past if it is none."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else -math.inf
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else -math.inf
 
 
 def merge_claims(claims: Mapping[str, Any], more: Any) -> dict[str, Any]:

@@ -270,6 +270,16 @@ class RealtimeConfig(Value, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
 
+class CorsConfig(Value, frozen=True, kw_only=True):
+    """Web pages of other origins that may use the API with a key: their origins, such as ``https://app.example``, or ``*``.
+
+    Empty: none. A browser keeps the answer to its preflight request for `seconds`.
+    """
+
+    origins: frozenset[str] = frozenset()
+    seconds: float = 600.0
+
+
 class ConsoleConfig(Value, frozen=True, kw_only=True):
     """The console: who may sign up beyond the first account, and how long a session lasts, in seconds.
 
@@ -372,6 +382,7 @@ class Config(Value, frozen=True, kw_only=True):
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
     oidc: OidcConfig | None = None
+    cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

@@ -118,7 +118,7 @@ class Gate:
         limits = self.snapshot.config.limits
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
-            id=record.id,
+            id=record.usage_id,
             account=record.account,
             name=record.name,
             user=record.user,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tornado_gate.errors import NotAllowed
+from tornado_gate.gateway.budgets import USUAL_ANSWER_TOKENS
 from tornado_gate.ledger.costs import Quantities, compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.ledger.entries import Entry, price_row
+from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.types import Call, Target, Usage
 
 NO_USAGE: Final = Usage()
-NOTHING: Final = Quantities()
+USUAL_ANSWER: Final = Quantities(input_tokens=0, output_tokens=USUAL_ANSWER_TOKENS)
+"""The estimate for realtime sessions and calls between models."""
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
 
@@ -64,4 +68,13 @@ async def check_budget(
 ) -> None:
     """Count what a request may use at `target` against the budgets of its caller. Raises RateLimited when a bound is exceeded."""
     price = snapshot.prices.find(target.provider, target.upstream_model)
-    await gate.budgets.admit(call, price, estimate or NOTHING)
+    await gate.budgets.admit(call, price, estimate or USUAL_ANSWER)
+
+
+def record_usage(gate: Gate, entry: Entry) -> None:
+    """Add a request that has ended to the ledger, and what it has used to its caller's budgets."""
+    gate.ledger.add(entry)
+    claim, entry.meter.claim = entry.meter.claim, None
+    if claim is not None:
+        usage = settle_usage(entry.meter)[0]
+        gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)

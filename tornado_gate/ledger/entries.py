@@ -67,8 +67,10 @@ class Entry(Value, frozen=True):
 def make_row(entry: Entry) -> StoredRow:
     """The values of the row of a request."""
     meter, target, caller = entry.meter, entry.target, entry.caller
-    usage, is_estimated = (Usage(), False) if meter.charged else settle_usage(meter)
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
+    usage, is_estimated = Usage(), False
+    if not meter.charged:
+        usage, is_estimated = settle_usage(meter, is_complete=outcome == "complete")
     headers = entry.headers
     first = meter.first_event_seconds
     return (

@@ -1,6 +1,6 @@
-"""Who may call the administration API: the table that a test checks with real requests. Writes docs/roles-api.md.
+"""Who may call the administration API: the table that a test checks with real requests.
 
-``python -m tests.server.admin.roles`` writes the page.
+``python -m tests.server.admin.roles`` writes it into docs/roles.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tornado_gate.server.admin.routes import ROUTES
 
-PAGE = Path(__file__).parents[3] / "docs" / "roles-api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "roles.md"
 
 CALLERS: dict[str, tuple[int, str]] = {
     "no key": (401, "missing_api_key"),
@@ -28,11 +28,9 @@ CALLERS: dict[str, tuple[int, str]] = {
 }
 """Status and code of the answer to each caller; 0: the route answers."""
 
-_INTRODUCTION = """\
-# Who may use the API
-
-This page is written by `python -m tests.server.admin.roles`; a test sends each request of the table. [roles.md](roles.md) has the
-pages of the console.
+HEADING = "## Routes of the API\n"
+_INTRODUCTION = """
+This section is written by `python -m tests.server.admin.roles`; a test sends each request of the tables.
 
 | routes | who |
 |---|---|
@@ -41,29 +39,33 @@ pages of the console.
 | `/media/…`, `/videos/…` | who has the signed address, until it expires |
 | `/`, `/healthz`, `/readyz`, `/openapi.json`, `/docs` | everybody |
 | `/metrics` | callers on this machine, or with `server.metrics_token`, or on `server.metrics_port` |
-| `/console/` | people with a session; administrators see more pages |
 | `/admin/v1/…` | keys with `role: administrator`; if the key has `operations`, `admin` must be among them |
 
-A path that is not in a table of routes has no handler: it is a 404, below `/admin/v1` only after key and role were checked.
+A path that is in no table of routes has no handler: it is a 404, below `/admin/v1` only after key and role were checked.
 A session of the console gives no access to the API, and a key gives none to the console.
 
-## The administration API
+### The administration API
 
 """
 
 
 def render() -> str:
-    """The page."""
-    shown = {name: str(status or "yes") for name, (status, _) in CALLERS.items()}
+    """The section: what each caller gets, and who may call each route."""
     lines = ["| caller | answer | code |", "|---|---|---|"]
     lines += [
         f"| {name} | {status or 'the route answers'} | {f'`{code}`' if code else ''} |"
         for name, (status, code) in CALLERS.items()
     ]
-    lines += ["", f"| route | {' | '.join(shown)} |", f"|---|{'---|' * len(shown)}"]
-    lines += [f"| `{route.method} {route.whole_path}` | {' | '.join(shown.values())} |" for route in ROUTES]
-    return _INTRODUCTION + "\n".join(lines) + "\n"
+    groups = ("no valid key", "not an administrator", "administrator limited to other operations", "administrator")
+    lines += ["", f"| route | {' | '.join(groups)} |", "|---|---|---|---|---|"]
+    lines += [f"| `{route.method} {route.whole_path}` | 401 | 403 | 403 | yes |" for route in ROUTES]
+    return HEADING + _INTRODUCTION + "\n".join(lines) + "\n"
+
+
+def replace_section(page: str) -> str:
+    """The page with the section at its end."""
+    return page.partition(HEADING)[0].rstrip() + "\n\n" + render()
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(), encoding="utf-8")
+    PAGE.write_text(replace_section(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

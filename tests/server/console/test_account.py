@@ -10,7 +10,7 @@ from tests.server.console.site import PASSWORD, Visit
 from tornado_gate.accounts.people import Actor
 from tornado_gate.server.services import Services
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
 

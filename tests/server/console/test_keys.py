@@ -15,7 +15,7 @@ from tornado_gate.accounts.people import Actor
 from tornado_gate.database import tables
 from tornado_gate.server.services import Services
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
 
@@ -60,9 +60,10 @@ async def test_all_fields_of_the_form_reach_the_key_and_come_back(visit: Visit, 
     ada = visit()
     await ada.sign_up("ada@example.org")
     fields = {
-        "name": "ci", "expires": "30d", "models": "gpt-*\nm", "operations": ["chat", "images"], "addresses": "10.0.0.0/8, 192.0.2.7",
-        "requests_per_minute": "60", "tokens_per_minute": "100,000", "concurrent_requests": "4", "usd_per_day": "2.50",
-        "usd_per_month": "$40", "tokens_per_day": "1 000 000", "tokens_per_month": "", "tags": "nightly, ci", "role": "administrator",
+        "name": "ci", "expires": "30d", "models": "gpt-*\nm", "operations": ["chat", "images"],
+        "addresses": "10.0.0.0/8, 192.0.2.7", "requests_per_minute": "60", "tokens_per_minute": "100,000",
+        "concurrent_requests": "4", "usd_per_day": "2.50", "usd_per_month": "$40", "tokens_per_day": "1 000 000",
+        "tokens_per_month": "", "tags": "nightly, ci", "role": "administrator",
     }  # fmt: skip
     await ada.create_key(**fields)
     key = KeyStore(services.database).get(await find_id(ada, "ci"))
@@ -143,8 +144,8 @@ async def test_a_member_neither_sees_nor_changes_keys_of_others(visit: Visit, as
     await bob.sign_up("bob@example.org")
     page = await bob.get("/console/keys?owner=all")
     assert "hers" not in page.text
-    for method, path in (("GET", ""), ("POST", ""), ("GET", "/revoke"), ("POST", "/revoke"), ("POST", "/rotate")):
-        path = f"/console/keys/{identity}{path}"
+    for method, rest in (("GET", ""), ("POST", ""), ("GET", "/revoke"), ("POST", "/revoke"), ("POST", "/rotate")):
+        path = f"/console/keys/{identity}{rest}"
         page = await (
             bob.get(path) if method == "GET" else bob.post(path, {"name": "mine", "confirmed": "yes", "overlap": "0"})
         )

@@ -11,7 +11,7 @@ from tornado_gate.accounts.people import Actor
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.server.services import Services
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
 

@@ -11,7 +11,7 @@ from tornado_gate.server.services import Services
 from tornado_gate.tasks.record import TaskRecord, advance
 from tornado_gate.types import VideoFile
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 
 async def store(services: Services, record: TaskRecord, **changes: object) -> str:

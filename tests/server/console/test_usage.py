@@ -19,8 +19,9 @@ from tornado_gate.ledger.writing import COLUMNS, write_rows
 from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
+from tornado_gate.types.value import replace
 
-pytestmark = pytest.mark.gen_test
+pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
 _DEFAULTS = {
@@ -66,7 +67,7 @@ async def test_a_member_sees_only_own_requests(visit: Visit, services: Services)
     assert "$2.00" in page.text
     page = await ada.get("/console/usage")
     assert all(name in page.text for name in ("his", "hers", "of-nobody"))
-    assert "and 1 requests without a price" in page.text
+    assert "and 1 request without a price" in page.text
     page = await ada.get("/console/usage?whose=me")
     assert "hers" in page.text
     assert "of-nobody" not in page.text
@@ -196,8 +197,6 @@ def test_the_geometry_of_a_chart() -> None:
 async def test_an_address_cannot_widen_the_view(services: Services) -> None:
     services.accounts.create_administrator("ada@example.org", COMMAND)
     user = services.accounts.list_users()[0][0]
-    from tornado_gate.types.value import replace
-
     member = replace(user, role="member")
     given = {"whose": "all", "group": "provider", "user": "user_x", "team": "team_x", "provider": "p", "metric": "x"}
     view = parse_view(lambda name: given.get(name, ""), member, [])

@@ -81,7 +81,8 @@ class KeyHandler(ConsoleHandler):
         return [name for name in key_form.FIELDS if name != "team" and (name != "role" or is_administrator)]
 
     def list_operations(self) -> list[tuple[str, str]]:
-        return [(name, name) for name in sorted(OPERATIONS - {"models"})]
+        hidden = {"models"} if self.user.role == "administrator" else {"models", "admin"}
+        return [(name, name) for name in sorted(OPERATIONS - hidden)]
 
     async def show_list(self, form: Form, status: int = 200, new: NewKey | None = None) -> None:
         """Send the list, with the form as it was filled, and once the text of a new key."""

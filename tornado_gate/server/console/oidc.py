@@ -11,12 +11,11 @@ from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.accounts.identities import IdentityRules
 from tornado_gate.accounts.oidc import ATTEMPT_SECONDS, Attempt, OidcError, start_attempt
 from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS, find_network, make_bound
-from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler
-from tornado_gate.server.console.sign_in_pages import SIGN_UP, PublicPage
+from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler, check_next
+from tornado_gate.server.console.sign_in_pages import OIDC_START, SIGN_UP, PublicPage
 
 log = logging.getLogger(__name__)
 
-START = "/console/oidc/start"
 CALLBACK = "/console/oidc/callback"
 COOKIE = "gate_oidc"
 LONGEST_ADDRESS = 1000
@@ -84,7 +83,7 @@ class OidcCallbackPage(OidcPage):
             return
         await self.run_database(throttle.cancel, counted)
         await self.begin_session(cookie, session.user.id)
-        self.redirect(self.check_next(attempt.next if attempt else ""), status=303)
+        self.redirect(check_next(attempt.next if attempt else ""), status=303)
 
     def _take_attempt(self) -> Attempt | None:
         """The attempt that this browser has begun, only once; None if it has begun none."""
@@ -98,4 +97,4 @@ class OidcCallbackPage(OidcPage):
             return None
 
 
-ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(START, OidcStartPage), (CALLBACK, OidcCallbackPage)]
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(OIDC_START, OidcStartPage), (CALLBACK, OidcCallbackPage)]

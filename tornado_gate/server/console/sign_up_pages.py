@@ -71,6 +71,7 @@ class SignUpPage(PublicPage):
             "invitation": invitation,
             "invitation_token": token,
             "policy": self.snapshot.config.console.signup,
+            "providers": self.list_identity_providers(form.values.get("setup_token", "")),
         }
         self.render_page("signup.html", title="Create your account", status=status, **values)
 

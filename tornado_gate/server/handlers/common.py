@@ -16,10 +16,10 @@ from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
-from tornado_gate.ledger.entries import Entry, find_outcome, price_row
-from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.entries import Entry, find_outcome
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 
@@ -191,9 +191,7 @@ def record_request(ended: EndedRequest) -> None:
                 ended.recorded_body,
                 ended.snapshot.prices,
             )
-            gate.ledger.add(entry)
-            if meter.claim is not None:
-                _settle(gate, entry)
+            record_usage(gate, entry)
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(
@@ -218,10 +216,3 @@ def record_request(ended: EndedRequest) -> None:
                 else request.remote_ip or "",
             )
         )
-
-
-def _settle(gate: Gate, entry: Entry) -> None:
-    """Count what a request has used against the budgets of its caller."""
-    claim, entry.meter.claim = entry.meter.claim, None
-    usage = settle_usage(entry.meter)[0]
-    gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)
