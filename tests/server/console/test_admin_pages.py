@@ -240,7 +240,7 @@ def test_a_wrong_invitation_is_refused(console: AdminConsole, accounts: Accounts
 
 @pytest.mark.parametrize(
     ("signup", "text"),
-    [("open", "Anybody may sign up"), ("invite", "with an invitation"), ("closed", "Nobody may sign up")],
+    [("open", "Anybody may sign up"), ("invite", "with an invitation"), ("closed", "Sign-up is closed")],
 )
 def test_the_policy_of_sign_up_is_shown(tmp_path: Path, signup: str, text: str) -> None:
     with serve_console(tmp_path, console=ConsoleConfig(signup=signup)) as served:
