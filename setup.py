@@ -46,6 +46,7 @@ setup(
         "cachetools>=6",
         "click>=8.1",
         "httptools>=0.7",
+        "joserfc>=1.8,<2",
         "marshmallow>=4,<5",
         "msgspec>=0.20",
         "orjson>=3.10",

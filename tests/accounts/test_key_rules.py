@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from tests.accounts.support import make_membership, make_user
 from tornado_gate.accounts.errors import AccountError, Denied
 from tornado_gate.accounts.key_ring import KeyRecord
-from tornado_gate.accounts.key_rules import check_key_change, check_new_key, check_within, may_manage_key
+from tornado_gate.accounts.key_rules import (
+    check_key_change,
+    check_new_key,
+    check_rotation,
+    check_within,
+    may_manage_key,
+)
 from tornado_gate.accounts.people import Membership, User
 from tornado_gate.accounts.stored_key import StoredKey
 from tornado_gate.config.globs import covers_glob, intersect_globs, matches_any, matches_glob
@@ -75,10 +81,13 @@ def test_a_team_must_be_the_member_s_own() -> None:
     refuse(ANN, [TEAM], "user", user=BOB.id, team="team_t")
 
 
-def test_an_administrator_of_a_team_makes_keys_of_the_team_for_others() -> None:
-    check_new_key(ANN, [LEADER], user=BOB.id, team="team_t")
-    refuse(ANN, [LEADER], "user", user=BOB.id)
-    refuse(ANN, [LEADER], "role", user=BOB.id, team="team_t", role="administrator")
+def test_an_administrator_of_a_team_makes_keys_of_the_team_and_none_of_another_person() -> None:
+    check_new_key(ANN, [LEADER], team="team_t")
+    check_new_key(ANN, [LEADER], team="team_t", user=ANN.id)
+    refuse(ANN, [TEAM], "user", team="team_t")
+    refuse(ANN, [LEADER], "user", user=BOB.id, team="team_t")
+    refuse(ANN, [LEADER], "user")
+    refuse(ANN, [LEADER], "role", team="team_t", role="administrator")
 
 
 @pytest.mark.parametrize("maker", [ROOT, None, make_key(role="administrator"), make_key(id="k", role="administrator")])
@@ -102,6 +111,7 @@ def test_the_fields_are_checked_for_everybody() -> None:
         BOUNDED,
         KeyRecord(
             id="key_1",
+            usage_id="key_1",
             account="a",
             name="k",
             user=ANN.id,
@@ -163,6 +173,27 @@ def test_who_manages_a_key() -> None:
     assert may_manage_key(make_key(id="other", user=ANN.id), [], own)
     assert not may_manage_key(make_key(id="other"), [], make_key())
     assert may_manage_key(make_key(), [], make_key())
+
+
+def rotates(maker: Any, key: StoredKey, *memberships: Membership) -> bool:
+    try:
+        check_rotation(maker, memberships, key)
+    except Denied:
+        return False
+    return True
+
+
+def test_nobody_learns_a_key_that_can_do_more() -> None:
+    own, of_root = make_key(user=ANN.id), make_key(user=ROOT.id, team="team_t", role="administrator")
+    assert [rotates(maker, own) for maker in (ANN, BOB, ROOT, None)] == [True, False, True, True]
+    assert not rotates(ANN, of_root, LEADER), "who manages a team does not become an administrator"
+    assert not rotates(ANN, make_key(user=BOB.id, team="team_t"), LEADER), "nor another person"
+    assert not rotates(ANN, make_key(team="team_t", role="administrator"), LEADER)
+    assert rotates(ANN, make_key(team="team_t"), LEADER)
+    assert not rotates(ANN, make_key(user=ANN.id, role="administrator")), "she is no administrator any more"
+    assert rotates(make_key(id="wide", user=ANN.id), make_key(user=ANN.id, models=("m",)))
+    assert not rotates(make_key(id="narrow", user=ANN.id, models=("m",)), make_key(user=ANN.id))
+    assert rotates(BOUNDED, BOUNDED)
 
 
 def change(maker: User, key: StoredKey, memberships: list[Membership], **changes: Any) -> str:

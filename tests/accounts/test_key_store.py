@@ -201,6 +201,10 @@ def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore
     for name in ("name", "account", "models", "limits", "tags", "role", "expires", "created_by", "budget"):
         assert getattr(new, name) == getattr(old, name), name
     assert store.find(digest_key(new_text)) == new
+    _, third = store.rotate(new.id, overlap_seconds=60)
+    assert (old.usage_id, new.usage_id, third.usage_id) == (old.id, old.id, old.id), "a rotation gives no new budget"
+    new = store.get(new.id)
+    assert store.find(digest_key(new_text)) == new
     kept = store.find(digest_key(old_text))
     assert kept is not None
     assert kept.replaced_by == new.id
@@ -328,6 +332,12 @@ def test_a_team_narrows_the_models_of_its_keys(store: KeyStore) -> None:
     assert models("*") == ("gpt-*", "local-chat")
     assert models("gpt-4o", "claude-*") == ("gpt-4o",)
     assert models("claude-*") == ("",), "no model has this name"
+
+
+def test_the_budget_of_a_team_comes_with_its_keys(store: KeyStore) -> None:
+    team = add_team(store.database, "t", budget={"usd_per_month": 500})
+    found = [store.find(digest_key(store.create("a", team=one)[0])) for one in (team, None)]
+    assert [dict(key.team_budget) if key else None for key in found] == [{"usd_per_month": 500}, {}]
 
 
 def test_the_keys_of_a_team_that_is_deleted_have_no_team(store: KeyStore) -> None:

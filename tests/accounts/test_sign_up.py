@@ -249,5 +249,5 @@ def test_sign_ups_are_audited_without_secrets(accounts: Accounts, database: Data
     cookie, session = sign_up_first(accounts)
     [event] = list_events(database, action="user.create")
     assert (event.actor, event.object, event.address) == (session.user.id, session.user.id, ADDRESS)
-    assert event.detail == {"email": "root@example.org", "role": "administrator", "by": "setup_token"}
+    assert event.detail == {"email": "root@example.org", "role": "administrator", "by": "first_account"}
     assert cookie not in repr(list_events(database))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import logging
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -15,15 +13,13 @@ import pytest
 from sqlalchemy import update
 
 from tests.accounts.support import add_team, add_user
-from tests.support.databases import TEMPLATE
-from tests.support.postgres import PostgresServer
+from tests.support.databases import empty
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.database import tables
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.database.opening import open_database, open_existing_database
 from tornado_gate.storage.private import KEY_FILE
 
-_NUMBERS = itertools.count(1)
 OLD_FILE = """
 CREATE TABLE api_keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, account TEXT NOT NULL, digest BLOB NOT NULL UNIQUE,
@@ -38,11 +34,10 @@ PRAGMA user_version = 1;
 
 
 @pytest.fixture
-def address(migrated_postgres: PostgresServer) -> Iterator[str]:
-    """An empty PostgreSQL database with all tables."""
-    name = f"carry_{next(_NUMBERS)}"
-    yield migrated_postgres.create(name, TEMPLATE)
-    migrated_postgres.drop(name)
+def address(migrated_postgres: str) -> str:
+    """A PostgreSQL database with all tables, which are empty."""
+    empty(migrated_postgres)
+    return migrated_postgres
 
 
 def make_old_file(folder: Path) -> Path:

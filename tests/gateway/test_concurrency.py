@@ -148,3 +148,22 @@ def test_every_end_frees_the_place(tmp_path: Path, ending: str) -> None:
             await until_free(services)
 
     asyncio.run(main())
+
+
+def test_a_rotated_key_and_its_successor_count_together(tmp_path: Path) -> None:
+    async def main() -> None:
+        script = Gatekeeper()
+        async with serving(tmp_path, FakeProvider(script=script)) as (services, client):
+            store = services.gate.keys._store
+            old_text, old = store.create("a", limits={"concurrent_requests": 1})
+            new_text, _ = store.rotate(old.id, overlap_seconds=60)
+            client.headers["authorization"] = f"Bearer {old_text}"
+            running = post(client)
+            await script.begun.get()
+            client.headers["authorization"] = f"Bearer {new_text}"
+            assert (await post(client)).status_code == 429
+            script.go_on.set()
+            assert (await running).status_code == 200
+            await until_free(services)
+
+    asyncio.run(main())

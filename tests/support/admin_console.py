@@ -108,7 +108,11 @@ class AdminConsole:
             request_id=request_id,
             **{**ROW, "user": self.users["member"].id, "team": self.team.id, **values},
         )
-        stored = {**msgspec.structs.asdict(row), "tags": json.dumps(row.tags), "attribution": json.dumps(row.attribution)}
+        stored = {
+            **msgspec.structs.asdict(row),
+            "tags": json.dumps(row.tags),
+            "attribution": json.dumps(row.attribution),
+        }
         write_rows(self.services.database, [tuple(stored[name] for name in COLUMNS)], may_repeat=True)
         return row.id
 

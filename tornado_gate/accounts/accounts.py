@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from tornado_gate.accounts.identities import IdentityPart
 from tornado_gate.accounts.links import InvitationPart, ResetPart
 from tornado_gate.accounts.passwords import CONCURRENT_HASHES
 from tornado_gate.accounts.setup_tokens import SetupPart
@@ -21,7 +22,16 @@ Result = TypeVar("Result")
 
 
 class Accounts(
-    SignUpPart, SignInPart, SetupPart, UserPart, InvitationPart, ResetPart, OrganisationPart, TeamPart, MemberPart
+    IdentityPart,
+    SignUpPart,
+    SignInPart,
+    SetupPart,
+    UserPart,
+    InvitationPart,
+    ResetPart,
+    OrganisationPart,
+    TeamPart,
+    MemberPart,
 ):
     """People and what they may do, in the database. Synchronous; from an event loop use `run`.
 

@@ -128,11 +128,6 @@ def check_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: CHECKS[name](value) if name in CHECKS else value for name, value in given.items()}
 
 
-def can_be_stored(text: str) -> bool:
-    """Whether a database accepts a text as a parameter: PostgreSQL refuses NUL, and no driver encodes half a surrogate pair."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _check_list(words: Any, field: str, check: Callable[[str, str], str]) -> tuple[str, ...]:
     if words is None:
         return ()

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts.errors import AccountError, Conflict, Denied, NotFound
-from tornado_gate.accounts.key_checks import can_be_stored
 from tornado_gate.accounts.stored_key import KeyState, StoredKey, parse_key
+from tornado_gate.accounts.texts import make_email_key, make_storable
 from tornado_gate.config.globs import intersect_globs
 from tornado_gate.database import tables
 from tornado_gate.types.value import Value, replace
@@ -39,8 +39,7 @@ class KeyFilter(Value, frozen=True, kw_only=True):
 
 def list_page(connection: Connection, wanted: KeyFilter, offset: int, limit: int) -> tuple[list[StoredKey], int]:
     """Return the keys of a page, newest first, and the number of keys on all pages."""
-    texts = (wanted.user or "", wanted.team or "", wanted.search)
-    if len(wanted.search) > LONGEST_SEARCH or not all(map(can_be_stored, texts)):
+    if len(wanted.search) > LONGEST_SEARCH:
         return [], 0
     conditions = _list_conditions(wanted, time.time())
     total = connection.execute(select(func.count()).select_from(tables.keys).where(*conditions)).scalar_one()
@@ -59,12 +58,12 @@ def _list_conditions(wanted: KeyFilter, now: float) -> list[ColumnElement[bool]]
     if not wanted.hidden:
         conditions.append(_KEYS.hidden.is_(False))
     if wanted.either:
-        conditions.append(or_(_KEYS.user == wanted.user, _KEYS.team.in_(wanted.either)))
+        conditions.append(or_(_KEYS.user == wanted.user, _KEYS.team.in_(map(make_storable, wanted.either))))
     elif wanted.user is not None:
-        conditions.append(_KEYS.user == wanted.user)
+        conditions.append(_KEYS.user == make_storable(wanted.user))
     if wanted.team is not None:
-        conditions.append(_KEYS.team == wanted.team)
-    search = wanted.search.strip()
+        conditions.append(_KEYS.team == make_storable(wanted.team))
+    search = make_storable(wanted.search.strip())
     if search:
         conditions.append(
             or_(
@@ -91,10 +90,8 @@ def _make_state_condition(state: str, now: float) -> ColumnElement[bool]:
 
 def get_key(connection: Connection, identity: str, *, lock: bool = False) -> StoredKey:
     """Return the key with this id; with `lock` nobody else can change it until the transaction ends. Raises NotFound."""
-    query: Select[Any] = select(tables.keys).where(_KEYS.id == identity)
-    row = None
-    if can_be_stored(identity):
-        row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    query: Select[Any] = select(tables.keys).where(_KEYS.id == make_storable(identity))
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NotFound(f"There is no key with the id {identity[:60]!a}.", code="key_not_found")
     return parse_key(row)
@@ -105,11 +102,10 @@ def find_named(connection: Connection, name: str) -> StoredKey:
 
     Raises NotFound, or Conflict for a name that several keys have, with their ids.
     """
-    rows = []
-    if can_be_stored(name):
-        named = and_(_KEYS.name == name, _KEYS.revoked.is_(None))
-        query = select(tables.keys).where(or_(_KEYS.id == name, named)).order_by(_KEYS.created, _KEYS.id)
-        rows = [parse_key(row) for row in connection.execute(query)]
+    wanted = make_storable(name)
+    named = and_(_KEYS.name == wanted, _KEYS.revoked.is_(None))
+    query = select(tables.keys).where(or_(_KEYS.id == wanted, named)).order_by(_KEYS.created, _KEYS.id)
+    rows = [parse_key(row) for row in connection.execute(query)]
     found = [key for key in rows if key.id == name] or rows
     if not found:
         message = f"There is no key with the ID or name {_show(name)} that is not revoked. `keys list` shows all keys."
@@ -121,30 +117,39 @@ def find_named(connection: Connection, name: str) -> StoredKey:
     return found[0]
 
 
-def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
-    """Return the key with this digest, with the permissions that it has now; None if it may not be used.
-
-    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. The role is at
-    most that of the owner, the models are those that the team allows too.
-    """
+def _make_usable_key_query() -> Select[Any]:
+    """The key with the digest `wanted`, and what its owner and its team leave it."""
     users, members, teams = tables.users.c, tables.team_members, tables.teams
     of_owner = and_(members.c.team == _KEYS.team, members.c.user == _KEYS.user)
-    query = (
+    return (
         select(
             tables.keys,
             users.state.label("owner_state"),
             users.role.label("owner_role"),
             members.c.role.label("member_role"),
             teams.c.models.label("team_models"),
+            teams.c.budget.label("budget_of_team"),
         )
         .select_from(
             tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
             .outerjoin(members, of_owner)
             .outerjoin(teams, teams.c.id == _KEYS.team)
         )
-        .where(_KEYS.digest == digest)
+        .where(_KEYS.digest == bindparam("wanted"))
     )
-    row = connection.execute(query).one_or_none()
+
+
+_USABLE_KEY = _make_usable_key_query()
+"""Made once: to make it takes longer than to execute it."""
+
+
+def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
+    """Return the key with this digest, with the permissions that it has now; None if it may not be used.
+
+    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. The role is at
+    most that of the owner, the models are those that the team allows too.
+    """
+    row = connection.execute(_USABLE_KEY, {"wanted": digest}).one_or_none()
     if row is None:
         return None
     key = parse_key(row)
@@ -152,6 +157,8 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
         return None
     if row.team_models:
         key = replace(key, models=intersect_globs(key.models, row.team_models))
+    if row.budget_of_team:
+        key = replace(key, team_budget=row.budget_of_team)
     if key.user is None:
         return key
     if row.owner_state != "active" or (
@@ -169,27 +176,30 @@ def find_owner(connection: Connection, email: str | None, team: str | None, role
     if team is not None:
         found["team"] = _find_team(connection, team)
     if email is not None:
-        query = select(users.id, users.role).where(users.email_key == email.strip().casefold())
-        user = connection.execute(query).one_or_none() if can_be_stored(email) else None
+        query = select(users.id, users.role).where(users.email_key == make_email_key(email))
+        user = connection.execute(query).one_or_none()
         if user is None:
             raise NotFound(f"No user has the e-mail {_show(email)}.", code="user_not_found", field="user")
         found["user"] = user.id
-    if user is None or user.role == "administrator":
+    if email is None or user is None or user.role == "administrator":
         return found
     if role == "administrator":
-        message = f"{email} is no administrator, so the key could not be one."
+        message = f"{_show(email)} is no administrator, so the key could not be one."
         raise Denied(message, code="outranks_owner", field="role")
     if team is not None:
         of_both = select(members.user).where(members.team == found["team"], members.user == user.id)
         if connection.execute(of_both).first() is None:
-            raise Denied(f"{email} is not a member of the team {_show(team)}.", code="not_a_member", field="team")
+            raise Denied(
+                f"{_show(email)} is not a member of the team {_show(team)}.", code="not_a_member", field="team"
+            )
     return found
 
 
 def _find_team(connection: Connection, team: str) -> str:
     teams = tables.teams.c
-    query = select(teams.id, teams.name).where(or_(teams.id == team, teams.name == team)).order_by(teams.id)
-    rows = list(connection.execute(query)) if can_be_stored(team) else []
+    wanted = make_storable(team)
+    query = select(teams.id, teams.name).where(or_(teams.id == wanted, teams.name == wanted)).order_by(teams.id)
+    rows = list(connection.execute(query))
     found = [row.id for row in rows if row.id == team] or [row.id for row in rows]
     if not found:
         raise NotFound(f"There is no team with the ID or name {_show(team)}.", code="team_not_found", field="team")

@@ -29,10 +29,13 @@ TOUCH_SECONDS = 10.0
 class KeyRecord(Value, frozen=True, kw_only=True):
     """The permissions of a presented key. `id` is safe to log; limits are None if the key defines none.
 
+    `usage_id` is the id under which limits, budgets and usage count: that of the first key of a chain of rotations.
+
     `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
     """
 
     id: str
+    usage_id: str
     account: str
     name: str
     user: str = ""
@@ -45,6 +48,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
+    team_budget: Budget = NO_BUDGET
     expires: float | None = None
     role: Role = "member"
     source: Literal["conf", "store"] = "store"
@@ -53,6 +57,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
 def _make_conf_record(entry: KeyEntry) -> KeyRecord:
     return KeyRecord(
         id=f"conf:{entry.name}",
+        usage_id=f"conf:{entry.name}",
         account=entry.account,
         name=entry.name,
         models=tuple(entry.models),
@@ -72,6 +77,7 @@ def _make_conf_record(entry: KeyEntry) -> KeyRecord:
 def _make_store_record(key: StoredKey) -> KeyRecord:
     return KeyRecord(
         id=key.id,
+        usage_id=key.usage_id,
         account=key.account,
         name=key.name,
         models=key.models,
@@ -84,6 +90,7 @@ def _make_store_record(key: StoredKey) -> KeyRecord:
         tokens_per_minute=key.limits.get("tokens_per_minute"),
         concurrent_requests=key.limits.get("concurrent_requests"),
         budget=Budget(**key.budget) if key.budget else NO_BUDGET,
+        team_budget=Budget(**key.team_budget) if key.team_budget else NO_BUDGET,
         expires=key.expires,
         role=key.role,
     )
@@ -160,6 +167,12 @@ class KeyRing:
         if record is None:
             return None
         return self._mark_used(record)
+
+    async def peek(self, wanted: bytes) -> KeyRecord | None:
+        """As `find_by_digest`, without recording a use of the key."""
+        record = self._conf.get(wanted) or self._found.get(wanted) or await self._find_in_store(wanted)
+        is_expired = record is not None and record.expires is not None and record.expires <= time.time()
+        return None if is_expired else record
 
     def _mark_used(self, record: KeyRecord) -> KeyRecord | None:
         """Record the use of a key and return it; None if it has expired."""

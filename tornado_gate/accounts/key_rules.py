@@ -55,12 +55,28 @@ def check_key_change(maker: Maker, memberships: Sequence[Membership], key: Store
 
 
 def may_manage_key(maker: Maker, memberships: Iterable[Membership], key: StoredKey) -> bool:
-    """Whether the maker sees this key, may revoke and rotate it: an administrator, its owner, an administrator of its team."""
+    """Whether the maker sees this key and may revoke it: an administrator, its owner, an administrator of its team."""
     if maker is None or maker.role == "administrator":
         return True
     if not isinstance(maker, User):
         return maker.id == key.id or (bool(maker.user) and maker.user == key.user)
     return key.user == maker.id or (key.team is not None and key.team in list_managed_teams(memberships))
+
+
+def check_rotation(maker: Maker, memberships: Sequence[Membership], key: StoredKey) -> None:
+    """Raise Denied if `maker` may not learn the text of a successor of `key`, which can do all that `key` can."""
+    if not may_manage_key(maker, memberships, key):
+        raise Denied("This key belongs to somebody else.", code="not_your_key")
+    given = {name: getattr(key, name) for name in ("user", "team", *_BOUNDS)}
+    if maker is None:
+        return
+    _check_role(maker.role, key.role)
+    if isinstance(maker, User):
+        if maker.role != "administrator" and key.user not in (maker.id, None):
+            raise Denied("Only its owner or an administrator rotates this key. You can revoke it.", code="not_your_key")
+        return
+    _check_owner_of_key(maker, given)
+    check_within(maker, given)
 
 
 def list_managed_teams(memberships: Iterable[Membership]) -> tuple[str, ...]:
@@ -82,8 +98,10 @@ def _check_user(maker: User, memberships: Sequence[Membership], given: Mapping[s
     teams = {membership.team.id: membership for membership in memberships}
     if team is not None and team not in teams:
         raise Denied("You are not a member of this team.", code="not_a_member", field="team")
-    if owner != maker.id and (team is None or teams[team].role != "administrator"):
-        message = "Only an administrator of the gateway or of the team makes keys for others."
+    if owner is None and team is not None and teams[team].role == "administrator":
+        return  # a key of the team, for a service
+    if owner != maker.id:
+        message = "Only administrators make keys for others: who knows a key of somebody acts as that person."
         raise Denied(message, code="not_your_key", field="user")
 
 

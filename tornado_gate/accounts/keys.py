@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from tornado_gate.accounts import key_queries
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict
-from tornado_gate.accounts.key_checks import can_be_stored, check_fields, check_name
+from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.stored_key import (
@@ -30,6 +30,7 @@ from tornado_gate.accounts.stored_key import (
     make_key_text,
     parse_key,
 )
+from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
@@ -200,8 +201,9 @@ class KeyStore:
     ) -> tuple[str, StoredKey]:
         """Create a key with the same permissions, account and expiry; return its text and its record, as `create` does.
 
-        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. `created_by` stays who made the first key, which
-        `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more or was rotated before.
+        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. Both share limits and budgets. `created_by` stays
+        who made the first key, which `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more
+        or was rotated before.
         """
         if not 0 <= overlap_seconds <= LONGEST_OVERLAP:
             raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
@@ -214,6 +216,7 @@ class KeyStore:
                 digest=digest_key(text),
                 prefix=text[:PREFIX_CHARACTERS],
                 created=now,
+                counted_as=old.usage_id,
                 **{name: getattr(old, name) for name in _COPIED},
             )
             _insert(connection, new)
@@ -271,9 +274,7 @@ def _update(identity: str) -> Any:
 
 
 def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
-    if not can_be_stored(identity):
-        return False
-    change = _update(identity).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+    change = _update(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
     name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
     if name is None:
         return False

@@ -37,13 +37,14 @@ class Admission(Value, frozen=True, kw_only=True):
 
 
 class SignUpPart(SessionPart):
-    def sign_up(
+    def sign_up(  # noqa: PLR0913 - what a form and a browser say
         self,
         email: str,
         password: str,
         *,
         name: str = "",
         setup_token: str = "",
+        is_local: bool = False,
         invitation: str = "",
         policy: Policy,
         address: str,
@@ -51,18 +52,20 @@ class SignUpPart(SessionPart):
     ) -> tuple[str, Session]:
         """Create an account and sign in: the value of a new cookie, and its session.
 
+        The first account needs the set-up token; without one it is only for a visitor on the gateway's own machine (`is_local`).
+
         Raises AccountError for a field, and Denied. The error and its time are the same for an e-mail that has an account as for
         one that may not sign up. Raises TooManyAttempts after many sign-ups from one address.
         """
         email, name, password = check_email(email), check_name(name, required=False), check_password(password)
         self.throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
         with self.database.read() as connection:
-            admit(connection, email, setup_token, invitation, policy)
+            admit(connection, email, setup_token, invitation, policy, is_local=is_local)
         hashed = hash_password(password)
         try:
             with self.database.write() as connection:
                 lock_accounts(connection)
-                admission = admit(connection, email, setup_token, invitation, policy)
+                admission = admit(connection, email, setup_token, invitation, policy, is_local=is_local)
                 user = create_user(connection, email, name=name, role=admission.role, password_hash=hashed)
                 finish_admission(connection, admission, user, address)
                 made = create_session(connection, user.id, seconds=self.session_seconds, address=address, agent=agent)
@@ -92,10 +95,12 @@ def make_refusal() -> Denied:
     )
 
 
-def admit(connection: Connection, email: str, setup_token: str, invitation: str, policy: Policy) -> Admission:
+def admit(
+    connection: Connection, email: str, setup_token: str, invitation: str, policy: Policy, *, is_local: bool = False
+) -> Admission:
     """What somebody with this e-mail becomes. Raises Denied."""
     if is_first(connection):
-        if not check_setup_token(connection, setup_token):
+        if not (is_local and not setup_token) and not check_setup_token(connection, setup_token):
             message = (
                 "The first account needs the set-up token: open the address that the server has printed at its start."
             )
@@ -119,7 +124,7 @@ def finish_admission(connection: Connection, admission: Admission, user: User, a
     actor, by = make_actor(user, address=address), "sign_up"
     if admission.is_first:
         end_setup(connection)
-        by = "setup_token"
+        by = "first_account"
     if admission.invitation is not None:
         by = admission.invitation.id
         if not take_invitation(connection, admission.invitation, user.id):

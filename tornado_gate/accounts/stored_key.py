@@ -25,7 +25,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
     `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
     the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`.
+    `expires`. `counted_as` is the first key of a chain of rotations, None for that key itself.
     """
 
     id: str
@@ -42,6 +42,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
     budget: Mapping[str, Any] = field(default_factory=dict)
+    team_budget: Mapping[str, Any] = field(default_factory=dict)
     hidden: bool = False
     created_by: str = "command"
     created: float
@@ -49,8 +50,14 @@ class StoredKey(Value, frozen=True, kw_only=True):
     revoked: float | None = None
     last_used: float | None = None
     replaced_by: str | None = None
+    counted_as: str | None = None
 
     hidden_fields = frozenset({"digest"})
+
+    @property
+    def usage_id(self) -> str:
+        """The id under which limits, budgets and usage count: the same after a rotation, which so gives no new budget."""
+        return self.counted_as or self.id
 
     def is_active(self, now: float) -> bool:
         return self.get_state(now) == "active"

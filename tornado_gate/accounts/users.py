@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.engine import Connection
 
@@ -58,6 +60,12 @@ class UserPart(Part):
             query = select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))
             row = connection.execute(query).one_or_none()
         return None if row is None else make_user(row)
+
+    def name_users(self, identities: Collection[str]) -> dict[str, str]:
+        """The e-mails of users by id, without those that do not exist."""
+        query = select(USERS.c.id, USERS.c.email).where(USERS.c.id.in_(identities))
+        with self.database.read() as connection:
+            return {row.id: row.email for row in connection.execute(query)}
 
     def set_role(self, identity: str, role: Role, actor: Actor) -> User:
         """Raises NotFound, Denied; Conflict for the last administrator."""

@@ -13,6 +13,7 @@ from tornado_gate.config.model import (
     CircuitsConfig,
     Config,
     ConsoleConfig,
+    CorsConfig,
     FetchRules,
     KeyEntry,
     LedgerConfig,
@@ -28,6 +29,7 @@ from tornado_gate.config.model import (
     TeamEntry,
     VideosConfig,
 )
+from tornado_gate.config.oidc import build_oidc
 from tornado_gate.config.prices import build_prices
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
@@ -66,7 +68,9 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         videos=build_videos(data.get("videos", {})),
         fetch=build_fetch(data.get("fetch", {})),
         database=data.get("database", Secret("")),
+        cors=build_cors(data.get("cors", {})),
         console=ConsoleConfig(**data.get("console", {})),
+        oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),
@@ -114,6 +118,13 @@ def build_realtime(data: Data) -> RealtimeConfig:
     if "origins" in given:
         given["origins"] = tuple(origin.rstrip("/").lower() for origin in given["origins"])
     return RealtimeConfig(**given)
+
+
+def build_cors(data: Data) -> CorsConfig:
+    given = dict(data)
+    if "origins" in given:
+        given["origins"] = frozenset(origin.lower() for origin in given["origins"])
+    return CorsConfig(**given)
 
 
 def build_videos(data: Data) -> VideosConfig:

@@ -10,7 +10,7 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +83,21 @@ def make_diff(old: str, new: str, file: str) -> str:
     return "\n".join(_mask(line) for line in _drop_other_sections(lines, old))
 
 
-def _drop_other_sections(lines: Iterator[str], old: str) -> Iterator[str]:
-    """The lines of a diff; lines of context outside of the section ``plugins`` are replaced by an ellipsis."""
+def _drop_other_sections(lines: Iterable[str], old: str) -> Iterator[str]:
+    """The lines of a diff; an ellipsis replaces lines of context outside of the section ``plugins``."""
     first, last = _find_section_lines(old)
-    number = 0
+    number, is_hidden = 0, False
     for line in lines:
+        was_hidden, is_hidden = is_hidden, False
         if header := re.match(r"@@ -(\d+)", line):
             number = int(header[1]) - 1
         elif line.startswith((" ", "-")) and not line.startswith("--- "):
             number += 1
-            if line.startswith(" ") and line.strip() and not first <= number <= last:
-                yield " …"
-                continue
-        yield line
+            is_hidden = line.startswith(" ") and not first <= number <= last
+        if not is_hidden:
+            yield line
+        elif not was_hidden:
+            yield " …"
 
 
 def _find_section_lines(text: str) -> tuple[int, int]:

@@ -270,6 +270,16 @@ class RealtimeConfig(Value, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
 
+class CorsConfig(Value, frozen=True, kw_only=True):
+    """Web pages of other origins that may use the API with a key: their origins, such as ``https://app.example``, or ``*``.
+
+    Empty: none. A browser keeps the answer to its preflight request for `seconds`.
+    """
+
+    origins: frozenset[str] = frozenset()
+    seconds: float = 600.0
+
+
 class ConsoleConfig(Value, frozen=True, kw_only=True):
     """The console: who may sign up beyond the first account, and how long a session lasts, in seconds.
 
@@ -279,6 +289,21 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     enabled: bool = True
     signup: Literal["open", "invite", "closed"] = "invite"
     session_seconds: float = 14 * 24 * 3600.0
+
+
+class OidcConfig(Value, frozen=True, kw_only=True):
+    """An OpenID Connect provider with which people sign in to the console. `name` is shown on the button.
+
+    `groups` maps groups of the provider, in the claim `groups_claim`, to teams. An empty `client_secret`: a public client.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: Secret
+    name: str = "OpenID"
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    groups_claim: str = "groups"
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
 class LedgerConfig(Value, frozen=True, kw_only=True):
@@ -356,6 +381,8 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    oidc: OidcConfig | None = None
+    cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

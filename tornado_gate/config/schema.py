@@ -15,6 +15,7 @@ from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
 from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
+from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
 from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
@@ -28,6 +29,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
+_ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?")
 _RESERVED_PREFIXES = frozenset({"v1", "v1beta", "media", "admin", "console", "docs", "healthz", "readyz", "metrics"})
 _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
 
@@ -71,6 +73,13 @@ def check_url(url: str) -> None:
         raise ValidationError("must not contain a user name or password; put the key into api_key")
     if "?" in url or "#" in url:
         raise ValidationError("must not contain a query or a fragment, only scheme, host, port and path")
+
+
+def check_origin(origin: str) -> None:
+    if origin != "*" and (_ORIGIN.fullmatch(origin) is None):
+        raise ValidationError(
+            "must be an origin without a path, such as https://app.example or http://localhost:3000, or *"
+        )
 
 
 def check_optional_url(url: str) -> None:
@@ -342,6 +351,11 @@ class RealtimeSchema(Schema):
     origins = List(String(validate=check_url))
 
 
+class CorsSchema(Schema):
+    origins = List(String(validate=check_origin))
+    seconds = Seconds(zero=True, most=86400)
+
+
 class ResponsesSchema(Schema):
     store = String(choices=("never", "ask", "default"))
     copies = Boolean()
@@ -392,6 +406,8 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    auth = make_auth_field()
+    cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()

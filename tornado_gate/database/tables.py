@@ -163,6 +163,7 @@ keys = Table(
     Column("revoked", Double),
     Column("last_used", Double),
     Column("replaced_by", String(40)),  # rotation: valid until `expires` beside its successor
+    Column("counted_as", String(40)),  # rotation: the first key, under whose id limits, budgets and usage count
     Index("ix_keys_user", "user"),
     Index("ix_keys_created", "created"),
 )

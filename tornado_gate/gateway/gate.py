@@ -14,6 +14,7 @@ from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.config.model import Config
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
+from tornado_gate.gateway.budgets import Budgets
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.concurrency import ConcurrentRequests
 from tornado_gate.gateway.pricing import load_default_prices
@@ -24,7 +25,7 @@ from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
-from tornado_gate.types import Caller
+from tornado_gate.types import NO_BUDGET, Budget, Caller
 
 MAX_CALLERS = 10_000
 """The number of keys whose callers are cached."""
@@ -60,6 +61,7 @@ class Gate:
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
         self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
+        self.budgets = Budgets(keystore.database, self.ledger.flush)
         self._apply(self.snapshot)
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
 
@@ -92,6 +94,13 @@ class Gate:
             raise unknown_key_error()
         return self._get_caller(record)
 
+    async def describe_caller(self, key_digest: bytes) -> Caller:
+        """As `authenticate_digest`, for somebody else than the caller: this is no use of the key."""
+        record = await self.keys.peek(key_digest)
+        if record is None:
+            raise unknown_key_error()
+        return self._get_caller(record)
+
     def find_cached_caller(self, key_digest: bytes) -> Caller | None:
         """The caller of a key from the cache; None when the key store must be read."""
         record = self.keys.find_cached(key_digest)
@@ -109,7 +118,7 @@ class Gate:
         limits = self.snapshot.config.limits
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
-            id=record.id,
+            id=record.usage_id,
             account=record.account,
             name=record.name,
             user=record.user,
@@ -118,12 +127,19 @@ class Gate:
             addresses=record.addresses,
             concurrent_requests=record.concurrent_requests,
             budget=record.budget,
+            team_budget=self._find_team_budget(record),
             models=tuple(record.models),
             operations=tuple(record.operations),
             requests_per_minute=limits.requests_per_minute if requests is None else requests,
             tokens_per_minute=limits.tokens_per_minute if tokens is None else tokens,
             role=record.role,
         )
+
+    def _find_team_budget(self, record: KeyRecord) -> Budget:
+        if record.source == "store":
+            return record.team_budget
+        team = self.snapshot.config.teams.get(record.team)
+        return NO_BUDGET if team is None else team.budget
 
     def replace(self, snapshot: Snapshot) -> None:
         """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""

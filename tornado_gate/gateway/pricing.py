@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tornado_gate.errors import NotAllowed
-from tornado_gate.ledger.costs import compute_cost, count_quantities
+from tornado_gate.gateway.budgets import USUAL_ANSWER_TOKENS
+from tornado_gate.ledger.costs import Quantities, compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.ledger.entries import Entry, price_row
+from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.types import Call, Target, Usage
 
 NO_USAGE: Final = Usage()
+USUAL_ANSWER: Final = Quantities(input_tokens=0, output_tokens=USUAL_ANSWER_TOKENS)
+"""The estimate for realtime sessions and calls between models."""
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
 
 if TYPE_CHECKING:
+    from tornado_gate.gateway.gate import Gate
     from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 
 
@@ -55,3 +61,20 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
     return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+
+
+async def check_budget(
+    gate: Gate, snapshot: Snapshot, call: Call, target: Target, estimate: Quantities | None = None
+) -> None:
+    """Count what a request may use at `target` against the budgets of its caller. Raises RateLimited when a bound is exceeded."""
+    price = snapshot.prices.find(target.provider, target.upstream_model)
+    await gate.budgets.admit(call, price, estimate or USUAL_ANSWER)
+
+
+def record_usage(gate: Gate, entry: Entry) -> None:
+    """Add a request that has ended to the ledger, and what it has used to its caller's budgets."""
+    gate.ledger.add(entry)
+    claim, entry.meter.claim = entry.meter.claim, None
+    if claim is not None:
+        usage = settle_usage(entry.meter)[0]
+        gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)

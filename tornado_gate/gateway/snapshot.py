@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from cachetools import FIFOCache
 
@@ -415,6 +416,13 @@ def collect_secrets(config: Config) -> set[str]:
     settings += [options.settings for options in config.plugin_options.values()]
     values |= {value for each in settings for name, value in each.items() if _SECRET_SETTING.search(name)}
     values |= {key.key for key in config.keys} | {config.server.metrics_token}
+    values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
     whole = [str(value) for value in values if isinstance(value, str)]
     halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}
+
+
+def find_passwords(address: str) -> set[str]:
+    """The password of a database's address, as it is written and decoded."""
+    password = urlsplit(address).password or ""
+    return {password, unquote(password)}

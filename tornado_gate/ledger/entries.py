@@ -67,8 +67,10 @@ class Entry(Value, frozen=True):
 def make_row(entry: Entry) -> StoredRow:
     """The values of the row of a request."""
     meter, target, caller = entry.meter, entry.target, entry.caller
-    usage, is_estimated = (Usage(), False) if meter.charged else settle_usage(meter)
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
+    usage, is_estimated = Usage(), False
+    if not meter.charged:
+        usage, is_estimated = settle_usage(meter, is_complete=outcome == "complete")
     headers = entry.headers
     first = meter.first_event_seconds
     return (
@@ -151,7 +153,9 @@ def _clean_caller(*texts: str) -> tuple[str, ...]:
 
 
 def _render_tags(of_key: tuple[str, ...], headers: Mapping[str, str]) -> str:
-    of_headers = tuple([headers[name][:MAX_TAGS_LENGTH] for name in TAG_HEADERS if name in headers])
+    of_headers: tuple[str, ...] = ()
+    if not headers.keys().isdisjoint(TAG_HEADERS):
+        of_headers = tuple([headers[name][:MAX_TAGS_LENGTH] for name in TAG_HEADERS if name in headers])
     return _render_known_tags(of_key, of_headers) if of_key or of_headers else "[]"
 
 
@@ -179,21 +183,29 @@ def decode_header(text: str) -> str:
 
 def _find_end_user(entry: Entry) -> str:
     user = entry.end_user
-    if not user:
-        headers = entry.headers
-        user = next((decode_header(headers[name]) for name in USER_HEADERS if headers.get(name)), "")
+    if not user and not entry.headers.keys().isdisjoint(USER_HEADERS):
+        user = next(decode_header(entry.headers[name]) for name in USER_HEADERS if name in entry.headers)
     return clean_text(user, TEXT_BYTES) if user else ""
 
 
 def _render_attribution(headers: Mapping[str, str]) -> str:
     """The members of ATTRIBUTION_HEADERS that the headers have, as JSON."""
-    found = {}
-    for member, names in ATTRIBUTION_HEADERS.items():
-        for name in names:
-            if value := headers.get(name):
-                found[member] = clean_text(decode_header(value), TEXT_BYTES)
-                break
-    return orjson.dumps(found).decode() if found else "{}"
+    names = _ATTRIBUTION_NAMES & headers.keys()
+    return _render_known_attribution(*[(name, headers[name][:TEXT_BYTES]) for name in sorted(names)]) if names else "{}"
+
+
+_ATTRIBUTION_NAMES: Final = frozenset(name for names in ATTRIBUTION_HEADERS.values() for name in names)
+
+
+@lru_cache(1000)
+def _render_known_attribution(*given: tuple[str, str]) -> str:
+    headers = dict(given)
+    found = {
+        member: clean_text(decode_header(next(headers[name] for name in names if name in headers)), TEXT_BYTES)
+        for member, names in ATTRIBUTION_HEADERS.items()
+        if not headers.keys().isdisjoint(names)
+    }
+    return orjson.dumps(found).decode()
 
 
 def find_end_user(body: Mapping[str, Any]) -> str:

@@ -10,10 +10,13 @@ from tornado_gate.types.value import replace
 CHARACTERS_PER_TOKEN: Final = 4
 
 
-def settle_usage(meter: Meter) -> tuple[Usage, bool]:
-    """(usage, whether its tokens are an estimate). An estimate counts the prompt and what was passed on."""
+def settle_usage(meter: Meter, *, is_complete: bool = False) -> tuple[Usage, bool]:
+    """(usage, whether its tokens are an estimate). An estimate counts the prompt and what was passed on.
+
+    `is_complete`: the response is known to have ended in order, although some upstreams send no finish reason.
+    """
     usage = meter.usage or Usage()
-    is_final = usage.total_tokens is not None and meter.finish_reason
+    is_final = usage.total_tokens is not None and (is_complete or meter.finish_reason)
     if is_final or meter.estimate_prompt is None or not meter.produced_frames:
         return usage, False
     prompt = meter.estimate_prompt() if usage.input_tokens is None else usage.input_tokens

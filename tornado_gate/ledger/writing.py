@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -11,7 +12,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, TOTALS, usage
+from tornado_gate.database.usage_tables import (
+    ALL_DIMENSIONS,
+    COUNTERS,
+    ERROR_OUTCOMES,
+    SHARED_DIMENSIONS,
+    TOTALS,
+    usage,
+)
 from tornado_gate.ledger.rows import DAY, HOUR
 
 COLUMNS: Final = tuple(column.name for column in usage.columns)
@@ -20,14 +28,16 @@ COLUMNS: Final = tuple(column.name for column in usage.columns)
 StoredRow = tuple[Any, ...]
 """The values of a row of the table `usage`, in the order of COLUMNS."""
 
+Sums = dict[tuple[Any, ...], list[Any]]
+"""Values of COUNTERS by bucket and dimensions."""
+
 _INDEX: Final = {name: index for index, name in enumerate(COLUMNS)}
 _ID, _TAGS, _OUTCOME = (_INDEX[name] for name in ("id", "tags", "outcome"))
 COST: Final = _INDEX["cost"]
 """The place of the cost in a stored row."""
-_DIMENSIONS: Final = {
-    key: tuple(_INDEX[column.name] for column in table.primary_key.columns if column.name not in ("bucket", "tag"))
-    for key, table in TOTALS.items()
-}
+_get_dimensions: Final = itemgetter(*(_INDEX[name] for name in ALL_DIMENSIONS))
+_OWNERS: Final = len(ALL_DIMENSIONS) - len(SHARED_DIMENSIONS)
+_HOUR_MICROSECONDS: Final = HOUR * 1_000_000
 _SUMMED: Final = tuple(_INDEX[name] for name in COUNTERS[2:-2])
 _LONG_WRITES: Final = _INDEX["cache_write_1h_tokens"]
 _CACHE_WRITES: Final = COUNTERS.index("cache_write_tokens")
@@ -63,28 +73,48 @@ def _insert(
 
 
 def _add_totals(connection: Connection, dialect: str, rows: Sequence[StoredRow]) -> None:
-    for key, table in TOTALS.items():
-        sums = _sum_rows(rows, key)
-        if sums:
-            connection.execute(_STATEMENTS[dialect, table.name], _make_parameters(table, sums))
-
-
-def _sum_rows(rows: Iterable[StoredRow], key: tuple[str, bool, bool]) -> dict[tuple[Any, ...], list[Any]]:
-    """The sums of `rows` by bucket and dimensions, as `TOTALS[key]` has them."""
-    seconds, tagged, chosen = _SECONDS[key[0]], key[1], _DIMENSIONS[key]
-    sums: dict[tuple[Any, ...], list[Any]] = {}
-    for row in rows:
-        if tagged and row[_TAGS] == "[]":
+    for tagged in (False, True):
+        by_hour = _sum_rows(rows, tagged=tagged)
+        if not by_hour:
             continue
-        bucket = int(row[_ID][:14], 16) // (seconds * 1_000_000) * seconds
-        dimensions = tuple([row[index] for index in chosen])
-        for tag in orjson.loads(row[_TAGS]) if tagged else (None,):
-            group = (bucket, tag, *dimensions) if tagged else (bucket, *dimensions)
-            found = sums.get(group)
-            if found is None:
-                found = sums[group] = [0] * len(COUNTERS)
-            _add(found, row)
+        for span in ("hours", "days"):
+            for keyed in (True, False):
+                table = TOTALS[span, tagged, keyed]
+                sums = _combine(by_hour, _SECONDS[span], tagged=tagged, keyed=keyed)
+                connection.execute(_STATEMENTS[dialect, table.name], _make_parameters(table, sums))
+
+
+def _sum_rows(rows: Iterable[StoredRow], *, tagged: bool) -> Sums:
+    """The sums of `rows` by hour and all dimensions; with `tagged` by hour, tag and all dimensions, of rows that have tags."""
+    sums: Sums = {}
+    for row in rows:
+        bucket = int(row[_ID][:14], 16) // _HOUR_MICROSECONDS * HOUR
+        dimensions = _get_dimensions(row)
+        if tagged:
+            for tag in orjson.loads(row[_TAGS]) if row[_TAGS] != "[]" else ():
+                _add(sums.setdefault((bucket, tag, *dimensions), [0] * len(COUNTERS)), row)
+            continue
+        found = sums.get((bucket, *dimensions))
+        if found is None:
+            found = sums[bucket, *dimensions] = [0] * len(COUNTERS)
+        _add(found, row)
     return sums
+
+
+def _combine(by_hour: Sums, seconds: int, *, tagged: bool, keyed: bool) -> Sums:
+    """The sums by a longer time, or without key and user."""
+    if keyed and seconds == HOUR:
+        return by_hour
+    first = 2 if tagged else 1
+    combined: Sums = {}
+    for group, sums in by_hour.items():
+        bucket = group[0] // seconds * seconds
+        rest = group[1:] if keyed else group[1:first] + group[first + _OWNERS :]
+        known = combined.get((bucket, *rest))
+        combined[bucket, *rest] = (
+            sums if known is None else [one + other for one, other in zip(known, sums, strict=True)]
+        )
+    return combined
 
 
 def _add(found: list[Any], row: StoredRow) -> None:
@@ -100,7 +130,7 @@ def _add(found: list[Any], row: StoredRow) -> None:
         found[-2] += cost
 
 
-def _make_parameters(table: Table, sums: dict[tuple[Any, ...], list[Any]]) -> list[dict[str, Any]]:
+def _make_parameters(table: Table, sums: Sums) -> list[dict[str, Any]]:
     names = [column.name for column in table.columns]
     # In one order in every process, so that two of them never wait for each other's rows.
     return [dict(zip(names, (*group, *sums[group]), strict=True)) for group in sorted(sums)]

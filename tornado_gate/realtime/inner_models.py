@@ -13,6 +13,7 @@ from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_tar
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.outcomes import note_end
+from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.ledger.entries import Entry, find_outcome
@@ -79,7 +80,8 @@ class InnerModels:
             outcome = "aborted"
         elif ending.has_begun and error_code:
             outcome = "broken"
-        self._gate.ledger.add(
+        record_usage(
+            self._gate,
             Entry(
                 time.time_ns() // 1000,
                 call.id,
@@ -95,7 +97,7 @@ class InnerModels:
                 (time.monotonic() - ending.started) * 1000,
                 call.headers,
                 prices=self._snapshot.prices,
-            )
+            ),
         )
 
 

@@ -21,6 +21,7 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
@@ -43,6 +44,7 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
+from tornado_gate.server.handlers.cors import is_preflight
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
@@ -54,6 +56,7 @@ from tornado_gate.server.handlers.status import (
     MetricsHandler,
     MetricsPortHandler,
     OptionsHandler,
+    PreflightHandler,
     ReadyHandler,
     RefusalHandler,
     RootHandler,
@@ -145,6 +148,9 @@ class GateApplication(Application):
             if path.startswith(store.address):
                 _check_bodiless_get(request)
                 return self._create_delegate(request, MediaHandler, store=store)
+        if is_preflight(request.method or "", path, request.headers, self._gate.snapshot.config.cors):
+            _check_bodiless(request)
+            return PreflightHandler(self._gate, _to_caller_request(request))
         if path == "*" and method == "OPTIONS":
             _check_bodiless(request)
             return OptionsHandler(self._gate, _to_caller_request(request))
@@ -274,6 +280,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     services = Services(
         gate=gate,
         database=keystore.database,
+        identity_provider=IdentityProvider(),
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
         memory=memory,
         fetcher=fetcher,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
@@ -59,6 +60,7 @@ class Services(Value, frozen=True, kw_only=True):
     gate: Gate
     database: Database
     accounts: Accounts
+    identity_provider: IdentityProvider
     memory: SharedMemory
     fetcher: Fetcher
     bodies: BodyBudget
@@ -99,6 +101,7 @@ class Services(Value, frozen=True, kw_only=True):
     def apply(self, config: Config) -> None:
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
+        self.identity_provider.configure(config.oidc)
         self.accounts.session_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes

@@ -16,7 +16,9 @@ import orjson
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
 from tornado_gate.gateway.attempts import Candidate, choose_target
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.pricing import check_budget
 from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
@@ -121,6 +123,8 @@ class TaskService:
             target, _ = next((one for one in targets if one[0].provider == earlier.provider), targets[0])
             return replace(call, target=target), earlier
         target, provider = choose_target(self._gate, call, targets)
+        if call.caller.has_budget:
+            await check_budget(self._gate, self._gate.snapshot, call, target, _estimate_quantities(request))
         call = replace(call, target=target, pool=self._gate.pool(provider))
         translated = await translate(call, provider.usable_lane, request)
         record = replace(record, provider=target.provider, upstream_model=target.upstream_model)
@@ -246,6 +250,12 @@ class TaskService:
 
 def _reply(call: Call, request: Request, wire_format: FormatLane, event: StreamEvent) -> Reply:
     return wire_format.translate_response(call, request, iterate_events(iter([event])))
+
+
+def _estimate_quantities(request: VideoRequest) -> Quantities:
+    """What a task may use, for the budget of its caller."""
+    size = f"{request.width}x{request.height}" if request.width and request.height else ""
+    return Quantities(seconds=(request.seconds or 0) * (request.n or 1), size=size)
 
 
 def get_idempotency_key(call: Call) -> str:

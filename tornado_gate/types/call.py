@@ -41,6 +41,7 @@ class Caller(Value, frozen=True, kw_only=True):
     """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit.
 
     `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
+    `budget` is that of the key, `team_budget` that of its team.
     """
 
     id: str
@@ -52,11 +53,17 @@ class Caller(Value, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
+    team_budget: Budget = NO_BUDGET
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     role: Literal["member", "administrator"] = "member"
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the key or its team has one. The absence of a budget is always the object NO_BUDGET."""
+        return self.budget is not NO_BUDGET or self.team_budget is not NO_BUDGET
 
 
 class Target(Value, frozen=True, kw_only=True):
@@ -113,6 +120,7 @@ class Meter(State):
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
+    `claim`: the request's share of its caller's budget (`gateway/budgets.py`); None without a budget.
     """
 
     usage: Usage | None = None
@@ -134,6 +142,7 @@ class Meter(State):
     produced_frames: int = 0
     frame_bytes: int = 0
     ends_at: float | None = None
+    claim: Any = None
 
     hidden_fields = frozenset({"estimate_prompt"})
 

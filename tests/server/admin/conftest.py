@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
 from functools import partial
@@ -46,9 +47,9 @@ def make_admin_services(folder: Path, database: Database) -> Services:
 
 
 @pytest.fixture
-def services(tmp_path: Path, io_loop: IOLoop) -> Iterator[Services]:
-    database = KeyStore.open(tmp_path).database
-    services = make_admin_services(tmp_path, database)
+def services(tmp_path: Path, migrated_file: Path, io_loop: IOLoop) -> Iterator[Services]:
+    shutil.copyfile(migrated_file, tmp_path / migrated_file.name)
+    services = make_admin_services(tmp_path, Database(tmp_path))
     io_loop.run_sync(services.start)
     yield services
     io_loop.run_sync(services.close)

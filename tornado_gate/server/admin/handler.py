@@ -36,6 +36,8 @@ MAX_BODY_BYTES = 64 * 1024
 class AdminHandler(AuthenticatedHandler):
     """A request below /admin/v1, also one without a route: nobody learns which routes exist without the role."""
 
+    is_shared = False  # keys of administrators do not belong into web pages
+
     def __init__(self, services: Services, request: CallerRequest) -> None:
         route = Route(request.method, PREFIX, OPERATION, model="none", empty_body=True)
         super().__init__(services, request, MatchedRoute(ServedRoute("", route), {}))

@@ -191,6 +191,7 @@ def _describe_target(
         state="on" if provider.lane is not None else "failed",
         error=_get_provider_error(snapshot, provider),
         operations=tuple(sorted(offered if entry.operations is None else offered & entry.operations)),
+        priced=snapshot.prices.find(target.provider, upstream_model) is not None,
         circuits=tuple(
             circuit
             for circuit in circuits

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
-from tornado_gate.accounts.people import User
-from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.forms import Form
-from tornado_gate.server.services import Services
 
 ID = r"([A-Za-z0-9_-]{1,60})"
 """An id of accounts, in a path."""
@@ -50,18 +48,6 @@ class AdminHandler(ConsoleHandler):
         """Parameters of the address, "" for those that are missing."""
         return {name: self.get_query_argument(name, "")[:200] for name in names}
 
-    async def name_users(self, identities: set[str]) -> dict[str, str]:
+    async def name_users(self, identities: Collection[str]) -> dict[str, str]:
         """The e-mails of users by id; a user who was deleted is missing."""
-        return await self.run_database(find_names, self.services, identities)  # type: ignore[no-any-return]
-
-
-def find_names(services: Services, identities: set[str]) -> dict[str, str]:
-    """The e-mails of users by id. Synchronous."""
-    names: dict[str, str] = {}
-    for identity in identities:
-        try:
-            user: User = services.accounts.get_user(identity)
-        except (AccountNotFound, DatabaseError):
-            continue
-        names[identity] = user.email
-    return names
+        return await self.run_database(self.services.accounts.name_users, identities)  # type: ignore[no-any-return]

@@ -44,6 +44,7 @@ class AuditPage(AuditHandler):
         query = self.get_query("kind", "actor")
         people = {event.actor for event in events} | {event.object for event in events}
         shown = events[:ROWS]
+        teams = await self.run_database(self.services.accounts.list_teams)
         filters = urlencode({name: value for name, value in query.items() if value}, errors="replace")
         self.render_page(
             "audit.html",
@@ -52,6 +53,7 @@ class AuditPage(AuditHandler):
             query=query,
             kinds=KINDS,
             names=await self.name_users({one for one in people if one.startswith("user_")}),
+            teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
             older=f"{AUDIT}?{urlencode({**query, 'before': shown[-1].id}, errors='replace')}"
             if len(events) > ROWS
             else "",

@@ -166,9 +166,7 @@ class ConsoleHandler(GateHandler):
 
     def get_next(self) -> str:
         """The page of the console to go to after signing in; never one of another site."""
-        wanted = self.get_argument("next", HOME)
-        is_ours = wanted.startswith(HOME) and "\\" not in wanted and wanted.isprintable()
-        return wanted if is_ours else HOME
+        return check_next(self.get_argument("next", HOME))
 
     async def run_database(self, function: Any, *given: Any, **named: Any) -> Any:
         """The result of a function that uses the database. Raises Unavailable."""
@@ -264,6 +262,12 @@ def _find_section(path: str) -> str:
     addresses = [address for address, _ in (*NAVIGATION[1:], *ADMINISTRATION)]
     found = next((one for one in addresses if path == one or path.startswith(one + "/")), "")
     return found or (HOME if path.rstrip("/") == HOME.rstrip("/") else "")
+
+
+def check_next(wanted: str) -> str:
+    """The address of a page to go to, if it is one of the console, else the first page."""
+    is_ours = wanted.startswith(HOME) and "\\" not in wanted and wanted.isprintable()
+    return wanted if is_ours else HOME
 
 
 _TITLES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tornado_gate.accounts.errors import AccountError
-from tornado_gate.accounts.key_rules import check_key_change
+from tornado_gate.accounts.key_rules import check_key_change, check_rotation
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.accounts.people import Membership
 from tornado_gate.server.console import key_form
@@ -39,7 +39,7 @@ class KeyPage(KeyHandler):
             check_key_change(self.user, memberships, key, **fields)
             await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
         except AccountError as error:
-            form.add(error, key_form.FIELDS)
+            form.add(error, self.list_fields())
             self._show(key, memberships, form, 400)
             return
         await self.apply_changes()
@@ -94,13 +94,14 @@ class RotatePage(KeyHandler):
         self._show(key, Form({"overlap": "86400"}))
 
     async def post(self, identity: str) -> None:
-        key, _ = await self.get_key(identity)
+        key, memberships = await self.get_key(identity)
         form = Form({"overlap": self.get_field("overlap")})
         if form.values["overlap"] not in OVERLAPS:
             form.errors["overlap"] = "Choose how long the old key stays valid."
             self._show(key, form, 400)
             return
         try:
+            check_rotation(self.user, memberships, key)
             text, new = await self.run_database(
                 self.store.rotate, key.id, overlap_seconds=float(form.values["overlap"]), actor=self.make_actor()
             )

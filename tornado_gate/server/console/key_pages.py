@@ -75,8 +75,14 @@ class KeyHandler(ConsoleHandler):
     def read_form(self) -> Form:
         return Form(key_form.read_form(self.get_field, self.get_body_arguments))
 
+    def list_fields(self) -> list[str]:
+        """The fields that the visitor's form has for certain: an error about another one is shown above the form."""
+        is_administrator = self.user.role == "administrator"
+        return [name for name in key_form.FIELDS if name != "team" and (name != "role" or is_administrator)]
+
     def list_operations(self) -> list[tuple[str, str]]:
-        return [(name, name) for name in sorted(OPERATIONS - {"models"})]
+        hidden = {"models"} if self.user.role == "administrator" else {"models", "admin"}
+        return [(name, name) for name in sorted(OPERATIONS - hidden)]
 
     async def show_list(self, form: Form, status: int = 200, new: NewKey | None = None) -> None:
         """Send the list, with the form as it was filled, and once the text of a new key."""
@@ -145,7 +151,7 @@ class KeysPage(KeyHandler):
         try:
             text, key = await self._create(form)
         except AccountError as error:
-            form.add(error, key_form.FIELDS)
+            form.add(error, self.list_fields())
             await self.show_list(form, 400)
             return
         await self.apply_changes()

@@ -7,6 +7,7 @@ from tornado_gate.server.console import (
     home_page,
     key_changes,
     key_pages,
+    oidc,
     sign_in_pages,
     sign_up_pages,
     task_pages,
@@ -17,6 +18,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *sign_in_pages.ROUTES,
     *sign_up_pages.ROUTES,
+    *oidc.ROUTES,
     *home_page.ROUTES,
     *key_pages.ROUTES,
     *key_changes.ROUTES,

@@ -44,19 +44,19 @@ def _matches(model: ModelView, search: str, health: str) -> bool:
 
 
 def describe_circuit(circuit: CircuitView) -> str:
-    """The state of a circuit in words."""
+    """What the state of a circuit means, since when, and why. The state itself is shown beside it."""
     last = ""
     if circuit.failed_seconds is not None:
         meaning = find_reason(circuit.error_code).meaning.removesuffix(".")
         last = f" Last failure {words.format_duration(circuit.failed_seconds)} ago: {meaning}."
     if circuit.state == "closed":
-        return f"Closed: requests are sent.{last}"
-    since = "" if circuit.opened_seconds is None else f" since {words.format_duration(circuit.opened_seconds)}"
-    whom = f" for the account {circuit.account} only" if circuit.account else ""
+        return f"Requests are sent.{last}"
+    whom = f"For the account {circuit.account} only: " if circuit.account else ""
+    since = "" if circuit.opened_seconds is None else f" Open since {words.format_duration(circuit.opened_seconds)}."
     if circuit.state == "half-open":
-        return f"Probing{whom}: open{since}; the next request tries the target.{last}"
+        return f"{whom}The next request tries the target.{since}{last}"
     wait = f" Next try in {words.format_duration(circuit.retry_seconds)}." if circuit.retry_seconds else ""
-    return f"Open{since}{whom}: no requests are sent.{wait}{last}"
+    return f"{whom}No requests are sent.{since}{wait}{last}"
 
 
 class ProvidersPage(AdminHandler):

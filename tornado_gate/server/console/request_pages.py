@@ -133,12 +133,12 @@ class ExplainPage(RequestPage):
             entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
             if entry is None:
                 raise NotFound("The key of the request is no longer in conf.", code="invalid_api_key")
-            return await self.gate.authenticate_digest(digest_key(entry.key))
+            return await self.gate.describe_caller(digest_key(entry.key))
         try:
             key: StoredKey = await self.run_database(KeyStore(self.services.database).get, row.key)
         except AccountNotFound:
             raise NotFound("The key of the request was deleted.", code="invalid_api_key") from None
-        return await self.gate.authenticate_digest(key.digest)
+        return await self.gate.describe_caller(key.digest)
 
 
 _GROUPS = {
@@ -146,9 +146,10 @@ _GROUPS = {
         "input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
         "reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens",
     ),
-    "Other quantities": ("images", "seconds", "characters"),
+    "Course": (
+        "operation", "format", "upstream_model", "provider", "plugin", "outcome", "attempts", "first_byte_ms", "total_ms",
+    ),
     "Caller": ("key_name", "key", "account", "tags", "end_user"),
-    "Course": ("operation", "format", "upstream_model", "provider", "plugin", "outcome", "attempts", "estimated"),
 }  # fmt: skip
 _SHOWN_ELSEWHERE = frozenset(
     ("id", "moment", "request_id", "user", "team", "model", "status", "error_code", "cost", "body", "attribution")
@@ -162,7 +163,7 @@ def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
     rest = [name for name in values if name not in grouped and name not in _SHOWN_ELSEWHERE]
     found = {
         title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
-        for title, names in {**_GROUPS, "Time": tuple(rest)}.items()
+        for title, names in {**_GROUPS, "Other": tuple(rest)}.items()
     }
     found["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
     return {title: columns for title, columns in found.items() if columns}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from tornado_gate.accounts.errors import AccountError, SignInFailed, TooManyAttempts
 from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler
 from tornado_gate.server.console.forms import Form
@@ -10,6 +12,7 @@ from tornado_gate.server.console.words import format_wait
 DEVICE_COOKIE = "gate_device"
 DEVICE_SECONDS = 180 * 86400
 SIGN_UP = "/console/signup"
+OIDC_START = "/console/oidc/start"
 
 
 class PublicPage(ConsoleHandler):
@@ -21,6 +24,14 @@ class PublicPage(ConsoleHandler):
         """Whether the sign-up page is of use to somebody without an invitation."""
         is_open = self.snapshot.config.console.signup == "open"
         return is_open or not await self.run_database(self.services.accounts.has_users)
+
+    def list_identity_providers(self, setup_token: str = "") -> list[tuple[str, str]]:
+        """Other ways to sign in: (name, address)."""
+        oidc = self.snapshot.config.oidc
+        if oidc is None:
+            return []
+        query = {"next": self.get_next(), **({"token": setup_token} if setup_token else {})}
+        return [(oidc.name, f"{OIDC_START}?{urlencode(query)}")]
 
     async def end_own_session(self) -> None:
         """End the session with which the visitor came, if any."""
@@ -58,7 +69,7 @@ class LoginPage(PublicPage):
             await self._show(Form(focus="email"))
 
     async def post(self) -> None:
-        form = Form({"email": self.get_field("email")})
+        form = Form({"email": self.get_field("email")}, focus="password")
         try:
             cookie, session = await self.run_slowly(
                 self.services.accounts.sign_in,
@@ -91,10 +102,6 @@ class LoginPage(PublicPage):
             may_sign_up=await self.may_sign_up(),
             providers=self.list_identity_providers(),
         )
-
-    def list_identity_providers(self) -> list[tuple[str, str]]:
-        """Other ways to sign in: (name, address)."""
-        return []
 
 
 class LogoutPage(PublicPage):

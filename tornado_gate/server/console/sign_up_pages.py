@@ -6,10 +6,13 @@ from typing import Any
 
 from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.accounts.people import Invitation
+from tornado_gate.config.exposure import is_loopback
+from tornado_gate.http.forwarded import FORWARDING_HEADERS
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.sign_in_pages import SIGN_UP, PublicPage
 
+_OF_PROXIES = (*FORWARDING_HEADERS, "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
 FIELDS = ("setup_token", "email", "password")
 
 
@@ -30,6 +33,7 @@ class SignUpPage(PublicPage):
                 form.values["email"],
                 self.get_password(),
                 setup_token=form.values["setup_token"],
+                is_local=self.is_on_this_machine(),
                 invitation=self.get_field("invitation"),
                 policy=self.snapshot.config.console.signup,
                 address=self.origin.address,
@@ -46,15 +50,28 @@ class SignUpPage(PublicPage):
             self.flash("Welcome. Your account is ready: create your first API key.")
             self.redirect(self.get_next(), status=303)
 
+    def is_on_this_machine(self) -> bool:
+        """Whether the visitor's browser runs on the machine of the gateway, which no other machine can reach.
+
+        A proxy on the same machine lets others in: conf then has `public_url` or `trusted_proxies`, or the request has headers
+        of a proxy, or a Host that is not of this machine.
+        """
+        server, request = self.snapshot.config.server, self.request
+        hosts = (server.host, request.remote_ip or "", request.host_name.strip("[]"))
+        is_behind_proxy = server.public_url or server.trusted_proxies or any(map(request.headers.get, _OF_PROXIES))
+        return not is_behind_proxy and request.version != "HTTP/1.0" and all(map(is_loopback, hosts))
+
     async def _show(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("invitation", "")
         invitation = await self._find_invitation(token) if token else None
         values: dict[str, Any] = {
             "form": form,
             "is_first": not await self.run_database(self.services.accounts.has_users),
+            "needs_token": not self.is_on_this_machine(),
             "invitation": invitation,
             "invitation_token": token,
             "policy": self.snapshot.config.console.signup,
+            "providers": self.list_identity_providers(form.values.get("setup_token", "")),
         }
         self.render_page("signup.html", title="Create your account", status=status, **values)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -91,7 +92,9 @@ class UsagePage(UsageHandler):
 
     async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
         known = await self.run_database(find_names, self.services.database, view.group, ids)
-        return {one: known.get(one) or name_group(view.group, one) for one in ids}
+        names = {one: known.get(one) or name_group(view.group, one) for one in ids}
+        uses = Counter(names.values())
+        return {one: name if uses[name] == 1 else f"{name} ({one})" for one, name in names.items()}
 
     async def _name_filters(self, view: UsageView) -> list[tuple[str, str, str]]:
         """The filters in force: (what, name, address without it). That of models has a field."""

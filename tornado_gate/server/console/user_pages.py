@@ -126,7 +126,7 @@ class UserPage(UserHandler):
 
 def describe_shown(user: User) -> str:
     """The values that the form of a user has shown, to notice a change by somebody else meanwhile."""
-    return " / ".join((user.role, user.state, user.name))
+    return "|".join((user.role, user.state, user.name))
 
 
 class ResetLinkPage(UserHandler):

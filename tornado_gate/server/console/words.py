@@ -58,9 +58,9 @@ def format_age(moment: float | None, now: float | None = None) -> str:
         return "never"
     distance = moment - (time.time() if now is None else now)
     for seconds, unit in _UNITS:
-        count = int(abs(distance) // seconds)
-        if count:
-            text = f"{count:,} {unit}{'' if count == 1 else 's'}"
+        whole = int(abs(distance) // seconds)
+        if whole:
+            text = count(whole, unit)
             return f"in {text}" if distance > 0 else f"{text} ago"
     return "in less than a minute" if distance > 0 else "just now"
 
@@ -77,8 +77,7 @@ def format_duration(seconds: float) -> str:
 def format_wait(seconds: float) -> str:
     """A wait in words, rounded up: ``30 seconds``, ``5 minutes``."""
     whole = max(1, -int(-seconds // 1))
-    count, unit = (whole, "second") if whole < 120 else (-(-whole // 60), "minute")
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return count(whole, "second") if whole < 120 else count(-(-whole // 60), "minute")
 
 
 def format_usd(amount: float | None) -> str:
@@ -87,14 +86,25 @@ def format_usd(amount: float | None) -> str:
         return "unknown"
     if amount == 0 or abs(amount) >= 1:
         return f"${amount:,.2f}"
-    return f"${amount:.4f}" if abs(amount) >= 0.0001 else f"${amount:.2g}"
+    if abs(amount) < 0.0001:
+        return f"${amount:.2g}"
+    text = f"${amount:.4f}"
+    return text[:-2] if text.endswith("00") else text
 
 
-def format_bytes(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
+def count(number: int, noun: str) -> str:
+    """``1 request``, ``1,200 requests``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_bytes(size: int) -> str:
+    """``950 B``, ``12 kB``, ``2.5 MB``."""
+    if size < 1000:
+        return f"{size} B"
+    amount = size / 1000
+    for unit in ("kB", "MB"):
         if amount < 1000:
-            return f"{amount:.0f} {unit}"
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
 

@@ -13,6 +13,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
+from tornado_gate.server.handlers.cors import make_cors_headers
 from tornado_gate.server.handlers.exchange import CallerConnection
 from tornado_gate.types import Call
 
@@ -23,6 +24,8 @@ class GateHandler(RequestHandler):
     """A RequestHandler with the gateway's headers, error bodies and access log. Only `fail` sends an error."""
 
     SUPPORTED_METHODS = common.METHODS
+    is_shared = False
+    """Whether web pages of other origins may read the response, if conf allows their origin."""
 
     def __init__(self, application: Application, request: HTTPServerRequest, **arguments: Any) -> None:
         self.started = time.monotonic()
@@ -40,11 +43,20 @@ class GateHandler(RequestHandler):
         self.end_user = ""
         self.recorded_body = b""
         self.sent_bytes = 0
+        self.set_cors_headers()
+
+    def set_cors_headers(self) -> None:
+        """Called for each request and again by `clear`, which `fail` calls."""
+        snapshot = getattr(self, "snapshot", None)  # Tornado calls `clear` before `initialize`
+        if self.is_shared and snapshot is not None and snapshot.config.cors.origins:
+            for name, value in make_cors_headers(snapshot.config.cors, self.request.headers.get("Origin", "")).items():
+                self.set_header(name, value)
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
         for name, value in common.make_default_headers(self.request_id).items():
             self.set_header(name, value)
+        self.set_cors_headers()
 
     def set_header(self, name: str, value: Any) -> None:
         """Set a header; characters that its value cannot have are replaced, where Tornado would raise."""

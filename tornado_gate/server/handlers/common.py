@@ -16,6 +16,7 @@ from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.ledger.entries import Entry, find_outcome
@@ -172,26 +173,25 @@ def record_request(ended: EndedRequest) -> None:
     if call is not None:
         gate.limits.charge(call.caller, meter)
         if call.caller.id:
-            gate.ledger.add(
-                Entry(
-                    time.time_ns() // 1000,
-                    ended.request_id,
-                    call.caller,
-                    target,
-                    model,
-                    call.operation or ended.operation,
-                    ended.format,
-                    ended.status,
-                    error_code,
-                    outcome,
-                    meter,
-                    seconds * 1000,
-                    call.headers,
-                    ended.end_user,
-                    ended.recorded_body,
-                    ended.snapshot.prices,
-                )
+            entry = Entry(
+                time.time_ns() // 1000,
+                ended.request_id,
+                call.caller,
+                target,
+                model,
+                call.operation or ended.operation,
+                ended.format,
+                ended.status,
+                error_code,
+                outcome,
+                meter,
+                seconds * 1000,
+                call.headers,
+                ended.end_user,
+                ended.recorded_body,
+                ended.snapshot.prices,
             )
+            record_usage(gate, entry)
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(

@@ -33,6 +33,7 @@ from tornado_gate.errors import GateError, InternalError, RequestError
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
+from tornado_gate.server.handlers.cors import is_private, make_cors_headers
 from tornado_gate.types import Call
 
 log = logging.getLogger(__name__)
@@ -124,7 +125,12 @@ class CallerRequest:
 
 
 class Exchange(HTTPMessageDelegate):
-    """Calls `prepare`, then `data_received` for the body, then `answer`. Each subclass serves one kind of route."""
+    """Calls `prepare`, then `data_received` for the body, then `answer`. Each subclass serves one kind of route.
+
+    `is_shared`: web pages of other origins may read the response, if conf allows their origin.
+    """
+
+    is_shared = True
 
     def __init__(self, gate: Gate, request: CallerRequest, format: str = "", operation: str = "") -> None:
         self.started = time.monotonic()
@@ -150,7 +156,7 @@ class Exchange(HTTPMessageDelegate):
         self.work: asyncio.Task[None] | None = None  # set while its coroutine has not ended
         self.work_started = False
         self.status = 200
-        self.headers = common.make_default_headers(self.request_id)
+        self.headers = self.make_first_headers()
 
     # Implemented by subclasses
 
@@ -264,7 +270,14 @@ class Exchange(HTTPMessageDelegate):
     def clear(self) -> None:
         """Reset the headers to those of every response."""
         self.status = 200
-        self.headers = common.make_default_headers(self.request_id)
+        self.headers = self.make_first_headers()
+
+    def make_first_headers(self) -> dict[str, str]:
+        """The headers of every response to this caller, with names as they are sent."""
+        headers = common.make_default_headers(self.request_id)
+        if self.snapshot.config.cors.origins and self.is_shared and not is_private(self.request.path):
+            headers |= make_cors_headers(self.snapshot.config.cors, self.request.lowered.get("origin", ""))
+        return headers
 
     def set_status(self, status: int) -> None:
         self.status = status

@@ -14,6 +14,8 @@ from tornado_gate.storage.files import MediaStore, file_not_found_error
 class MediaHandler(GateHandler):
     """Sends a file from the disk. Needs no API key: the address has a signature for this file with an expiry time."""
 
+    is_shared = True
+
     def initialize(self, gate: Gate, store: MediaStore) -> None:  # type: ignore[override]  # Tornado passes what a route holds
         super().initialize(gate)
         self.store = store

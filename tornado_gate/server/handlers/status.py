@@ -7,12 +7,13 @@ from collections.abc import Awaitable
 
 from tornado_gate import __version__
 from tornado_gate.config.exposure import is_loopback
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, NotAllowed
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.forwarded import FORWARDING_HEADERS
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.base import GateHandler
+from tornado_gate.server.handlers.cors import is_allowed, make_preflight_headers
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 
 
@@ -113,6 +114,20 @@ class RefusalHandler(Exchange):
 
     async def answer(self) -> None:
         self.fail(self._error)
+
+
+class PreflightHandler(Exchange):
+    """OPTIONS before a request of a web page at another origin. Needs no key: browsers send none."""
+
+    async def answer(self) -> None:
+        cors, headers = self.snapshot.config.cors, self.request.lowered
+        if not is_allowed(cors, headers["origin"]):
+            message = "The origin of this web page is not in cors.origins of the gateway's configuration."
+            self.fail(NotAllowed(message, code="origin_not_allowed"))
+            return
+        self.set_status(204)
+        self.set_headers(make_preflight_headers(cors, headers))
+        self.end()
 
 
 class OptionsHandler(Exchange):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import orjson
 
 from tornado_gate.server.admin.routes import ROUTES
 from tornado_gate.server.admin.routing import AdminRoute
@@ -33,7 +34,7 @@ def _describe_answers(components: Components, routes: Iterable[AdminRoute]) -> d
     """The schema of each type of answer; adds those that they refer to."""
     kinds = list(dict.fromkeys(route.answer for route in routes if not isinstance(route.answer, dict)))
     schemas, named = msgspec.json.schema_components(kinds, ref_template=f"#/components/schemas/{_FORMAT}.{{name}}")
-    for name, schema in named.items():
+    for name, schema in orjson.loads(orjson.dumps(named)).items():  # defaults such as tuples become JSON values
         if "description" in schema:
             schema["description"] = make_plain(schema["description"])
         components.schemas.add(f"{_FORMAT}.{name}", schema)

@@ -61,6 +61,8 @@ def _has_failed(building: asyncio.Future[BuiltDescription]) -> bool:
 class DescriptionHandler(GateHandler):
     """GET /openapi.json. Needs no key."""
 
+    is_shared = True
+
     def initialize(self, gate: Gate, description: ApiDescription) -> None:  # type: ignore[override]  # has one argument more
         super().initialize(gate)
         self.description = description
@@ -69,7 +71,7 @@ class DescriptionHandler(GateHandler):
         built = await self.description.get()
         self.set_header("Cache-Control", "no-cache")
         self.set_header("ETag", built.etag)
-        self.set_header("Vary", "Accept-Encoding")
+        self.set_header("Vary", "Accept-Encoding, Origin")
         if built.etag in self.request.headers.get("If-None-Match", ""):
             self.set_status(304)
             return

@@ -40,6 +40,8 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
                 "response_not_found",
                 "conversation_not_found",
                 "key_not_found",
+                "unknown_request",
+                "unknown_provider",
                 "file_not_found",
                 "file_expired",
                 "metrics_off",

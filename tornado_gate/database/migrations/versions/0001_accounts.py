@@ -171,6 +171,7 @@ def _create_tables() -> None:
         sa.Column("revoked", sa.Double(), nullable=True),
         sa.Column("last_used", sa.Double(), nullable=True),
         sa.Column("replaced_by", sa.String(length=40), nullable=True),
+        sa.Column("counted_as", sa.String(length=40), nullable=True),
         sa.ForeignKeyConstraint(["team"], ["teams.id"], name=op.f("fk_keys_team_teams"), ondelete="SET NULL"),
         sa.ForeignKeyConstraint(["user"], ["users.id"], name=op.f("fk_keys_user_users"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_keys")),

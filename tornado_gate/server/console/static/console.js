@@ -78,7 +78,7 @@ for (const button of document.querySelectorAll("button[data-confirm]")) {
       const choice = document.createElement("button");
       choice.value = value;
       choice.textContent = label;
-      if (value === "yes") choice.className = "danger";
+      choice.className = value === "yes" ? "danger" : "plain";
       form.append(choice);
     }
     dialog.append(text, form);

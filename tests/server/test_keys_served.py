@@ -1,4 +1,4 @@
-"""A key that is limited to addresses is refused elsewhere, on every route and behind a trusted proxy only."""
+"""Keys that are limited to addresses, behind a trusted proxy only, and to concurrent requests, at a real gateway."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ keys:
   - {{name: far, key: far-{KEY}, addresses: ["203.0.113.0/24", "2001:db8::/32"]}}
   - {{name: near, key: near-{KEY}, addresses: [127.0.0.1]}}
   - {{name: any, key: any-{KEY}}}
+  - {{name: one, key: one-{KEY}, concurrent_requests: 1}}
 """
 CHAT = {"model": "local-chat", "messages": [{"role": "user", "content": "Hi"}]}
 ROUTES: list[tuple[str, str, Any]] = [
@@ -130,3 +131,24 @@ def test_messages_on_an_open_socket_have_the_address_of_its_handshake(gateway: G
             return types
 
     assert asyncio.run(respond())[-1] == "response.completed"
+
+
+def test_a_realtime_session_is_a_concurrent_request_until_it_ends(gateway: Gateway) -> None:
+    async def main() -> None:
+        url = gateway.url.replace("http", "ws") + "/v1/realtime?model=local-realtime"
+        headers = {"authorization": f"Bearer one-{KEY}"}
+        async with connect(url, additional_headers=headers, proxy=None) as client:
+            await client.recv()
+            with pytest.raises(InvalidStatus) as caught:
+                await connect(url, additional_headers=headers, proxy=None)
+            assert caught.value.response.status_code == 429
+            assert b"too_many_concurrent" in (caught.value.response.body or b"")
+            refused = await asyncio.to_thread(ask, gateway, "POST", "/v1/chat/completions", CHAT, key="one")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_concurrent")
+            listed = await asyncio.to_thread(ask, gateway, "GET", "/v1/models", key="one")
+            assert listed.status_code == 200
+        async with asyncio.timeout(20):
+            while (await asyncio.to_thread(ask, gateway, "POST", "/v1/chat/completions", CHAT, key="one")).is_error:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)  # the gateway learns of the end of a session a little later
+
+    asyncio.run(main())

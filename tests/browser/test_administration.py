@@ -1,0 +1,123 @@
+"""The administrators' pages in a browser: an invitation, a plugin switched by a reviewed change, a failed request explained."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import EMAIL, PASSWORD, Console, check_accessibility
+from tests.support.gateway import Gateway
+
+KEY = "a-key-of-the-configuration"
+CONF = f"""\
+plugins:
+  local: true      # the demonstration
+  openai: true
+providers:
+  local: {{plugin: local}}
+  dead: {{plugin: openai, base_url: "http://127.0.0.1:9", api_key: sk-secret-of-the-provider}}
+models:
+  local-chat: {{provider: local}}
+  dead-chat: {{provider: dead}}
+keys:
+  - {{name: ci, key: {KEY}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def console_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    gateway = Gateway.start(CONF, tmp_path_factory.mktemp("console"))
+    yield gateway
+    gateway.stop()
+
+
+def go(page: Page, label: str) -> None:
+    """Open a page by the navigation."""
+    page.get_by_role("navigation", name="Console").get_by_role("link", name=label, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(label)
+
+
+def test_somebody_is_invited_joins_a_team_and_is_disabled(console: Console) -> None:
+    page = console.open_as_first()
+    go(page, "Teams")
+    page.get_by_label("Organisation name").fill("Science")
+    page.get_by_role("button", name="Create organisation").click()
+    page.get_by_label("Team name").fill("Physics")
+    page.get_by_role("button", name="Create team").click()
+    page.get_by_label("E-mail of the person").fill("marie@example.org")
+    page.get_by_role("button", name="Create invitation").click()
+    link = page.locator("#link").inner_text()
+    guest = console.new_page()
+    guest.goto(link)
+    guest.get_by_label("Email").fill("marie@example.org")
+    guest.get_by_label("Password", exact=True).fill(PASSWORD)
+    guest.get_by_role("button", name="Sign up").click()
+    guest.get_by_role("button", name="Sign out").wait_for()
+    expect(guest.get_by_role("link", name="Users")).to_have_count(0)
+    go(page, "Users")
+    page.get_by_role("link", name="marie@example.org").click()
+    expect(page.get_by_role("link", name="Science / Physics")).to_be_visible()
+    page.get_by_label("State").select_option("disabled")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_have_text("marie@example.org is changed.")
+    guest.goto("/console/keys")
+    expect(guest.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    go(page, "Audit log")
+    expect(page.get_by_text("enabled or disabled a user")).to_be_visible()
+
+
+def test_a_plugin_is_switched_on_and_off_without_a_script(console: Console) -> None:
+    page = console.open_as_first(java_script_enabled=False)
+    file = console.gateway.folder / "gate.yaml"
+    go(page, "Plugins")
+    page.get_by_role("button", name="Switch on cascade").click()
+    expect(page.locator(".diff .add").last).to_have_text("+  cascade: true")
+    assert "sk-secret" not in page.content()
+    assert file.read_text(encoding="utf-8") == CONF
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("status")).to_contain_text("cascade is switched on")
+    switched = CONF.replace("  openai: true\n", "  openai: true\n  cascade: true\n")
+    assert file.read_text(encoding="utf-8") == switched
+    console.gateway.child.wait_for_line("configuration 2 is in force")
+    page.reload()
+    page.get_by_role("button", name="Switch off cascade").click()
+    page.get_by_role("button", name="Apply").click()
+    console.gateway.child.wait_for_line("configuration 3 is in force")
+    assert file.read_text(encoding="utf-8") == switched.replace("cascade: true", "cascade: false")
+    page.reload()
+    expect(page.get_by_role("button", name="Switch on cascade")).to_be_visible()
+
+
+def test_a_failed_request_is_explained(console: Console) -> None:
+    body = json.dumps({"model": "dead-chat", "messages": [{"role": "user", "content": "hello"}]}).encode()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "x-request-id": "req-of-this-test"}
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(urllib.request.Request(f"{console.url}/v1/chat/completions", body, headers), timeout=30)
+    page = console.open_as_first()
+    go(page, "Requests")
+    row = page.get_by_role("row").filter(has_text="dead-chat")
+    while not row.count():  # rows are written in batches
+        page.reload()
+    expect(row).to_contain_text("The gateway could not connect to the provider.")
+    row.get_by_role("link", name="Explain").click()
+    expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
+    check_accessibility(page)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (375, True)])
+def test_pages_are_accessible_and_fit(console: Console, width: int, dark: bool) -> None:
+    page = console.open_as_first(width=width, dark=dark)
+    go_to = ["models", "providers", "plugins", "users", "users/invitations", "teams", "requests?show=all", "audit"]
+    for path in go_to:
+        page.goto(f"/console/{path}")
+        check_accessibility(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    page.goto("/console/users")
+    page.get_by_role("link", name=EMAIL).click()
+    check_accessibility(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

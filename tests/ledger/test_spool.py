@@ -1,0 +1,97 @@
+"""Rows on the disk: order, bounds, files of processes that have ended, damaged lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ledger.rows import make_stored_row
+from tornado_gate.ledger.spool import Spool, read_segment
+from tornado_gate.ledger.writing import COLUMNS, StoredRow
+
+MEBIBYTE = 1024 * 1024
+ROWS = [
+    make_stored_row(1_700_000_000 + number, id=f"{number:024x}", request_id=f"r{number}", model="ü\n")
+    for number in range(9)
+]
+
+
+def read(spool: Spool) -> list[StoredRow]:
+    return [row for segment in spool.list_segments() for row in read_segment(segment)]
+
+
+def test_rows_come_back_in_order(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MEBIBYTE)
+    assert spool.append(ROWS[:4]) == 0
+    assert read(spool) == ROWS[:4]
+    assert spool.append(ROWS[4:]) == 0
+    assert read(spool) == ROWS
+    for segment in spool.list_segments():
+        spool.remove(segment)
+    assert read(spool) == []
+    spool.close()
+    assert list((tmp_path / "ledger-spool").iterdir()) == []
+
+
+def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    Spool(tmp_path, MEBIBYTE).append(ROWS)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "ledger-spool").iterdir()} == {0o600}
+
+
+def test_the_oldest_rows_are_dropped_when_the_spool_is_full(tmp_path: Path) -> None:
+    spool, dropped = Spool(tmp_path, 12_000), 0
+    for row in ROWS * 5:
+        dropped += spool.append([row])
+        spool.list_segments()  # begins a new segment
+        assert sum(path.stat().st_size for path in (tmp_path / "ledger-spool").iterdir()) <= 12_000
+    kept = read(spool)
+    assert dropped > 0
+    assert kept == (ROWS * 5)[dropped:]
+    assert spool.append(ROWS * 100) == 900, "they do not fit into an empty spool either"
+    assert read(spool) == kept
+
+
+def test_a_running_process_keeps_its_rows(tmp_path: Path) -> None:
+    one, other = Spool(tmp_path, MEBIBYTE), Spool(tmp_path, MEBIBYTE)
+    one.append(ROWS[:3])
+    other.append(ROWS[3:])
+    assert read(other) == ROWS[3:]
+    assert read(one) == ROWS[:3]
+
+
+def test_rows_of_a_process_that_was_killed_are_taken_over_by_one_other(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, signal; from pathlib import Path; from tests.ledger.test_spool import ROWS;"
+        "from tornado_gate.ledger.spool import Spool; spool = Spool(Path(sys.argv[1]), 10**6);"
+        "spool.append(ROWS); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, cwd=Path(__file__).parents[2])
+    assert ended.returncode == -9
+    one, other = Spool(tmp_path, MEBIBYTE), Spool(tmp_path, MEBIBYTE)
+    assert read(one) == ROWS
+    assert read(other) == []
+    one.close()
+    assert read(other) == ROWS, "the first has ended without writing them"
+
+
+@pytest.mark.parametrize("damage", [b'["torn', b"{}\n", b"[1]\n", b"\xff\xff\n", b"\0" * 100 + b"\n"])
+def test_a_damaged_line_is_skipped(tmp_path: Path, damage: bytes) -> None:
+    spool = Spool(tmp_path, MEBIBYTE)
+    spool.append(ROWS)
+    (segment,) = spool.list_segments()
+    segment.write_bytes(segment.read_bytes() + damage)
+    assert list(read_segment(segment)) == ROWS
+
+
+def test_rows_of_another_version_keep_the_columns_that_are_known(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MEBIBYTE)
+    spool.append(ROWS[:1])
+    (segment,) = spool.list_segments()
+    changed = segment.read_bytes().replace(b'"body"', b'"colour"', 1)
+    segment.write_bytes(changed)
+    assert list(read_segment(segment)) == [(*ROWS[0][: COLUMNS.index("body")], None)]
+    segment.write_bytes(b"")
+    assert list(read_segment(segment)) == []

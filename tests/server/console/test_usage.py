@@ -1,0 +1,204 @@
+"""The usage page: whose requests it shows, its chart, its table and its file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+from typing import Any
+
+import pytest
+
+from tests.server.console.site import Visit, Visitor
+from tests.support.xss import find_markup
+from tornado_gate.accounts.people import Actor
+from tornado_gate.database.usage_tables import usage
+from tornado_gate.ledger.rows import make_row_id
+from tornado_gate.ledger.writing import COLUMNS, write_rows
+from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
+from tornado_gate.server.console.usage_query import parse_view
+from tornado_gate.server.services import Services
+from tornado_gate.types.value import replace
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+COMMAND = Actor(id="command", name="command", role="administrator")
+_DEFAULTS = {
+    column.name: [] if column.name == "tags" else (0 if column.type.python_type in (int, float) else "")
+    for column in usage.columns
+}
+
+
+def make_row(age: float, **given: Any) -> tuple[Any, ...]:
+    """A row of the ledger for a request that ended `age` seconds ago."""
+    moment = time.time() - age
+    values = {
+        **_DEFAULTS, "id": make_row_id(round(moment * 1e6)), "moment": moment, "status": 200, "outcome": "complete", "model": "m",
+        "input_tokens": 10, "output_tokens": 5, "cost": 2_000_000_000, "tags": "[]", "attribution": "{}", "body": None, **given,
+    }  # fmt: skip
+    return tuple(values[name] for name in COLUMNS)
+
+
+def add_rows(services: Services, *rows: tuple[Any, ...]) -> None:
+    write_rows(services.database, rows, may_repeat=False)
+
+
+async def sign_up_all(visit: Visit, services: Services) -> tuple[Visitor, Visitor, dict[str, str]]:
+    """An administrator, a member, and the ids of both by their first names."""
+    ada, bob = visit(), visit("192.0.2.2")
+    await ada.sign_up("ada@example.org")
+    await bob.sign_up("bob@example.org")
+    return ada, bob, {user.email.partition("@")[0]: user.id for user in services.accounts.list_users()[0]}
+
+
+async def test_a_member_sees_only_own_requests(visit: Visit, services: Services) -> None:
+    ada, bob, ids = await sign_up_all(visit, services)
+    assert "No requests in this time" in (await bob.get("/console/usage")).text
+    add_rows(
+        services,
+        make_row(60, user=ids["bob"], model="his"),
+        make_row(61, user=ids["ada"], model="hers"),
+        make_row(62, model="of-nobody", cost=None),
+    )
+    page = await bob.get("/console/usage?whose=all&user=" + ids["ada"])
+    assert "his" in page.text
+    assert "hers" not in page.text
+    assert "$2.00" in page.text
+    page = await ada.get("/console/usage")
+    assert all(name in page.text for name in ("his", "hers", "of-nobody"))
+    assert "and 1 request without a price" in page.text
+    page = await ada.get("/console/usage?whose=me")
+    assert "hers" in page.text
+    assert "of-nobody" not in page.text
+    page = await ada.get("/console/usage?group=user")
+    assert "bob@example.org" in page.text
+    assert "no user" in page.text
+    page = await ada.get("/console/usage?group=key&user=" + ids["bob"])
+    assert "bob@example.org" in page.text  # the filter, which can be removed
+    assert "hers" not in page.text
+
+
+async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does_not(
+    visit: Visit, services: Services
+) -> None:
+    _, bob, ids = await sign_up_all(visit, services)
+    organisation = services.accounts.create_organisation("Works", COMMAND)
+    team = services.accounts.create_team(organisation.id, "Blue", COMMAND)
+    add_rows(services, make_row(60, user=ids["ada"], team=team.id, model="team-model"))
+    services.accounts.set_member(team.id, ids["bob"], "member", COMMAND)
+    assert "team-model" not in (await bob.get(f"/console/usage?whose={team.id}")).text
+    services.accounts.set_member(team.id, ids["bob"], "administrator", COMMAND)
+    page = await bob.get(f"/console/usage?whose={team.id}&group=user")
+    assert "ada@example.org" in page.text
+    assert "team-model" in (await bob.get(f"/console/usage?whose={team.id}")).text
+
+
+async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    day = 86400
+    add_rows(
+        services,
+        *(
+            make_row(age * day + index, user=ids["ada"], model=name)
+            for age in (0, 1, 2)
+            for index, name in enumerate(("a", "b"))
+        ),
+        make_row(1, user=ids["ada"], model="a", outcome="failed", status=502),
+    )
+    page = await ada.get("/console/usage?range=7d")
+    assert page.html.count('<rect class="c1" x=') == 3
+    assert page.html.count('<rect class="c2" x=') == 3
+    assert 'role="img" aria-labelledby="chart-title chart-summary"' in page.html
+    assert "Requests by model and day" in page.find('<title id="chart-title">([^<]+)')
+    assert re.search(r"<title>\w+ \d+: b, 1</title>", page.html)
+    page = await ada.get("/console/usage?range=24h&metric=errors")
+    assert page.html.count('<rect class="c1" x=') == 1
+    assert "Errors by model and hour" in page.text
+    for metric in ("tokens", "cost"):
+        assert (await ada.get(f"/console/usage?range=30d&metric={metric}&group=status")).status == 200
+    assert find_markup(page.html) == []
+
+
+async def test_the_range_may_be_typed(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    add_rows(services, make_row(0, user=ids["ada"], model="now"))
+    page = await ada.get("/console/usage?range=7d&from=2020-01-01&to=2020-01-31")
+    assert "No requests in this time" in page.text
+    assert page.find(r'name="from"[^>]*value="([^"]+)"') == "2020-01-01"
+    for first, last in (
+        ("2020-01-31", "2020-01-01"),
+        ("x", ""),
+        ("0001-01-01", "9999-12-31"),
+        ("2020-02-30", "2020-03-01"),
+    ):
+        page = await ada.get(f"/console/usage?range=custom&from={first}&to={last}")
+        assert page.status == 200
+        assert 'role="alert"' in page.html
+        assert 'aria-invalid="true"' in page.html
+
+
+async def test_the_file_has_no_formulas(visit: Visit, services: Services) -> None:
+    ada, bob, ids = await sign_up_all(visit, services)
+    names = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", 'plain, "quoted"')
+    add_rows(
+        services,
+        *(make_row(index, user=ids["ada"], model=name) for index, name in enumerate(names)),
+        make_row(9, user=ids["bob"], model="his"),
+    )
+    page = await ada.get("/console/usage.csv?group=model&whose=me")
+    assert page.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert re.fullmatch(r'attachment; filename="usage-[\d-]+-by-model\.csv"', page.headers["Content-Disposition"])
+    rows = list(csv.reader(io.StringIO(page.html)))
+    assert rows[0][:4] == ["day", "model", "name", "requests"]
+    assert {row[1] for row in rows[1:]} == {"'" + name if name[0] in "=+-@" else name for name in names}
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row)
+    rows = list(csv.reader(io.StringIO((await bob.get("/console/usage.csv?whose=all")).html)))
+    assert [row[1] for row in rows[1:]] == ["his"]
+
+
+async def test_many_groups_are_cut_in_the_table_and_summed_in_the_chart(visit: Visit, services: Services) -> None:
+    ada, _, _ = await sign_up_all(visit, services)
+    add_rows(
+        services,
+        *(make_row(1 + n / 1000, model=f"m{n % 300}") for n in range(900)),
+        *(make_row(2, model="big") for _ in range(50)),
+    )
+    page = await ada.get("/console/usage")
+    assert "101 more are in the file" in page.text
+    assert "all others" in page.text
+    assert page.find(r"<tfoot><tr><th[^>]*>All</th><td[^>]*>([^<]+)<") == "950"
+    assert re.search(r"<title>\w+ \d+: big, 50</title>", page.html)
+    assert re.search(r"<title>\w+ \d+: all others, 882</title>", page.html)
+    rows = list(csv.reader(io.StringIO((await ada.get("/console/usage.csv")).html)))
+    assert len(rows) == 302
+
+
+def test_the_geometry_of_a_chart() -> None:
+    chart = draw_chart(
+        [("a", [1.0, 0.0]), ("b", [3.0, 4.0])],
+        start=0,
+        bar_seconds=86400,
+        title="t",
+        summary="s",
+        format_value=format_short,
+    )
+    assert [mark.text for mark in chart.lines] == ["0", "1", "2", "3", "4"]
+    assert len(chart.segments) == 3
+    first, second, other = chart.segments
+    assert first.y + first.height == pytest.approx(chart.base)
+    assert second.y + second.height == pytest.approx(first.y)
+    assert other.y == second.y
+    assert [mark.text for mark in chart.labels] == ["Jan 1", "Jan 2"]
+    assert [round_up(value) for value in (0, 0.3, 1, 3, 9, 41, 81)] == pytest.approx([0, 0.4, 1, 4, 10, 80, 100])
+    assert [format_short(value) for value in (0, 950, 1200, 3e6)] == ["0", "950", "1.2 k", "3 M"]
+
+
+async def test_an_address_cannot_widen_the_view(services: Services) -> None:
+    services.accounts.create_administrator("ada@example.org", COMMAND)
+    user = services.accounts.list_users()[0][0]
+    member = replace(user, role="member")
+    given = {"whose": "all", "group": "provider", "user": "user_x", "team": "team_x", "provider": "p", "metric": "x"}
+    view = parse_view(lambda name: given.get(name, ""), member, [])
+    assert (view.whose, view.group, dict(view.filters), view.metric) == ("me", "model", {}, "requests")
+    assert view.make_query(member, "day").user == member.id

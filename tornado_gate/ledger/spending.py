@@ -1,0 +1,58 @@
+"""What keys and teams have used in the current UTC day and month, from the ledger's totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from sqlalchemy import case, func, select
+
+from tornado_gate.database.engine import Database
+from tornado_gate.database.usage_tables import TOTALS
+
+IDS_PER_QUERY: Final = 500
+
+
+class Used(NamedTuple):
+    """Nano-dollars and tokens of a day and of a month. Requests whose price is unknown cost nothing."""
+
+    day_cost: int = 0
+    day_tokens: int = 0
+    month_cost: int = 0
+    month_tokens: int = 0
+
+
+class Period(NamedTuple):
+    """The Unix seconds at which a UTC day and its month begin, and at which they end."""
+
+    day: int
+    month: int
+    next_day: int
+    next_month: int
+
+
+def find_period(moment: float) -> Period:
+    """The day and the month of a moment in Unix seconds."""
+    now = datetime.fromtimestamp(moment, UTC)
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    next_month = month.replace(year=now.year + 1, month=1) if now.month == 12 else month.replace(month=now.month + 1)
+    day = int(moment // 86_400) * 86_400
+    return Period(day, int(month.timestamp()), day + 86_400, int(next_month.timestamp()))
+
+
+def read_used(database: Database, kind: str, ids: Iterable[str], period: Period) -> dict[str, Used]:
+    """What each key or team (`kind`) has used in `period`; without those that have used nothing. Raises DatabaseError."""
+    table = TOTALS["days", False, kind == "key"]
+    of_day, tokens = table.c.bucket >= period.day, table.c.input_tokens + table.c.output_tokens
+    sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
+    query = select(table.c[kind], *sums, func.sum(table.c.cost), func.sum(tokens)).where(
+        table.c[kind] != "", table.c.bucket >= period.month
+    )
+    wanted, found = sorted(ids), {}
+    with database.read() as connection:
+        for begin in range(0, len(wanted), IDS_PER_QUERY):
+            some = query.where(table.c[kind].in_(wanted[begin : begin + IDS_PER_QUERY])).group_by(table.c[kind])
+            for name, *counts in connection.execute(some):
+                found[name] = Used(*map(int, counts))
+    return found
