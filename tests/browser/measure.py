@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Page
 
 from tests.browser.conftest import CONF
-from tests.browser.site import PUBLIC, fill_console, find_examples, is_page, list_patterns
+from tests.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
 from tests.browser.weight import MOST_BYTES, measure_bytes, measure_first_paint
 from tests.support.browser import Console, run_axe, run_browser
 from tests.support.gateway import Gateway
@@ -65,6 +65,7 @@ def measure(visit: Visit, page: Page) -> tuple[str, Counter[str]]:
         take_screenshot(page, f"{visit.name}-dark")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(visit.path)
     faults |= Counter(fault["impact"] for fault in run_axe(page))
     take_screenshot(page, f"{visit.name}-phone")
     counts = " / ".join(str(faults[impact]) for impact in IMPACTS)
@@ -97,14 +98,13 @@ def measure_all(console: Console) -> tuple[list[str], Counter[str]]:
         if pattern not in examples:
             print(f"no page of the console has a link to {pattern}")
             continue
-        page = console.new_page() if pattern in PUBLIC else console.open_as_first()
-        if is_page(page, examples[pattern]):
+        page = console.new_page() if pattern in PUBLIC else console.open_as_first(examples[pattern])
+        if pattern in PUBLIC or is_at(page, examples[pattern]):
             row, found = measure(Visit(make_name(pattern), pattern, examples[pattern]), page)
             rows.append(row)
             faults += found
         page.context.close()
-    page = console.open_as_first()
-    page.goto("/console/playground")
+    page = console.open_as_first("/console/playground")
     show_answer(page)
     take_screenshot(page, "playground-desktop")
     return rows, faults

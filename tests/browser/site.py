@@ -32,9 +32,8 @@ def list_patterns() -> list[str]:
     return [pattern for pattern, page in pages if page.get is not unimplemented and not pattern.endswith(".csv")]
 
 
-def is_page(page: Page, path: str) -> bool:
-    """Go to a path; whether it is a page of its own, and not the address of a form, which leads to the form's page."""
-    page.goto(path)
+def is_at(page: Page, path: str) -> bool:
+    """Whether a page is where it was sent to, and was not sent on: the address of a form leads to the form's page."""
     return urlsplit(page.url).path.rstrip("/") == path
 
 
