@@ -46,7 +46,7 @@ HANDLERS: dict[str, type[ConsoleHandler]] = {describe(pattern): handler for patt
 
 
 def is_sign_in(response: HTTPResponse) -> bool:
-    return response.code == 302 and response.headers["Location"].startswith("/console/login")
+    return response.code == 302 and response.headers["Location"].startswith("/console/login?next=")
 
 
 @pytest.fixture(scope="module")
