@@ -138,6 +138,7 @@ class Meter(State):
     `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
     first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images, `seconds` those of
     video or sound, `characters` those of text for speech; `size` and `quality` are those of images or video.
+    `service_tier` is the one in which the upstream served the request, `web_searches` those that it made, if not in the usage.
 
     The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
     `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and
@@ -163,6 +164,8 @@ class Meter(State):
     characters: int = 0
     size: str = ""
     quality: str = ""
+    service_tier: str = ""
+    web_searches: int = 0
     estimate_prompt: Callable[[], int] | None = None
     produced_bytes: int = 0
     produced_frames: int = 0
