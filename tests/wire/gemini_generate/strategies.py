@@ -205,13 +205,14 @@ _counts = st.integers(0, 10**6)
 
 @st.composite
 def usages(draw: Any) -> Usage:
-    reasoning = draw(st.none() | _counts)
+    reasoning, tools = draw(st.none() | _counts), draw(st.none() | _counts)
     return Usage(
         input_tokens=draw(_counts),
         output_tokens=draw(_counts) + (reasoning or 0),
         cache_read_tokens=draw(st.none() | _counts),
         reasoning_tokens=reasoning,
-        extra=draw(st.sampled_from([{}, {"toolUsePromptTokenCount": 3, "trafficType": "ON_DEMAND"}])),
+        tool_input_tokens=tools,
+        extra={} if tools is None else {"toolUsePromptTokenCount": tools, "trafficType": "ON_DEMAND"},
     )
 
 

@@ -302,6 +302,7 @@ def test_thoughts_are_counted_into_the_output_and_out_of_the_candidates() -> Non
         output_tokens=40,
         cache_read_tokens=40,
         reasoning_tokens=30,
+        tool_input_tokens=5,
         extra={"toolUsePromptTokenCount": 5},
     )
     assert render_usage(usage) == value
