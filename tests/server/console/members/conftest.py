@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
 from functools import partial
@@ -45,7 +46,10 @@ def console_config() -> ConsoleConfig:
 
 
 @pytest.fixture
-def services(tmp_path: Path, fake: FakeProvider, io_loop: IOLoop, console_config: ConsoleConfig) -> Iterator[Services]:
+def services(
+    tmp_path: Path, migrated_file: Path, fake: FakeProvider, io_loop: IOLoop, console_config: ConsoleConfig
+) -> Iterator[Services]:
+    shutil.copyfile(migrated_file, tmp_path / migrated_file.name)
     server = ServerConfig(
         data_dir=tmp_path, access_log=True, trusted_proxies=(ip_network("127.0.0.0/8"),), public_url=""
     )

@@ -27,8 +27,7 @@ def check_page(page: Page, sent: str) -> None:
     assert page.status in (200, 303, 302, 400, 401, 404, 409, 413, 429), (page.status, sent)
     assert find_markup(page.html) == [], sent
     assert "xss7" not in page.headers.get("Set-Cookie", "")
-    if "7*7" in sent:
-        assert not re.search(r"(?<![\d:.|])49(?![\d:.|])", page.text), sent
+    assert "41897569" not in page.html, sent
 
 
 def fits(text: str) -> bool:
@@ -53,10 +52,10 @@ async def test_hostile_texts_are_stored_and_shown_as_texts(visit: Visit, service
     for text in shown:
         assert (text if len(text) <= 60 else text[:59]) in texts, text
     for page in pages:
-        check_page(page, "7*7")
+        check_page(page, "")
     for identity in re.findall(r'scope="row" id="name-(key_\w+)"', pages[0].html)[:50]:
         for path in ("", "/revoke", "/rotate"):
-            check_page(await ada.get(f"/console/keys/{identity}{path}"), "7*7")
+            check_page(await ada.get(f"/console/keys/{identity}{path}"), "")
 
 
 async def test_hostile_names_of_models_teams_users_and_browsers(visit: Visit, services: Services) -> None:
@@ -72,7 +71,7 @@ async def test_hostile_names_of_models_teams_users_and_browsers(visit: Visit, se
         page = await ada.get(f"/console/usage?group={group}")
         check_page(page, "")
         assert page.status == 200
-    organisation = services.accounts.create_organisation("<b>'\"{{7*7}}", COMMAND)
+    organisation = services.accounts.create_organisation("<b>'\"{{1337*31337}}", COMMAND)
     team = services.accounts.create_team(organisation.id, "<img src=x onerror=xss7()>", COMMAND)
     services.accounts.set_member(team.id, user, "administrator", COMMAND)
     store = services.tasks.engine.store
@@ -80,7 +79,7 @@ async def test_hostile_names_of_models_teams_users_and_browsers(visit: Visit, se
         await store.create(a_task(account=text[:90], model=text[:90], error_message=text[:500]), None)
     for path in MEMBER_PAGES:
         page = await ada.get(path)
-        check_page(page, "7*7" if "usage" not in path and "tasks" not in path else "")
+        check_page(page, "")
         assert page.status == 200, path
     for agent in ("<script>xss7()</script>", "'\"><svg onload=xss7()>", "A" * 3000):
         other = visit("192.0.2.8")
