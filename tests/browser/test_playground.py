@@ -26,9 +26,8 @@ HOSTILE = """<img src=x onerror="alert(1)"><script>alert(2)</script>'"`${3}</p>"
 @pytest.fixture
 def page(console: Console) -> Page:
     """The playground of the first account."""
-    opened = console.open_as_first()
+    opened = console.open_as_first("/console/playground")
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    opened.get_by_role("navigation").get_by_role("link", name="Playground").click()
     opened.get_by_role("tab", name="Chat").wait_for()
     return opened
 
@@ -379,8 +378,7 @@ def test_the_key_is_in_memory_only(page: Page) -> None:
 
 
 def test_everything_works_by_keyboard_on_a_phone_in_the_dark(console: Console) -> None:
-    page = console.open_as_first(width=360, height=740, dark=True)
-    page.goto("/console/playground")
+    page = console.open_as_first("/console/playground", width=360, height=740, dark=True)
     page.get_by_role("tab", name="Chat").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Images")).to_be_focused()
@@ -399,8 +397,7 @@ def test_everything_works_by_keyboard_on_a_phone_in_the_dark(console: Console) -
 
 
 def test_an_address_chooses_the_model(console: Console) -> None:
-    page = console.open_as_first()
-    page.goto("/console/playground?model=local-image-2")
+    page = console.open_as_first("/console/playground?model=local-image-2")
     expect(page.get_by_role("tab", name="Images")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_role("combobox", name="Model")).to_have_value("local-image-2")
     expect(page.get_by_role("combobox", name="Style")).to_be_visible()

@@ -137,19 +137,21 @@ class Console:
         page.get_by_role("button", name="Sign in", exact=True).click()
         page.get_by_role("button", name="Sign out").wait_for()
 
-    def open_as_first(self, **options: Any) -> Page:
-        """A page of the first account, an administrator, which is made if the gateway has none. `options`: of `new_page`.
+    def open_as_first(self, path: str = "/console/", **options: Any) -> Page:
+        """A page for the first account, an administrator, which is made if the gateway has none. `options`: of `new_page`.
 
         All of them are in one session: a test that ends it calls `sign_in` instead.
         """
         cookies = self.gateway.folder / "first_account.json"
         if cookies.exists():
             page = self.new_page(storage_state=cookies, **options)
-            page.goto("/console/")
+            page.goto(path)
         else:
             page = self.new_page(**options)
             self.sign_up(page, EMAIL)
             page.context.storage_state(path=cookies)
+            if path != "/console/":
+                page.goto(path)
         return page
 
     def close(self) -> None:
@@ -159,23 +161,28 @@ class Console:
         self.faults.check()
 
 
-def check_accessibility(page: Page) -> None:
-    """Raise AssertionError when axe-core finds a serious or critical fault on the page as it is now."""
+def check_accessibility(page: Page, *rules: str) -> None:
+    """Raise AssertionError when axe-core finds a serious or critical fault on the page as it is now. `rules`: as of `run_axe`."""
     serious = [
         "\n  ".join([f"{fault['id']} ({fault['impact']}): {fault['help']}", *fault["where"]])
-        for fault in run_axe(page)
+        for fault in run_axe(page, *rules)
         if fault["impact"] in ("serious", "critical")
     ]
     assert not serious, f"{page.url} is not accessible:\n" + "\n".join(serious)
 
 
-def run_axe(page: Page) -> list[dict[str, Any]]:
-    """What axe-core finds: `id`, `impact` (minor, moderate, serious, critical), `help`, `where` (the first lines of HTML)."""
+def run_axe(page: Page, *rules: str) -> list[dict[str, Any]]:
+    """What axe-core finds: `id`, `impact` (minor, moderate, serious, critical), `help`, `where` (the first lines of HTML).
+
+    `rules` are the ids of the rules to check; all without one.
+    """
     if not page.evaluate("typeof window.axe === 'object'"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"], **({"runOnly": {"type": "rule", "values": rules}} if rules else {})}
     found: list[dict[str, Any]] = page.evaluate(
-        """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations.map((one) => ({
+        """async (options) => (await axe.run(document, options)).violations.map((one) => ({
           id: one.id, impact: one.impact, help: one.help, where: one.nodes.map((node) => node.html + " " + node.failureSummary),
-        }))"""
+        }))""",
+        options,
     )
     return found
