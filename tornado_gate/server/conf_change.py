@@ -118,16 +118,13 @@ def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tu
     A plugin that cannot work is a fault if it is the changed one, else a note: the change may be a step to its repair.
     """
     assert running.path is not None
-    host = PluginHost()
-    host.watchdog.start()
+    host = PluginHost()  # not the running one, to which a failure of the new text is none
     try:
         config = conf.load(running.path, os.environ, bound_host=running.server.host, text=text)
         snapshot = build(config, host)
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
         return tuple(lines), ()
-    finally:
-        host.watchdog.stop()
     failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.failed.items()}
     own = [failed.pop(plugin)] if plugin in failed else []
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]

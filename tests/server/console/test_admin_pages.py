@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.database import tables
-from tornado_gate.server.console import admin_pages
+from tornado_gate.server.console import admin_pages, plugin_pages
 from tornado_gate.server.console.audit_pages import render_csv
 from tornado_gate.types import Target
 
@@ -129,6 +130,16 @@ def test_a_change_with_faults_cannot_be_applied(console: AdminConsole) -> None:
 def test_a_wrong_switch_is_refused(console: AdminConsole, path: str, form: dict[str, str], status: int) -> None:
     assert console.post(path, **form).code == status
     assert console.file.read_text(encoding="utf-8") == CONF
+
+
+def test_a_check_that_hangs_is_given_up(console: AdminConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(plugin_pages, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(plugin_pages, "review_plugin", lambda *_, **__: ended.wait(20))
+    response = console.post("/console/plugins/cascade/switch", on="true")
+    ended.set()
+    assert response.code == 503
+    assert "a plugin may hang" in read_texts(response.body.decode())
 
 
 # Users and invitations

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
-from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.errors import InvalidField, NotFound, Unavailable
 from tornado_gate.server.admin.views import describe_plugins
 from tornado_gate.server.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 from tornado_gate.server.console.admin_base import AdminHandler
@@ -16,6 +17,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.services import Services
 
 PLUGINS = "/console/plugins"
+CHECK_SECONDS = 60.0
 
 
 class PluginsPage(AdminHandler):
@@ -40,12 +42,12 @@ class SwitchPage(AdminHandler):
             raise NotFound(f"No plugin '{name[:100]}' is installed.")
         digest = self.get_field("digest")
         if not digest:
-            self._show(await asyncio.to_thread(review_plugin, config, name, on=on))
+            self._show(await run_check(review_plugin, config, name, on=on))
             return
         try:
-            review = await asyncio.to_thread(apply_plugin, config, name, on=on, digest=digest)
+            review = await run_check(apply_plugin, config, name, on=on, digest=digest)
         except ChangeRefused as error:
-            self._show(await asyncio.to_thread(review_plugin, config, name, on=on), error=str(error), status=409)
+            self._show(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
             return
         await self.run_database(record_switch, self.services, self.make_actor(), review)
         self.flash(
@@ -64,6 +66,16 @@ class SwitchPage(AdminHandler):
         self.render_page(
             "plugin_switch.html", title=title, status=status, review=review, error=error, lines=split_diff(review.diff)
         )
+
+
+async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> Review:
+    """The result of a check, which runs in a thread because it imports plugins. Raises Unavailable if one hangs."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await asyncio.to_thread(check, *given, **named)
+    except TimeoutError:
+        message = f"The check has no result after {CHECK_SECONDS:.0f} s. Run 'tornado-gate check': a plugin may hang."
+        raise Unavailable(message) from None
 
 
 def split_diff(diff: str) -> list[tuple[str, str]]:
