@@ -31,6 +31,7 @@ setup(
             "py.typed",
             "wire/*/*.yaml",
             "server/console/static/*",
+            "server/openapi/templates/*",
             "server/console/templates/*",
             "server/console/templates/snippets/*",
         ]

@@ -19,6 +19,7 @@ from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.accounts.people import Actor
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
+from tornado_gate.types import Budget, Limits
 
 ACTOR = Actor(id="command", name="test", role="administrator")
 SECOND = 1.0
@@ -85,6 +86,13 @@ async def test_owners_and_teams_limit_keys_within_a_second(database: Database, d
         await wait_until(ring, key, lambda record: record is not None)
         accounts.update_team(team, ACTOR, models=["local-*"])
         await wait_until(ring, of_team[0], lambda record: record is not None and record.models == ("local-*",))
+        accounts.update_team(team, ACTOR, limits={"concurrent_requests": 3}, budget={"usd_per_day": 5})
+        await wait_until(
+            ring, of_team[0], lambda record: record is not None and record.team_limits == Limits(concurrent_requests=3)
+        )
+        found = await ring.find(of_team[0])
+        assert found is not None
+        assert found.team_budget == Budget(usd_per_day=5)
         accounts.remove_member(team, ann.id, ACTOR)
         await wait_until(ring, of_team[0], is_gone)
         kept, _ = store.create("c", user=root.id, team=team)

@@ -17,7 +17,13 @@ from tornado_gate.accounts.audit import list_events
 from tornado_gate.accounts.errors import AccountError, Denied, NotFound, SignInFailed, TooManyAttempts
 from tornado_gate.accounts.people import COMMAND, Actor, Session
 from tornado_gate.accounts.sessions import make_actor
-from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS, DEVICE_ATTEMPTS, PAIR_ATTEMPTS, find_network
+from tornado_gate.accounts.throttle import (
+    ADDRESS_ATTEMPTS,
+    DEVICE_ATTEMPTS,
+    FIRST_WAIT_SECONDS,
+    PAIR_ATTEMPTS,
+    find_network,
+)
 from tornado_gate.database.engine import Database
 
 EMAIL = "root@example.org"
@@ -131,7 +137,24 @@ def test_after_some_failures_the_right_password_waits_too(accounts: Accounts, ad
         with pytest.raises(TooManyAttempts) as caught:
             sign_in(accounts, password=password)
         assert caught.value.status == 429
-        assert 0 < caught.value.retry_after <= 15 * 60
+        assert 0 < caught.value.retry_after <= FIRST_WAIT_SECONDS
+
+
+def test_each_further_failure_doubles_the_wait(
+    accounts: Accounts, administrator: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(PAIR_ATTEMPTS):
+        fail(accounts)
+    now = time.time()
+    waits = []
+    for _ in range(6):
+        with pytest.raises(TooManyAttempts) as caught:
+            sign_in(accounts)
+        waits.append(caught.value.retry_after)
+        now += caught.value.retry_after + 0.5
+        monkeypatch.setattr(throttle.time, "time", lambda moment=now: moment)
+        fail(accounts)
+    assert waits == [10, 20, 40, 80, 160, 320]
 
 
 def test_the_owner_is_not_locked_out_at_another_address_nor_on_a_known_device(

@@ -121,7 +121,9 @@ def test_a_deleted_user_leaves_no_keys_sessions_or_memberships(
 ) -> None:
     accounts.set_member(team.id, member.id, "member", administrator)
     text, _ = keystore.create("k", account=member.id, user=member.id)
+    cookie, _ = accounts.sign_in(member.email, PASSWORD, address=ADDRESS, agent="")
     accounts.delete_user(member.id, administrator)
+    assert accounts.find_session(cookie) is None
     assert keystore.find(digest_key(text)) is None
     assert accounts.list_members(team.id) == []
     assert accounts.find_user("bob@example.org") is None

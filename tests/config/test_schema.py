@@ -288,7 +288,7 @@ SUGGESTIONS = [
     ("server: {_schema: 1}", "server._schema: unknown key; allowed: "),
     ("server: {api_key: x}", "server.api_key: unknown key; 'api_key' belongs to providers.NAME"),
     ("server: {models: x}", "server.models: unknown key; 'models' belongs to the top level, keys.N, plugins.NAME"),
-    ("limits: {origins: x}", "limits.origins: unknown key; 'origins' belongs to realtime"),
+    ("limits: {origins: x}", "limits.origins: unknown key; 'origins' belongs to cors, realtime"),
     ("media: {fallbck: x}", "media.fallbck: unknown key; did you mean 'fallback', which belongs to models.NAME?"),
     ("fetch: {dialct: x}", "fetch.dialct: unknown key; did you mean 'dialect', which belongs to the top level?"),
     (

@@ -20,7 +20,7 @@ from tornado_gate.gateway.concurrency import ConcurrentRequests
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.server.app import make_app
 from tornado_gate.server.services import Services
-from tornado_gate.types import Caller
+from tornado_gate.types import Caller, Limits
 
 BODY = {"model": "m", "ask": "Hi"}
 
@@ -39,7 +39,7 @@ def test_a_key_has_as_many_as_it_may_and_the_error_says_so() -> None:
     requests.enter(make_caller("b", 1))
     requests.leave(caller)
     requests.enter(caller)
-    assert requests.count(caller) == 2
+    assert requests.count("a") == 2
 
 
 def test_a_lower_limit_holds_for_requests_that_are_open_already() -> None:
@@ -48,6 +48,23 @@ def test_a_lower_limit_holds_for_requests_that_are_open_already() -> None:
         requests.enter(make_caller("a", 3))
     with pytest.raises(RateLimited, match="may have 1 concurrent requests; 3 are open"):
         requests.enter(make_caller("a", 1))
+
+
+def test_the_keys_of_a_team_share_its_limit() -> None:
+    requests, limits = ConcurrentRequests(), Limits(concurrent_requests=2)
+    one, other = (Caller(id=name, account=name, team="t", team_limits=limits) for name in "ab")
+    both = Caller(id="c", account="c", team="t", team_limits=limits, concurrent_requests=1)
+    requests.enter(one)
+    requests.enter(both)
+    with pytest.raises(RateLimited, match="The team of this API key may have 2 concurrent requests; 2 are open"):
+        requests.enter(other)
+    with pytest.raises(RateLimited, match="This API key may have 1 concurrent requests; 1 are open"):
+        requests.enter(both)
+    requests.leave(both)
+    requests.enter(other)
+    requests.leave(one)
+    requests.leave(other)
+    assert not requests._open
 
 
 def test_a_key_without_open_requests_is_forgotten() -> None:

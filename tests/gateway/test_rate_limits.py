@@ -7,7 +7,7 @@ import pytest
 from tornado_gate import types
 from tornado_gate.errors import RateLimited
 from tornado_gate.gateway.rate_limits import MAX_KEYS, RateLimits, compute_tokens, estimate_prompt_tokens
-from tornado_gate.types import Caller, Usage
+from tornado_gate.types import Caller, Limits, Usage
 
 
 class Clock:
@@ -137,3 +137,28 @@ def test_a_key_that_is_in_use_keeps_its_counts_when_others_are_pushed_out(
     limits.admit(busy)
     limits.admit(caller("third", requests_per_minute=1))
     refused(limits, busy)
+
+
+def test_the_keys_of_a_team_share_its_limits_and_the_lowest_limit_wins(limits: RateLimits, clock: Clock) -> None:
+    of_team = Limits(requests_per_minute=3, tokens_per_minute=100)
+    one, other = (Caller(id=name, account=name, team="t", team_limits=of_team) for name in "ab")
+    narrow = Caller(id="c", account="c", team="t", team_limits=of_team, requests_per_minute=1)
+    assert limits.admit(one)["x-ratelimit-remaining-requests"] == "2"
+    headers = limits.admit(narrow)
+    assert (headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]) == ("1", "0")
+    assert headers["x-ratelimit-limit-tokens"] == "100"
+    assert "The limit of this API key is 1 requests per minute" in refused(limits, narrow).message
+    limits.admit(other)
+    assert "The limit of the team of this API key is 3 requests per minute; 3 are used" in refused(limits, one).message
+    assert limits.get_remaining(other)["requests"] == {"limit": 3, "remaining": 0}
+    clock.now += 130
+    limits.count_tokens(one, 100)
+    assert "The limit of the team of this API key is 100 tokens per minute" in refused(limits, other).message
+    clock.now += 130
+    limits.admit(other)
+
+
+def test_tokens_are_counted_for_a_team_only_if_it_limits_them(limits: RateLimits) -> None:
+    who = Caller(id="a", account="a", team="t", team_limits=Limits(tokens_per_minute=10))
+    limits.charge(who, types.Meter(usage=Usage(input_tokens=4, output_tokens=6), finish_reason="stop"))
+    assert "team of this API key is 10 tokens per minute; 10 are used" in refused(limits, who).message

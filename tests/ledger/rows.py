@@ -29,10 +29,14 @@ class CountedMetrics:
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()
+        self.unpriced: Counter[tuple[str, str]] = Counter()
         self.lag = 0.0
 
     def count_ledger_rows(self, result: str, number: int) -> None:
         self.rows[result] += number
+
+    def count_unpriced(self, model: str, provider: str) -> None:
+        self.unpriced[model, provider] += 1
 
     def set_ledger_lag(self, seconds: float) -> None:
         self.lag = seconds

@@ -16,9 +16,9 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from tests.support.gates import open_key_store
 from tests.support.people import ADDRESS, PASSWORD, sign_up_first
 from tornado_gate import config as conf
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor, User
 from tornado_gate.accounts.sessions import make_actor
 from tornado_gate.config.model import Config
@@ -46,6 +46,9 @@ models:
 """
 TOKEN = "00112233445566778899aabbccddeeff"
 """The token of forms, which the tests choose as a browser does."""
+
+IDLE_SECONDS = 3600.0
+"""The event loop rests between requests, which the watchdog of plugins must not take for a plugin that blocks it."""
 
 ROW: dict[str, Any] = {
     "key": "key_unknown",
@@ -153,13 +156,15 @@ class AdminConsole:
 
 
 @contextmanager
-def serve_console(folder: Path, **changes: Any) -> Iterator[AdminConsole]:
-    """Serve the console with CONF as its file. `changes` are fields of the configuration."""
+def serve_console(folder: Path, address: str = "", **changes: Any) -> Iterator[AdminConsole]:
+    """Serve the console with CONF as its file. `address`: of a database; `changes` are fields of the configuration."""
     file = folder / "gate.yaml"
     file.write_text(CONF, encoding="utf-8")
-    config: Config = replace(conf.load(file, {}, {"data_dir": str(folder / "var")}), **changes)
+    config: Config = replace(
+        conf.load(file, {}, {"data_dir": str(folder / "var"), "hook_seconds": IDLE_SECONDS}), **changes
+    )
     with asyncio.Runner() as runner:
-        services = make_services(config, PluginHost(), open_key_store(config.server.data_dir), Metrics())
+        services = make_services(config, PluginHost(), KeyStore.open(config.server.data_dir, address), Metrics())
         [listening] = bind_sockets(0, "127.0.0.1")
 
         async def start() -> HTTPServer:

@@ -67,6 +67,7 @@ FULL = a_record(
     key="k",
     webhook={"url": "https://example.com", "attempts": 1, "next_at": 2.5, "state": "owed"},
     asked={"seconds": "4"},
+    requested_by={"key_name": "dev", "user": "", "team": "", "tags": ["a"]},
 )
 
 

@@ -56,5 +56,5 @@ class TooManyAttempts(AccountError):
     def __init__(self, retry_after: float) -> None:
         self.retry_after = max(1, int(retry_after + 0.999))
         minutes = -(-self.retry_after // 60)
-        wait = f"{minutes} minutes" if minutes > 1 else "1 minute"
+        wait = f"{minutes} minutes" if minutes > 1 else f"{self.retry_after} s"
         super().__init__(f"Too many attempts from your network. Try again in {wait}.")

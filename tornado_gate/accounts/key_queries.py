@@ -129,6 +129,7 @@ def _make_usable_key_query() -> Select[Any]:
             members.c.role.label("member_role"),
             teams.c.models.label("team_models"),
             teams.c.budget.label("budget_of_team"),
+            teams.c.limits.label("limits_of_team"),
         )
         .select_from(
             tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
@@ -159,6 +160,8 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
         key = replace(key, models=intersect_globs(key.models, row.team_models))
     if row.budget_of_team:
         key = replace(key, team_budget=row.budget_of_team)
+    if row.limits_of_team:
+        key = replace(key, team_limits=row.limits_of_team)
     if key.user is None:
         return key
     if row.owner_state != "active" or (

@@ -15,7 +15,7 @@ from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.config.model import KeyEntry, Role
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import Unavailable
-from tornado_gate.types import NO_BUDGET, Budget
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
     team_budget: Budget = NO_BUDGET
+    team_limits: Limits = NO_LIMITS
     expires: float | None = None
     role: Role = "member"
     source: Literal["conf", "store"] = "store"
@@ -91,6 +92,7 @@ def _make_store_record(key: StoredKey) -> KeyRecord:
         concurrent_requests=key.limits.get("concurrent_requests"),
         budget=Budget(**key.budget) if key.budget else NO_BUDGET,
         team_budget=Budget(**key.team_budget) if key.team_budget else NO_BUDGET,
+        team_limits=Limits(**key.team_limits) if key.team_limits else NO_LIMITS,
         expires=key.expires,
         role=key.role,
     )

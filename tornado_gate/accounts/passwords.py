@@ -1,4 +1,4 @@
-"""Passwords: what one may contain, and argon2id hashes. Hashing takes 40 ms and 32 MiB: never on an event loop."""
+"""Passwords: what one may contain, and argon2id hashes. Hashing takes up to 0.1 s and 32 MiB: never on an event loop."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sqlalchemy.engine import Row
 
 from tornado_gate.config.model import Role
+from tornado_gate.database import tables
 from tornado_gate.types.value import Value, field
 
 KEY_MARK = "tg-"
@@ -25,7 +26,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
     `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
     the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`. `counted_as` is the first key of a chain of rotations, None for that key itself.
+    `expires`. `team_budget` and `team_limits` are those of the team, in keys that `KeyStore.find` returns.
+    `counted_as` is the first key of a chain of rotations, None for that key itself.
     """
 
     id: str
@@ -43,6 +45,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     limits: Mapping[str, int] = field(default_factory=dict)
     budget: Mapping[str, Any] = field(default_factory=dict)
     team_budget: Mapping[str, Any] = field(default_factory=dict)
+    team_limits: Mapping[str, int] = field(default_factory=dict)
     hidden: bool = False
     created_by: str = "command"
     created: float
@@ -85,7 +88,7 @@ def make_key_id() -> str:
 
 def parse_key(row: Row[Any]) -> StoredKey:
     """The key in a row of the table; the columns of other tables are ignored."""
-    values = {name: value for name, value in row._mapping.items() if name in StoredKey.__struct_fields__}
+    values = {name: value for name, value in row._mapping.items() if name in tables.keys.c}
     for name in LIST_FIELDS:
         values[name] = tuple(values[name])
     return StoredKey(**values)

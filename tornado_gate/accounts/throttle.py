@@ -25,12 +25,13 @@ PAIR_ATTEMPTS = 5
 DEVICE_ATTEMPTS = 10
 ADDRESS_ATTEMPTS = 50
 SIGN_UPS = 30
+FIRST_WAIT_SECONDS = 10.0
 _PRUNE_SECONDS = 60.0
 _failures = tables.login_failures
 
 
 class Bound(Value, frozen=True):
-    """At most `attempts` within the window for `subject`, a digest."""
+    """After `attempts` failures within the window each attempt for `subject`, a digest, has to wait."""
 
     subject: bytes
     attempts: int
@@ -104,16 +105,20 @@ class Throttle:
 
 
 def _find_wait(connection: Connection, bound: Bound, own: Sequence[int], now: float) -> float:
-    """Seconds until an attempt is within the bound; 0 if it is now."""
+    """Seconds until an attempt is within the bound; 0 if it is now.
+
+    From the bound on each failure doubles the wait since the last one. So a person who mistypes waits for seconds, and somebody
+    who guesses has about a dozen attempts per window.
+    """
     others = (
-        select(_failures.c.moment)
-        .where(_failures.c.subject == bound.subject, _failures.c.moment > now - WINDOW_SECONDS)
-        .where(_failures.c.id.not_in(own))
+        _failures.c.subject == bound.subject,
+        _failures.c.moment > now - WINDOW_SECONDS,
+        _failures.c.id.not_in(own),
     )
-    count = connection.execute(select(func.count()).select_from(others.subquery())).scalar_one()
+    query = select(func.count(), func.max(_failures.c.moment)).where(*others)
+    count, last = connection.execute(query).one()
     if count < bound.attempts:
         return 0.0
-    oldest = connection.execute(
-        others.order_by(_failures.c.moment.desc()).offset(bound.attempts - 1).limit(1)
-    ).scalar_one_or_none()
-    return 0.0 if oldest is None else max(1.0, oldest + WINDOW_SECONDS - now)
+    doublings = min(int(count) - bound.attempts, 20)
+    wait: float = min(FIRST_WAIT_SECONDS * 2**doublings, WINDOW_SECONDS)
+    return max(0.0, float(last) + wait - now)

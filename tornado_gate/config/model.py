@@ -319,7 +319,13 @@ class LedgerConfig(Value, frozen=True, kw_only=True):
 
 TAG_HEADERS = ("x-gate-tags", "x-litellm-tags")
 """Headers with tags for the ledger, separated by commas."""
-USER_HEADERS = ("x-gate-user", "x-litellm-end-user-id", "x-openwebui-user-id", "helicone-user-id")
+USER_HEADERS = (
+    "x-gate-user",
+    "x-litellm-customer-id",
+    "x-litellm-end-user-id",
+    "x-openwebui-user-id",
+    "helicone-user-id",
+)
 """Headers that name the caller's user, where the body does not."""
 ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
     "session": (

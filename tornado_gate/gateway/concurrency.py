@@ -1,6 +1,6 @@
-"""The open requests of keys with a limit of concurrent requests. One object for each process, which counts only its own.
+"""The open requests of keys and teams with a limit of concurrent requests.
 
-A key without a limit is not counted.
+One object for each process, which counts only its own. A caller without a limit is not counted.
 """
 
 from __future__ import annotations
@@ -19,28 +19,41 @@ class ConcurrentRequests:
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
-    def count(self, caller: Caller) -> int:
-        """The open requests of a key with a limit."""
-        return self._open.get(caller.id, 0)
+    def count(self, identity: str) -> int:
+        """The open requests of a key or a team with a limit."""
+        return self._open.get(identity, 0)
 
     def enter(self, caller: Caller) -> None:
-        """Count a request of a key with a limit. Raises RateLimited when the key has as many as it may.
+        """Count a request of a caller with a limit. Raises RateLimited when its key or its team has as many as it may.
 
-        Every call that returns needs a `leave`.
+        Every call that returns needs a `leave` with the same caller.
         """
-        used, most = self.count(caller), caller.concurrent_requests
-        if most is not None and used >= most:
-            message = (
-                f"This API key may have {most} concurrent requests; {used} are open. Wait until one has ended, "
-                f"or retry after {RETRY_SECONDS} s."
-            )
-            raise RateLimited(message, retry_after=RETRY_SECONDS, code="too_many_concurrent")
-        self._open[caller.id] = used + 1
+        limits = _list_limits(caller)
+        for identity, (owner, most) in limits.items():
+            used = self.count(identity)
+            if used >= most:
+                message = (
+                    f"{owner} may have {most} concurrent requests; {used} are open. Wait until one has ended, "
+                    f"or retry after {RETRY_SECONDS} s."
+                )
+                raise RateLimited(message, retry_after=RETRY_SECONDS, code="too_many_concurrent")
+        self._open.update(limits.keys())
 
     def leave(self, caller: Caller) -> None:
         """A request that was counted has ended."""
-        left = self._open[caller.id] - 1
-        if left:
-            self._open[caller.id] = left
-        else:
-            del self._open[caller.id]
+        for identity in _list_limits(caller):
+            left = self._open[identity] - 1
+            if left:
+                self._open[identity] = left
+            else:
+                del self._open[identity]
+
+
+def _list_limits(caller: Caller) -> dict[str, tuple[str, int]]:
+    """Whose requests are counted, by id: the words for it, and its limit."""
+    limits: dict[str, tuple[str, int]] = {}
+    if caller.concurrent_requests is not None:
+        limits[caller.id] = ("This API key", caller.concurrent_requests)
+    if caller.team_limits.concurrent_requests is not None:
+        limits[caller.team] = ("The team of this API key", caller.team_limits.concurrent_requests)
+    return limits

@@ -128,6 +128,7 @@ class Gate:
             concurrent_requests=record.concurrent_requests,
             budget=record.budget,
             team_budget=self._find_team_budget(record),
+            team_limits=record.team_limits,
             models=tuple(record.models),
             operations=tuple(record.operations),
             requests_per_minute=limits.requests_per_minute if requests is None else requests,

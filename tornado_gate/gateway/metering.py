@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tornado_gate.errors import GateError
 from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.gate import Gate
@@ -17,6 +20,7 @@ from tornado_gate.types import (
     ModerationResult,
     PartDelta,
     PartStart,
+    ResponseStart,
     SpeechEnd,
     StreamError,
     StreamEvent,
@@ -55,6 +59,8 @@ def _note_event(meter: Meter, event: StreamEvent) -> None:
         meter.finish_reason = event.reason
     elif isinstance(event, PartStart):
         meter.images += isinstance(event.part, Image)
+    elif isinstance(event, ResponseStart):
+        meter.service_tier = _read_tier(event.extra)
     elif isinstance(event, StreamError):
         meter.late_error = event.error
     elif isinstance(event, METERED_EVENTS):
@@ -65,6 +71,12 @@ def _note_event(meter: Meter, event: StreamEvent) -> None:
             meter.size, meter.quality = event.size or "", event.quality or ""
         elif isinstance(event, TranscriptionResult):
             meter.seconds = event.duration or 0.0
+
+
+def _read_tier(body: Mapping[str, Any]) -> str:
+    """The service tier that an upstream reports beside its usage, or ""."""
+    tier = body.get("service_tier")
+    return tier if isinstance(tier, str) else ""
 
 
 class OutcomeStep(stages.Attributed[bytes]):

@@ -102,13 +102,19 @@ def count_quantities(usage: Usage, meter: Meter) -> Quantities:
     """What a request has used: its tokens, and what its meter has counted."""
     searches = usage.extra.get("server_tool_use")
     tier = usage.extra.get("service_tier")
+    prompt = usage.input_tokens
+    if prompt is not None and usage.tool_input_tokens:
+        prompt += usage.tool_input_tokens
     return Quantities(
-        input_tokens=usage.input_tokens,
+        input_tokens=prompt,
         cached_input_tokens=usage.cache_read_tokens or 0,
         cache_write_tokens=usage.cache_write_tokens or 0,
         cache_write_1h_tokens=usage.cache_write_1h_tokens or 0,
         audio_input_tokens=usage.audio_input_tokens or 0,
+        cached_audio_input_tokens=usage.cached_audio_tokens or 0,
         image_input_tokens=usage.image_tokens or 0,
+        cached_image_input_tokens=usage.cached_image_tokens or 0,
+        video_input_tokens=usage.video_input_tokens or 0,
         output_tokens=usage.output_tokens,
         reasoning_tokens=usage.reasoning_tokens or 0,
         audio_output_tokens=usage.audio_output_tokens or 0,
@@ -116,11 +122,16 @@ def count_quantities(usage: Usage, meter: Meter) -> Quantities:
         images=meter.images or None,
         seconds=find_seconds(meter, usage) or None,
         characters=meter.characters or None,
-        web_searches=int(searches.get("web_search_requests") or 0) if isinstance(searches, Mapping) else 0,
+        web_searches=_read_searches(searches) if searches else meter.web_searches,
         size=meter.size,
         quality=meter.quality,
-        service_tier=tier if isinstance(tier, str) else "",
+        service_tier=tier if isinstance(tier, str) else meter.service_tier,
     )
+
+
+def _read_searches(value: object) -> int:
+    count = value.get("web_search_requests") if isinstance(value, Mapping) else 0
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def find_seconds(meter: Meter, usage: Usage) -> float:

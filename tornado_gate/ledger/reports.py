@@ -148,7 +148,7 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
     if part.source == "rows":
         table, bound = usage, usage.c.id
         first, last = find_first_id(part.start), find_first_id(part.end)
-        columns = {name: _sum_rows(name) for name in COUNTERS}
+        columns = {name: sum_rows(name) for name in COUNTERS}
     else:
         used = {*query.group_by, *wanted}
         table = TOTALS[part.source, "tag" in used, bool(used & {"key", "user"})]
@@ -170,7 +170,8 @@ def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
     return table.c.bucket - table.c.bucket % literal_column(str(_SECONDS[name]))
 
 
-def _sum_rows(name: str) -> ColumnElement[Any]:
+def sum_rows(name: str) -> ColumnElement[Any]:
+    """The sum of a counter over rows of the table `usage`."""
     rows = usage.c
     if name == "requests":
         return func.count()

@@ -43,7 +43,8 @@ _LONG_WRITES: Final = _INDEX["cache_write_1h_tokens"]
 _CACHE_WRITES: Final = COUNTERS.index("cache_write_tokens")
 _SECONDS: Final = {"hours": HOUR, "days": DAY}
 
-_INSERT_FAST: Final = str(insert(usage).compile(dialect=sqlite.dialect(), column_keys=list(COLUMNS)))
+FAST_INSERT: Final = str(insert(usage).compile(dialect=sqlite.dialect(), column_keys=list(COLUMNS)))
+"""The statement for a row in SQLite, with its values in the order of COLUMNS."""
 
 
 def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
@@ -62,7 +63,7 @@ def _insert(
 ) -> Sequence[StoredRow]:
     if dialect == "sqlite" and not may_repeat:
         connection.exec_driver_sql(
-            _INSERT_FAST, list(rows)
+            FAST_INSERT, list(rows)
         )  # one statement for each row, without SQLAlchemy's cost for each
         return rows
     build: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert

@@ -62,6 +62,7 @@ from tornado_gate.server.handlers.status import (
     RootHandler,
 )
 from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
+from tornado_gate.server.openapi.pages import DocsHandler, is_docs_path
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
@@ -144,6 +145,9 @@ class GateApplication(Application):
         if path in (DESCRIPTION_PATH, DESCRIPTION_PATH + "/"):
             _check_bodiless_get(request)
             return self._create_delegate(request, DescriptionHandler, description=self._description)
+        if is_docs_path(path) and self._gate.snapshot.config.console.enabled:
+            _check_bodiless_get(request)
+            return self._create_delegate(request, DocsHandler, description=self._description)
         for store in (self._services.media, self._services.tasks.files):
             if path.startswith(store.address):
                 _check_bodiless_get(request)

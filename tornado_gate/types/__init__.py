@@ -2,11 +2,13 @@
 
 from tornado_gate.types.call import (
     NO_BUDGET,
+    NO_LIMITS,
     NO_TARGET,
     Budget,
     Call,
     Caller,
     InnerModelCaller,
+    Limits,
     Memory,
     Meter,
     ResponseFileStore,
@@ -129,6 +131,7 @@ from tornado_gate.types.wire import (
 
 __all__ = [
     "NO_BUDGET",
+    "NO_LIMITS",
     "NO_TARGET",
     "Audio",
     "Budget",
@@ -161,6 +164,7 @@ __all__ = [
     "JsonSchema",
     "KeepBytes",
     "KeptObject",
+    "Limits",
     "Link",
     "MediaRequest",
     "Memory",

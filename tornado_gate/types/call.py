@@ -37,11 +37,22 @@ class Budget(Value, frozen=True, kw_only=True):
 NO_BUDGET = Budget()
 
 
+class Limits(Value, frozen=True, kw_only=True):
+    """What the keys of a team may do together; None: no limit."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
 class Caller(Value, frozen=True, kw_only=True):
     """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit.
 
     `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
-    `budget` is that of the key, `team_budget` that of its team.
+    `budget` is that of the key, `team_budget` that of its team; so are the limits of the key and `team_limits`.
     """
 
     id: str
@@ -54,11 +65,26 @@ class Caller(Value, frozen=True, kw_only=True):
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
     team_budget: Budget = NO_BUDGET
+    team_limits: Limits = NO_LIMITS
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     role: Literal["member", "administrator"] = "member"
+
+    @property
+    def has_rate_limit(self) -> bool:
+        """Whether requests or tokens per minute are limited. The absence of limits of a team is always the object NO_LIMITS."""
+        return (
+            self.requests_per_minute is not None
+            or self.tokens_per_minute is not None
+            or self.team_limits is not NO_LIMITS
+        )
+
+    @property
+    def has_concurrency_limit(self) -> bool:
+        """Whether concurrent requests are limited."""
+        return self.concurrent_requests is not None or self.team_limits.concurrent_requests is not None
 
     @property
     def has_budget(self) -> bool:
@@ -112,6 +138,7 @@ class Meter(State):
     `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
     first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images, `seconds` those of
     video or sound, `characters` those of text for speech; `size` and `quality` are those of images or video.
+    `service_tier` is the one in which the upstream served the request, `web_searches` those that it made, if not in the usage.
 
     The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
     `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and
@@ -137,6 +164,8 @@ class Meter(State):
     characters: int = 0
     size: str = ""
     quality: str = ""
+    service_tier: str = ""
+    web_searches: int = 0
     estimate_prompt: Callable[[], int] | None = None
     produced_bytes: int = 0
     produced_frames: int = 0

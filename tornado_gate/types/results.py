@@ -17,7 +17,9 @@ class Usage(Value, frozen=True, kw_only=True):
     `input_tokens` counts the whole prompt, cached or not; it includes `cache_read_tokens`, `cache_write_tokens` and
     `image_tokens` and `audio_input_tokens` (the prompt's images and sound). `cache_write_tokens` includes
     `cache_write_1h_tokens`, which are kept for an hour. `output_tokens` counts everything generated and includes
-    `reasoning_tokens`, `audio_output_tokens` and `image_output_tokens`.
+    `reasoning_tokens`, `audio_output_tokens` and `image_output_tokens`. `cached_audio_tokens` and `cached_image_tokens` are part
+    of `cache_read_tokens` and of the tokens of their kind. `tool_input_tokens` are what tools of the upstream have added to the
+    prompt, beside `input_tokens`.
     `extra` holds further counters of the upstream under its own names.
     """
 
@@ -31,6 +33,10 @@ class Usage(Value, frozen=True, kw_only=True):
     audio_input_tokens: int | None = None
     audio_output_tokens: int | None = None
     image_output_tokens: int | None = None
+    cached_audio_tokens: int | None = None
+    cached_image_tokens: int | None = None
+    video_input_tokens: int | None = None
+    tool_input_tokens: int | None = None
     extra: Extra = field(default_factory=dict)
 
     @property

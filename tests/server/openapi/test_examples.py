@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
+import subprocess
+import sys
 import time
 import wave
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from jsonschema import Draft202012Validator
 
-from tests.support.gateway import Gateway
+from tests.server.openapi.conftest import KEY
 
-ROOT = Path(__file__).parents[3]
-KEY = "examples-key-0123456789"
 UNSUPPORTED = {
     "an administrator",
     "a model",
@@ -28,15 +26,6 @@ UNSUPPORTED = {
     "a response in the background",
 }
 """What the local provider or this key does not have. Tests of /admin/v1 send its examples."""
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    conf = (ROOT / "conf/gate.yaml").read_text(encoding="utf-8")
-    gateway = Gateway.start(conf, tmp_path_factory.mktemp("gateway"), environment={"GATE_KEY": KEY})
-    with httpx.Client(base_url=gateway.url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client:
-        yield client
-    gateway.stop()
 
 
 def make_png() -> bytes:
@@ -99,8 +88,6 @@ class Objects:
 
 
 def _encode(data: bytes) -> str:
-    import base64
-
     return base64.b64encode(data).decode()
 
 
@@ -153,12 +140,30 @@ def test_the_description_is_compressed_and_kept_by_its_tag(client: httpx.Client)
 
 
 def test_a_code_sample_in_python_runs_as_it_is_shown(client: httpx.Client) -> None:
-    import subprocess
-    import sys
-
     document = client.get("/openapi.json").json()
     samples = document["paths"]["/v1/chat/completions"]["post"]["x-codeSamples"]
     source = next(one["source"] for one in samples if one["lang"] == "Python")
     source = source.replace("http://127.0.0.1:8080", str(client.base_url).rstrip("/"))
     done = subprocess.run([sys.executable, "-c", source], env={"GATE_KEY": KEY}, capture_output=True, check=True)
     assert done.stdout.startswith(b"200 {")
+
+
+PUBLIC = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/media/{file_id}", "/videos/{file_id}"}
+"""All paths that answer without a key: the process's state, this description, and files by their signed address."""
+
+
+def test_no_other_route_answers_without_a_key(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    anonymous = httpx.Client(base_url=client.base_url)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert (operation.get("security", [{"bearer": []}]) in ([], [{}, {"bearer": []}])) is (path in PUBLIC), path
+            for target in (path, *operation.get("x-gate-aliases", ())):
+                body = {"json": {}} if method in ("post", "put", "patch") else {}
+                response = anonymous.request(method, target.replace("{", "").replace("}", ""), **body)
+                told = f"{method} {target}: {response.status_code} {response.text}"
+                if path in PUBLIC:
+                    assert response.status_code in (200, 404), told
+                else:
+                    is_socket = method == "get" and "101" in operation["responses"]
+                    assert response.status_code == (426 if is_socket else 401), told

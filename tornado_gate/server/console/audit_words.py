@@ -15,6 +15,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.set_name": "renamed a user",
     "user.delete": "deleted a user",
     "user.change_password": "changed the password",
+    "user.link_identity": "connected an account with the identity provider",
     "user.create_reset_link": "made a link that sets a password",
     "user.reset_password": "set a password by a link",
     "session.end": "ended a session",

@@ -20,7 +20,7 @@ STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do 
 POLICIES = {
     "open": "Anybody may sign up.",
     "invite": "Only people with an invitation may sign up.",
-    "closed": "Nobody may sign up; invitations do not work either.",
+    "closed": "Sign-up is closed. Who has an invitation may still sign up.",
 }
 
 

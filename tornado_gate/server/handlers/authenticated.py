@@ -77,10 +77,10 @@ class AuthenticatedHandler(Exchange):
             common.check_address(caller, self.request, self.snapshot.config.server)
         self.check_operation()
         self._check_body_headers(is_form)
-        if caller.concurrent_requests is not None and self.route.method not in METHODS_WITHOUT_BODY:
+        if caller.has_concurrency_limit and self.route.method not in METHODS_WITHOUT_BODY:
             self.gate.concurrency.enter(caller)
             self.is_concurrent = True
-        if caller.requests_per_minute is not None or caller.tokens_per_minute is not None:
+        if caller.has_rate_limit:
             self.rate_headers = self.gate.limits.admit(caller)
         if is_form:
             content_type = self.lower_headers["content-type"]

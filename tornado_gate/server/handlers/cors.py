@@ -24,6 +24,7 @@ EXPOSED = ", ".join(
 """The headers of answers that a script may read."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _PRIVATE_PATHS = ("/console", "/admin", "/docs", "/metrics", "/healthz", "/readyz")
+_PRIVATE_NAMES = frozenset(path[1:] for path in _PRIVATE_PATHS)
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+(?:\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
 _MAX_NAMES = 2000
 
@@ -59,7 +60,7 @@ def is_preflight(method: str, path: str, headers: Mapping[str, str], cors: CorsC
 
 def is_private(path: str) -> bool:
     """Whether a path is never used by pages of other origins."""
-    return any(path == private or path.startswith(private + "/") for private in _PRIVATE_PATHS)
+    return path.startswith(_PRIVATE_PATHS) and path.partition("/")[2].partition("/")[0] in _PRIVATE_NAMES
 
 
 def make_preflight_headers(cors: CorsConfig, headers: Mapping[str, str]) -> dict[str, str]:

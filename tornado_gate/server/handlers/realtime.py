@@ -99,7 +99,7 @@ class RealtimeHandler(SocketHandler):
 
     def _admit(self, caller: Caller) -> None:
         """Count the session against the limits of its key. Raises RateLimited."""
-        if caller.concurrent_requests is not None:
+        if caller.has_concurrency_limit:
             self.gate.concurrency.enter(caller)
             self.closing.callback(self.gate.concurrency.leave, caller)
         self.gate.limits.admit(caller)

@@ -109,6 +109,10 @@ def parse_usage(value: Any) -> Usage | None:
         audio_input_tokens=_count_modality(value.get("promptTokensDetails"), "AUDIO"),
         audio_output_tokens=_count_modality(value.get("candidatesTokensDetails"), "AUDIO"),
         image_output_tokens=_count_modality(value.get("candidatesTokensDetails"), "IMAGE"),
+        cached_audio_tokens=_count_modality(value.get("cacheTokensDetails"), "AUDIO"),
+        cached_image_tokens=_count_modality(value.get("cacheTokensDetails"), "IMAGE"),
+        video_input_tokens=_count_modality(value.get("promptTokensDetails"), "VIDEO"),
+        tool_input_tokens=read_count(value.get("toolUsePromptTokenCount")),
         extra=extra,
     )
 

@@ -104,6 +104,8 @@ def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
     usage = parse_usage(body.get("usage"))
     if usage is not None:
         meter.usage = usage
+        if isinstance(tier := body.get("service_tier"), str):
+            meter.service_tier = tier
     return usage is not None
 
 

@@ -30,6 +30,7 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     if taken is None and made is None:
         return None
     inside, outside = _read_object(value, "input_token_details"), _read_object(value, "output_token_details")
+    cached = _read_object(inside, "cached_tokens_details")
     extra: dict[str, Any] = {name: member for name, member in value.items() if name not in _TOP_MEMBERS}
     if shares := {name: member for name, member in inside.items() if name not in _SHARE_MEMBERS}:
         extra["input_token_details"] = shares
@@ -42,6 +43,8 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
         image_tokens=_read_count(inside, "image_tokens"),
         audio_input_tokens=_read_count(inside, "audio_tokens"),
         audio_output_tokens=_read_count(outside, "audio_tokens"),
+        cached_audio_tokens=_read_count(cached, "audio_tokens"),
+        cached_image_tokens=_read_count(cached, "image_tokens"),
         extra=extra,
     )
 

@@ -100,5 +100,9 @@ def note_body(meter: Meter, body: Any) -> None:
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("output")):
         raise wrong_format_error()
     meter.usage = parse_usage(body.get("usage")) or meter.usage
-    calls = any(item.get("type") in _CALL_TYPES for item in body["output"])
+    if isinstance(tier := body.get("service_tier"), str):
+        meter.service_tier = tier
+    kinds = [item.get("type") for item in body["output"]]
+    meter.web_searches = kinds.count("web_search_call")
+    calls = any(kind in _CALL_TYPES for kind in kinds)
     meter.finish_reason = parse_reason(body, calls)[0]

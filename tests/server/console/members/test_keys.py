@@ -8,7 +8,7 @@ import time
 import pytest
 from sqlalchemy import insert
 
-from tests.server.console.site import Visit, Visitor
+from tests.server.console.members.site import Visit, Visitor
 from tests.support.served import CHAT, Ask
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.console.site import Visit
+from tests.server.console.members.site import Visit
 from tests.tasks.test_store_contract import a_task
 from tornado_gate.server.console.task_pages import PAGE_TASKS
 from tornado_gate.server.services import Services

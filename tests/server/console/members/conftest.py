@@ -14,7 +14,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.ioloop import IOLoop
 from tornado.web import Application
 
-from tests.server.console.site import Visit, Visitor
+from tests.server.console.members.site import Visit, Visitor
 from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.accounts import passwords
 from tornado_gate.config.model import ConsoleConfig, ServerConfig

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.server.console.site import PASSWORD, Page, Visit, Visitor
-from tests.server.console.test_usage import add_rows, make_row
+from tests.server.console.members.site import PASSWORD, Page, Visit, Visitor
+from tests.server.console.members.test_usage import add_rows, make_row
 from tests.support.xss import CORPUS, find_markup, read_texts
 from tests.tasks.test_store_contract import a_task
 from tornado_gate.accounts.people import Actor

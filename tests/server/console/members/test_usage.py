@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.console.site import Visit, Visitor
+from tests.server.console.members.site import Visit, Visitor
 from tests.support.xss import find_markup
 from tornado_gate.accounts.people import Actor
 from tornado_gate.database.usage_tables import usage

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.server.console.site import PASSWORD, Page, Visit
+from tests.server.console.members.site import PASSWORD, Page, Visit
 from tornado_gate.accounts.people import Actor
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.server.services import Services

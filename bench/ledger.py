@@ -1,0 +1,209 @@
+"""Times of the questions that the console asks of a ledger with 1,000,000 requests, on SQLite and on a real PostgreSQL.
+
+Usage: python -m bench.ledger [--rows 1000000] [--keys 10000] [--days 30] [--sqlite] [--postgresql]. Inserts the rows in bulk and
+makes their totals by SQL, prints a table for docs/usage.md, and ends with exit code 1 if a question takes more than 300 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, cast, func, insert, literal, select, text
+
+from tests.ledger.rows import make_stored_row
+from tests.support.postgres import PostgresServer
+from tornado_gate.database.engine import Database
+from tornado_gate.database.opening import open_database
+from tornado_gate.database.usage_tables import COUNTERS, TOTALS, usage
+from tornado_gate.ledger.reports import Reports, sum_rows
+from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery
+from tornado_gate.ledger.writing import COLUMNS, FAST_INSERT, StoredRow
+
+LIMIT_MILLISECONDS = 300
+REPEATS = 7
+BATCH_ROWS = 5000
+MODELS = [f"model-{number}" for number in range(12)]
+TEAMS = [f"team_{number}" for number in range(20)]
+
+
+def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRow]]:
+    """Batches of rows of the last days, oldest first. Some keys are used much more often than others."""
+    chosen = random.Random(1)
+    keys = [f"key_{number:06d}" for number in range(options.keys)]
+    users = [f"user_{number % (options.keys // 4):06d}" for number in range(options.keys)]
+    step = options.days * DAY / options.rows
+    rows: list[StoredRow] = []
+    for number in range(options.rows):
+        owner = min(int(chosen.paretovariate(0.5)) - 1, options.keys - 1)
+        failed = chosen.random() < 0.02
+        rows.append(
+            make_stored_row(
+                now - options.days * DAY + number * step,
+                request_id="req_" + secrets.token_hex(12),
+                key=keys[owner],
+                key_name=f"key {owner}",
+                user=users[owner],
+                team=TEAMS[owner % len(TEAMS)],
+                model=chosen.choice(MODELS),
+                provider=f"provider-{chosen.randrange(3)}",
+                status=500 if failed else 200,
+                outcome="failed" if failed else "complete",
+                input_tokens=chosen.randrange(8000),
+                output_tokens=chosen.randrange(2000),
+                cost=chosen.randrange(10**7),
+                tags='["nightly"]' if number % 10 == 0 else "[]",
+            )
+        )
+        if len(rows) == BATCH_ROWS:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
+
+
+def insert_rows(database: Database, rows: list[StoredRow]) -> None:
+    with database.write() as connection:
+        if database.is_file:
+            connection.exec_driver_sql(FAST_INSERT, list(rows))
+            return
+        cursor: Any = connection.connection.cursor()
+        with cursor.copy(f"COPY usage ({', '.join(chr(34) + name + chr(34) for name in COLUMNS)}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+def make_totals(database: Database) -> None:
+    """The totals of all rows; each row has at most the tag "nightly"."""
+    for (span, tagged, _), table in TOTALS.items():
+        seconds = HOUR if span == "hours" else DAY
+        bucket = cast(func.floor(usage.c.moment / seconds), BigInteger) * seconds
+        dimensions = [column.name for column in table.primary_key.columns][1:]
+        groups = [literal("nightly") if name == "tag" else usage.c[name] for name in dimensions]
+        chosen = select(bucket, *groups, *map(sum_rows, COUNTERS)).group_by(
+            bucket, *(usage.c[name] for name in dimensions if name != "tag")
+        )
+        if tagged:
+            chosen = chosen.where(usage.c.tags != "[]")
+        with database.write() as connection:
+            connection.execute(insert(table).from_select(["bucket", *dimensions, *COUNTERS], chosen))
+
+
+def list_questions(reports: Reports, options: argparse.Namespace, now: float) -> dict[str, Callable[[], Any]]:
+    """What the pages of the console ask, by a name."""
+    start, day = now - options.days * DAY, now - DAY
+
+    def ask(*group_by: str, begin: float = start, **filters: str) -> Callable[[], Any]:
+        return partial(reports.usage, UsageQuery(start=begin, end=now, group_by=group_by, **filters))
+
+    newest = reports.requests(limit=50)
+    middle = reports.requests(limit=1, end=start + options.days * DAY / 2)[0]
+    busy, quiet = "key_000000", newest[-1].key
+    return {
+        "chart: day, status": ask("day", "status"),
+        "chart: day, model": ask("day", "model"),
+        "chart: day, team": ask("day", "team"),
+        "chart: hour, model (last day)": ask("hour", "model", begin=day),
+        "chart: hour, status (last 3 days)": ask("hour", "status", begin=now - 3 * DAY),
+        "table: key": ask("key"),
+        "table: user": ask("user"),
+        "table: team, model": ask("team", "model"),
+        "table: provider, status": ask("provider", "status"),
+        "table: tag": ask("tag"),
+        "table: key (last hour)": ask("key", begin=now - HOUR),
+        "sum of everything": ask(),
+        "chart of the busiest key: day, model": ask("day", "model", key=busy),
+        "chart of a user: day, model": ask("day", "model", user="user_000001"),
+        "chart of a team: day, status": ask("day", "status", team=TEAMS[0]),
+        "requests: newest": partial(reports.requests, limit=50),
+        "requests: a page in the middle": partial(reports.requests, limit=50, before=middle.id),
+        "requests: newest errors": partial(reports.requests, limit=50, only_errors=True),
+        "requests of the busiest key": partial(reports.requests, limit=50, key=busy),
+        "requests of a quiet key": partial(reports.requests, limit=50, key=quiet),
+        "requests of a user": partial(reports.requests, limit=50, user="user_000001"),
+        "requests of a team": partial(reports.requests, limit=50, team=TEAMS[3]),
+        "requests of a model": partial(reports.requests, limit=50, model=MODELS[3]),
+        "one request by its id": partial(reports.get_request, middle.request_id),
+    }
+
+
+def measure(question: Callable[[], Any]) -> float:
+    """The least time of a question in milliseconds: other load on the machine only adds time."""
+    question()
+    times = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        question()
+        times.append((time.perf_counter() - begin) * 1000)
+    return min(times)
+
+
+@contextmanager
+def open_sqlite() -> Iterator[Database]:
+    with tempfile.TemporaryDirectory(prefix="gate-bench-") as folder:
+        database = open_database(Path(folder))
+        yield database
+        database.close()
+
+
+@contextmanager
+def open_postgresql() -> Iterator[Database]:
+    server = PostgresServer()
+    try:
+        with tempfile.TemporaryDirectory(prefix="gate-bench-") as folder:
+            database = open_database(Path(folder), server.create("bench"))
+            yield database
+            database.close()
+    finally:
+        server.close()
+
+
+def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
+    """Fill the ledger and return the time of each question in milliseconds."""
+    now, begin, count = time.time(), time.perf_counter(), 0
+    for rows in make_rows(options, now):
+        insert_rows(database, rows)
+        count += len(rows)
+    make_totals(database)
+    seconds = time.perf_counter() - begin
+    with database.read() as connection:
+        connection.commit()
+        connection.execute(text("ANALYZE"))
+        connection.commit()
+    print(f"{database.dialect}: {count} rows in {seconds:.0f} s, {count / seconds:.0f} per second", file=sys.stderr)
+    return {name: measure(question) for name, question in list_questions(Reports(database), options, now).items()}
+
+
+def main(options: argparse.Namespace) -> int:
+    chosen = {"sqlite": open_sqlite, "postgresql": open_postgresql}
+    wanted = [name for name in chosen if getattr(options, name)] or list(chosen)
+    found: dict[str, dict[str, float]] = {}
+    for name in wanted:
+        with chosen[name]() as database:
+            found[name] = run(database, options)
+    print(f"| milliseconds | {' | '.join(wanted)} |\n|---|{'---|' * len(wanted)}")
+    for question in found[wanted[0]]:
+        print(f"| {question} | {' | '.join(f'{found[name][question]:.1f}' for name in wanted)} |")
+    slow = [question for name in wanted for question, took in found[name].items() if took > LIMIT_MILLISECONDS]
+    if slow:
+        print(f"SLOWER THAN {LIMIT_MILLISECONDS} ms: {', '.join(slow)}", file=sys.stderr)
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Measure reports of a ledger with many requests.")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--sqlite", action="store_true", help="only SQLite, unless --postgresql is given too")
+    parser.add_argument("--postgresql", action="store_true")
+    sys.exit(main(parser.parse_args()))

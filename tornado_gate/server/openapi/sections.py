@@ -1,0 +1,212 @@
+"""What the pages at /docs show: the document as tables and texts. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tornado.escape import xhtml_escape
+
+from tornado_gate.types.value import Value
+
+MAX_DEPTH = 3
+"""How deep the members of a body are listed."""
+METHODS = ("get", "post", "put", "patch", "delete", "head")
+_CODE = re.compile(r"`([^`]+)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+
+Document = Mapping[str, Any]
+
+
+class Member(Value, frozen=True):
+    """A row of a table: a parameter or a member of a body. `kind` is its type with its bounds, in words."""
+
+    name: str
+    kind: str
+    required: bool
+    description: str
+    place: str = ""
+
+
+class Answer(Value, frozen=True):
+    status: str
+    description: str
+    media_types: tuple[str, ...] = ()
+
+
+class Operation(Value, frozen=True, kw_only=True):
+    """A route. `anchor` is its place on the page of its tag; texts are Markdown."""
+
+    anchor: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    tag: str
+    is_public: bool
+    parameters: tuple[Member, ...]
+    body: tuple[Member, ...]
+    form: tuple[Member, ...]
+    examples: tuple[tuple[str, str], ...]
+    samples: tuple[tuple[str, str], ...]
+    answers: tuple[Answer, ...]
+    answer_members: tuple[Member, ...]
+
+
+class Tag(Value, frozen=True):
+    """A page: routes with one tag."""
+
+    name: str
+    slug: str
+    operations: tuple[tuple[str, str, str, str], ...]  # method, path, summary, anchor
+
+
+def list_tags(document: Document) -> list[Tag]:
+    """All pages, with the routes of each, in the order of the document."""
+    found: dict[str, list[tuple[str, str, str, str]]] = {tag["name"]: [] for tag in document["tags"]}
+    for method, path, operation in _iterate(document):
+        found[operation["tags"][0]].append((method.upper(), path, operation["summary"], operation["operationId"]))
+    return [Tag(name, make_slug(name), tuple(operations)) for name, operations in found.items()]
+
+
+def make_slug(name: str) -> str:
+    """The name of a tag in an address."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def list_operations(document: Document, slug: str, base_url: str) -> list[Operation]:
+    """The routes of a page; [] if there is none. `base_url` is the gateway's address in code samples."""
+    return [
+        _describe(document, method, path, operation, base_url)
+        for method, path, operation in _iterate(document)
+        if make_slug(operation["tags"][0]) == slug
+    ]
+
+
+def _iterate(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for path, operations in document["paths"].items():
+        for method in METHODS:
+            if method in operations:
+                yield method, path, operations[method]
+
+
+def _describe(document: Document, method: str, path: str, operation: Mapping[str, Any], base_url: str) -> Operation:
+    content = operation.get("requestBody", {}).get("content", {})
+    body, form = content.get("application/json", {}), content.get("multipart/form-data", {})
+    answer = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+    return Operation(
+        anchor=operation["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=operation["summary"],
+        description=operation.get("description", ""),
+        tag=operation["tags"][0],
+        is_public=operation.get("security") == [],
+        parameters=tuple(_describe_parameter(document, one) for one in operation.get("parameters", ())),
+        body=tuple(_list_members(document, body.get("schema", {}))),
+        form=tuple(_list_members(document, form.get("schema", {}))),
+        examples=tuple((one["summary"], _format(one["value"])) for one in body.get("examples", {}).values()),
+        samples=tuple(
+            (one["label"], one["source"].replace(_find_base_url(operation), base_url))
+            for one in operation.get("x-codeSamples", ())
+        ),
+        answers=tuple(_describe_answer(document, *one) for one in operation["responses"].items()),
+        answer_members=tuple(_list_members(document, answer.get("schema", {}))),
+    )
+
+
+def _find_base_url(operation: Mapping[str, Any]) -> str:
+    """The address that the document has in the samples of an operation, without the path."""
+    source, address = operation["x-codeSamples"][0]["source"], operation["x-gate-examples"][0]["address"]
+    found = re.search(r"'(\S*?)" + re.escape(address) + "'", source)
+    return found[1] if found else ""
+
+
+def _format(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _resolve(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The value itself, or the component that it refers to."""
+    while "$ref" in value:
+        found: Any = document
+        for step in value["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        value = found
+    return value
+
+
+def _describe_parameter(document: Document, given: Mapping[str, Any]) -> Member:
+    one = _resolve(document, given)
+    kind = describe_kind(document, one.get("schema", {}))
+    return Member(one["name"], kind, one.get("required", False), one.get("description", ""), one["in"])
+
+
+def _describe_answer(document: Document, status: str, given: Mapping[str, Any]) -> Answer:
+    one = _resolve(document, given)
+    return Answer(status, one["description"], tuple(one.get("content", ())) if status == "200" else ())
+
+
+def _list_members(document: Document, schema: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[Member]:
+    """The members of an object, those of objects in it after it, with dotted names; of alternatives those of each."""
+    schema = _resolve(document, schema)
+    for alternative in schema.get("anyOf", ()):
+        yield from _list_members(document, alternative, prefix, depth)
+    items = schema.get("items")
+    if items is not None:
+        yield from _list_members(document, items, f"{prefix}[].".replace(".[]", "[]"), depth)
+    required = schema.get("required", ())
+    for name, given in schema.get("properties", {}).items():
+        member = _resolve(document, given)
+        yield Member(prefix + name, describe_kind(document, given), name in required, member.get("description", ""))
+        if depth < MAX_DEPTH:
+            yield from _list_members(document, given, f"{prefix}{name}.", depth + 1)
+
+
+def describe_kind(document: Document, given: Mapping[str, Any]) -> str:
+    """The type of a schema with its choices and bounds, such as "integer, 1 to 128, or null"."""
+    schema = _resolve(document, given)
+    if "anyOf" in schema:
+        kinds = dict.fromkeys(describe_kind(document, one) for one in schema["anyOf"])
+        return " or ".join(kinds)
+    if "const" in schema:
+        return f'"{schema["const"]}"'
+    kinds_given = schema.get("type", "any value")
+    kinds_list = kinds_given if isinstance(kinds_given, list) else [kinds_given]
+    words = [word for word in kinds_list if word != "null"]
+    if not words:
+        return "null"
+    text = " or ".join(words)
+    if "enum" in schema:
+        text = "one of " + ", ".join(str(one) for one in schema["enum"] if one is not None)
+    if words == ["array"] and "items" in schema:
+        text = f"array of {describe_kind(document, schema['items'])}"
+    return text + _describe_bounds(schema) + (", or null" if "null" in kinds_list else "")
+
+
+def _describe_bounds(schema: Mapping[str, Any]) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    texts = []
+    if least is not None and most is not None:
+        texts.append(f"{least} to {most}")
+    elif least is not None or most is not None:
+        texts.append(f"{least} or more" if most is None else f"{most} or less")
+    if "maxLength" in schema:
+        texts.append(f"at most {schema['maxLength']} characters")
+    if "maxItems" in schema:
+        texts.append(f"at most {schema['maxItems']} items")
+    return "".join(f", {text}" for text in texts)
+
+
+def render_text(text: str) -> str:
+    """Markdown as HTML: paragraphs, code and bold; everything else is escaped."""
+    paragraphs = [xhtml_escape(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
+    return "".join(f"<p>{render_inline(part, escaped=True)}</p>" for part in paragraphs)
+
+
+def render_inline(text: str, *, escaped: bool = False) -> str:
+    """As `render_text`, for one line."""
+    safe = text if escaped else xhtml_escape(text)
+    return _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))
