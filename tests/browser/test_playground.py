@@ -128,6 +128,16 @@ def test_a_tool_call_is_answered_by_hand(page: Page) -> None:
     expect(page.get_by_role("article", name="Answer").last.locator(".answer")).to_contain_text("12 degrees, rain")
 
 
+def test_an_answer_that_is_not_streamed_is_shown(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("textbox", name="More parameters").fill('{"stream": false}')
+    page.get_by_role("button", name="Insert an example").click()
+    with catch_key(page) as keys:
+        answer = chat(page, "get the weather in Berlin")
+    expect(answer.get_by_role("region", name="Arguments of get_weather")).to_contain_text("Berlin")
+    printed = run_program([sys.executable, "-"], read_program(page, "Python"), keys[-1], tmp_path)
+    assert json.loads(printed)["tool_calls"][0]["function"]["name"] == "get_weather"
+
+
 def test_wrong_json_is_explained_and_nothing_is_lost(page: Page) -> None:
     page.get_by_role("textbox", name="Tools").fill("[{")
     page.get_by_role("textbox", name="Message").fill("say it")

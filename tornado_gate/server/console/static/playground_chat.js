@@ -84,13 +84,15 @@ function readSettings() {
 
 function makeBody(settings) {
   const system = readText("chat-system");
-  return {
+  const body = {
     model: find("chat-model").value,
     messages: [...(system ? [{ role: "system", content: system }] : []), ...messages],
     stream: true,
     stream_options: { include_usage: true },
     ...settings,
   };
+  if (!body.stream) delete body.stream_options;
+  return body;
 }
 
 async function makeUserMessage(text, files) {

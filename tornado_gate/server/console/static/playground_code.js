@@ -65,6 +65,7 @@ function writePythonEnd(body, kind) {
 client.videos.download_content(result.id).write_to_file("video.mp4")
 `.replace(/^/, "import time\n\n");
   }
+  if (!body.stream) return "print(result.choices[0].message.to_json())\n";
   return `for chunk in result:
     for choice in chunk.choices:
         print(choice.delta.content or "", end="", flush=True)
@@ -122,6 +123,7 @@ const file = await client.videos.downloadContent(result.id);
 await writeFile("video.mp4", Buffer.from(await file.arrayBuffer()));
 `;
   }
+  if (!body.stream) return "console.log(JSON.stringify(result.choices[0].message, null, 2));\n";
   return `for await (const chunk of result) {
   for (const { delta } of chunk.choices) {
     process.stdout.write(delta.content ?? "");
