@@ -34,12 +34,7 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
-from tornado_gate.server.admin.handler import AdminHandler
-from tornado_gate.server.admin.routing import is_admin_path
-from tornado_gate.server.console.assets import ADDRESS as ASSET_ADDRESS
-from tornado_gate.server.console.assets import AssetHandler
-from tornado_gate.server.console.base import MAX_BODY_BYTES as MAX_FORM_BYTES
-from tornado_gate.server.console.routes import find_page, is_console_path
+from tornado_gate.server import pages
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -62,7 +57,6 @@ from tornado_gate.server.handlers.status import (
     RootHandler,
 )
 from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
-from tornado_gate.server.openapi.pages import DocsHandler, is_docs_path
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
@@ -120,7 +114,7 @@ class GateApplication(Application):
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:
         """The maximum size of the body of a request that Tornado's handlers get, in bytes: only forms of the console have one."""
-        return MAX_FORM_BYTES if is_console_path(start_line.path) else 0
+        return pages.MAX_FORM_BYTES if pages.is_console_path(start_line.path) else 0
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
         """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405.
@@ -145,9 +139,9 @@ class GateApplication(Application):
         if path in (DESCRIPTION_PATH, DESCRIPTION_PATH + "/"):
             _check_bodiless_get(request)
             return self._create_delegate(request, DescriptionHandler, description=self._description)
-        if is_docs_path(path) and self._gate.snapshot.config.console.enabled:
+        if pages.is_docs_path(path) and self._gate.snapshot.config.console.enabled:
             _check_bodiless_get(request)
-            return self._create_delegate(request, DocsHandler, description=self._description)
+            return self._create_delegate(request, pages.get_docs_handler(), description=self._description)
         for store in (self._services.media, self._services.tasks.files):
             if path.startswith(store.address):
                 _check_bodiless_get(request)
@@ -162,19 +156,19 @@ class GateApplication(Application):
 
     def _find_console(self, request: HTTPServerRequest) -> Any:
         """The handler of a page or file of the console; None for any other path, and for all without a console."""
-        if not is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
+        if not pages.is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
             return None
-        if request.path.startswith(ASSET_ADDRESS):
+        if request.path.startswith(pages.ASSETS):
             _check_bodiless_get(request)
-            return self._create_delegate(request, AssetHandler)
-        page, arguments = find_page(request.path)
+            return self._create_delegate(request, pages.get_asset_handler())
+        page, arguments = pages.find_console_page(request.path)
         return self.get_handler_delegate(request, page, {"services": self._services}, arguments)
 
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
         """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
         method, path = caller_request.method, caller_request.path
-        if is_admin_path(path) and self._gate.snapshot.config.console.enabled:
-            return AdminHandler(self._services, caller_request)
+        if pages.is_admin_path(path) and self._gate.snapshot.config.console.enabled:
+            return pages.get_admin_handler()(self._services, caller_request)
         if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
             return ExplainHandler(self._services, caller_request)
         if method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":

@@ -32,6 +32,7 @@ from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.command_name import format_command
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.greeting import print_greeting
+from tornado_gate.server.pages import load_pages
 from tornado_gate.server.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import Supervisor
@@ -97,6 +98,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     log_warnings(first)
     if count > 1:
+        load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
         heap.reduce_garbage_collection()  # a collection would copy the shared pages
     sockets = _bind(server.host, server.port)
@@ -225,6 +227,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
 
     def _import_deferred_modules(self) -> None:
         self.host.load_deferred_modules()
+        load_pages()
         heap.retain_freed_memory()
         gc.freeze()
 

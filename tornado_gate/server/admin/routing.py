@@ -125,8 +125,3 @@ class AdminTable:
                 return route, match.groupdict()
         message = "The administration API has no such route. GET /openapi.json lists all routes."
         raise NotFound(message, code="unknown_route")
-
-
-def is_admin_path(path: str) -> bool:
-    """Whether a path, as it was sent, belongs to the administration API."""
-    return path == PREFIX or path.startswith(PREFIX + "/")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tornado_gate.errors import NotFound
 from tornado_gate.server.handlers.status import StatusHandler
+from tornado_gate.server.pages import ASSETS
 from tornado_gate.types.value import Value
 
 FOLDER = Path(__file__).parent / "static"
-ADDRESS = "/console/static/"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -42,14 +42,14 @@ def load_assets() -> dict[str, Asset]:
 
 def get_asset_address(name: str) -> str:
     """The address of a file, which changes with its content."""
-    return f"{ADDRESS}{name}?v={load_assets()[name].digest}"
+    return f"{ASSETS}{name}?v={load_assets()[name].digest}"
 
 
 class AssetHandler(StatusHandler):
     """A file of the console. Needs no session."""
 
     def get(self) -> None:
-        asset = load_assets().get(self.request.path.removeprefix(ADDRESS))
+        asset = load_assets().get(self.request.path.removeprefix(ASSETS))
         if asset is None:
             raise NotFound("The console has no such file.", code="unknown_route")
         self.set_header("Content-Type", asset.media_type)

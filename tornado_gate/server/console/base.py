@@ -29,8 +29,6 @@ HOME = "/console/"
 LOGIN = "/console/login"
 SESSION_COOKIE = "gate_session"
 FLASH_COOKIE = "gate_flash"
-MAX_BODY_BYTES = 64 * 1024
-"""The maximum size of a form of the console."""
 MAX_AGENT_LENGTH = 300
 
 Access = Literal["public", "member", "administrator"]

@@ -29,10 +29,6 @@ _ROUTES = [
 ]
 
 
-def is_console_path(path: str) -> bool:
-    return path == PREFIX or path.startswith(PREFIX + "/")
-
-
 def find_page(path: str) -> tuple[type[ConsoleHandler], list[bytes]]:
     """The page of a path below /console, and the arguments of its methods. A trailing slash changes nothing."""
     trimmed = path.rstrip("/") or PREFIX

@@ -22,10 +22,6 @@ _POLICY = (
 )
 
 
-def is_docs_path(path: str) -> bool:
-    return path == PREFIX or path.startswith(PREFIX + "/")
-
-
 class DocsHandler(GateHandler):
     """GET /docs, and /docs/<tag>. Needs no key."""
 
