@@ -66,21 +66,17 @@ def test_from_the_first_visit_to_a_revoked_key(console: Console) -> None:
     assert "/console/login" in page.url
 
 
-def test_each_page_is_accessible_and_fits_a_phone(console: Console) -> None:
+def test_a_long_name_fits_a_phone(console: Console) -> None:
     page = console.open_as_first()
     page.goto("/console/keys")
     page.get_by_label("Name").fill("x" * 100)
     page.get_by_role("button", name="Create key").click()
     check_accessibility(page)
     assert use(console, page.locator("#new-key").inner_text()) == 200
-    for dark in (False, True):
-        page.emulate_media(color_scheme="dark" if dark else "light")
-        for path in PAGES:
-            page.set_viewport_size({"width": 1280, "height": 800})
-            page.goto(path)
-            check_accessibility(page)
-            page.set_viewport_size({"width": 360, "height": 740})
-            assert count_overflow(page) == 0, path
+    page.set_viewport_size({"width": 360, "height": 740})
+    for path in PAGES:
+        page.goto(path)
+        assert count_overflow(page) == 0, path
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Usage").click()
     assert page.url.endswith("/console/usage")
