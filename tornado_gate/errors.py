@@ -152,7 +152,7 @@ class UnsupportedMediaType(RequestError):
 class RateLimited(RequestError):
     status = 429
     type = "rate_limit_error"
-    code = "rate_limit_exceeded"
+    code = "rate_limited"
 
     def __init__(self, message: str, *, retry_after: float, **rest: Any) -> None:
         super().__init__(message, headers={"Retry-After": str(max(1, math.ceil(retry_after)))}, **rest)

@@ -20,7 +20,7 @@ from tornado_gate.database.engine import Database
 
 
 def try_sign_up(accounts: Accounts, email: str, **given: Any) -> tuple[str, Session]:
-    given = {"policy": "closed", "address": ADDRESS, "agent": "test", "password": PASSWORD, **given}
+    given = {"policy": "invite", "address": ADDRESS, "agent": "test", "password": PASSWORD, **given}
     return accounts.sign_up(email, **given)
 
 
@@ -195,6 +195,12 @@ def test_an_invitation_admits_one_person_with_its_role_to_its_team(accounts: Acc
         accounts.find_invitation(token)
     [listed] = accounts.list_invitations()
     assert listed.used_by == user.id
+
+
+def test_a_closed_gateway_takes_no_invitation(accounts: Accounts, administrator: Actor) -> None:
+    token, _ = accounts.create_invitation(administrator)
+    assert refused_code(accounts, "b@example.org", invitation=token, policy="closed")[0] == "sign_up_refused"
+    assert try_sign_up(accounts, "b@example.org", invitation=token, policy="invite")
 
 
 def test_an_invitation_for_an_email_is_for_no_other(accounts: Accounts, administrator: Actor) -> None:

@@ -42,7 +42,7 @@ def test_requests_up_to_the_limit_pass_and_the_next_is_refused(limits: RateLimit
     left = [limits.admit(who)["x-ratelimit-remaining-requests"] for _ in range(3)]
     assert left == ["2", "1", "0"]
     error = refused(limits, who)
-    assert (error.status, error.code) == (429, "rate_limit_exceeded")
+    assert (error.status, error.code) == (429, "rate_limited")
     assert error.headers["x-ratelimit-limit-requests"] == "3"
     assert "3 requests per minute" in error.message
 

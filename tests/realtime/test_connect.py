@@ -525,7 +525,7 @@ def test_a_flood_is_slowed_down_and_nothing_of_it_is_lost(gateway: Gateway, run:
             for number in range(120):
                 await client.send(json.dumps({"type": "response.cancel", "number": number}))
             told = await event(client)
-            assert (told["type"], told["error"]["code"]) == ("error", "rate_limit_exceeded")
+            assert (told["type"], told["error"]["code"]) == ("error", "rate_limited")
             await upstream.until(lambda: len(upstream.received) == 120)
             assert [json.loads(one)["number"] for one in upstream.received] == list(range(120))
 

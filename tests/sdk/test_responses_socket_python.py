@@ -301,7 +301,7 @@ def test_each_message_counts_as_a_request(gateway: Gateway) -> None:
         first = create_all(connection, model="local-chat", input="Say hello")
         second = create(connection, model="local-chat", input="Say hello")
     assert first[0].headers["x-ratelimit-remaining-requests"] == "0"
-    assert (second.status, second.error.code) == (429, "rate_limit_exceeded")
+    assert (second.status, second.error.code) == (429, "rate_limited")
     assert int(second.error.headers["retry-after"]) > 0
 
 

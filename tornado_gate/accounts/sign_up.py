@@ -107,6 +107,8 @@ def admit(
             )
             raise Denied(message, code="setup_token_needed")
         return Admission(role="administrator", is_first=True)
+    if policy == "closed":
+        raise make_refusal()
     if invitation:
         try:
             found = read_open_invitation(connection, invitation)

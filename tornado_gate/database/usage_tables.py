@@ -70,6 +70,7 @@ for _name in ("user", "team"):
     Index(f"ix_usage_{_name}", usage.c[_name], usage.c.id, sqlite_where=_owned, postgresql_where=_owned)
 _failed = usage.c.outcome.in_(ERROR_OUTCOMES)
 Index("ix_usage_errors", usage.c.id, sqlite_where=_failed, postgresql_where=_failed)
+Index("ix_usage_model_errors", usage.c.model, usage.c.id, sqlite_where=_failed, postgresql_where=_failed)
 
 SHARED_DIMENSIONS: Final = ("team", "model", "provider", "operation", "status")
 ALL_DIMENSIONS: Final = ("key", "user", *SHARED_DIMENSIONS)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.audit import AuditEvent, list_events
+from tornado_gate.server.admin.csv_cells import quote_cell
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
 from tornado_gate.server.console.base import ConsoleHandler
@@ -19,7 +20,6 @@ ROWS = 100
 CSV_ROWS = 10_000
 CSV_PAGE = 1000
 COLUMNS = ("time", "actor", "actor_id", "action", "object", "detail", "address", "request_id")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets take a cell that begins so as a formula."""
 
 
@@ -93,7 +93,7 @@ def render_csv(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     writer = csv.writer(file)
     writer.writerow(columns)
     for row in rows:
-        writer.writerow(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell for cell in row)
+        writer.writerow(map(quote_cell, row))
     return file.getvalue()
 
 

@@ -140,10 +140,6 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The Idempotency-Key was used before with another body.", "Use a new key for a new request."
     ),
     # Limits
-    "rate_limit_exceeded": Reason(
-        "The key has used its requests or tokens of a minute.",
-        "Send fewer requests, or raise the limits of the key or team.",
-    ),
     "rate_limited": Reason(
         "The key or team has used its requests or tokens of a minute.",
         "Send fewer requests, or raise the limits of the key or team.",

@@ -15,6 +15,7 @@ from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
+from tornado_gate.server.admin.csv_cells import quote_cell
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
@@ -37,7 +38,6 @@ CSV_COLUMNS: Final = (
     "cost_usd",
     "unpriced_requests",
 )
-_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 _DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
 """By what the usage of one group is grouped next."""
 
@@ -217,11 +217,6 @@ def make_file(database: Database, view: UsageView, user: User) -> str:
         numbers = ("" if (number := getattr(row, column)) is None else number for column in CSV_COLUMNS)
         writer.writerow((*map(quote_cell, texts), *numbers))
     return output.getvalue()
-
-
-def quote_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA_MARKS) else text
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(USAGE, UsagePage), (rf"{USAGE}\.csv", UsageFile)]

@@ -70,7 +70,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
     429: (
         "A limit of the key, a budget, or the upstream's limit; `Retry-After` is the wait in seconds.",
         (
-            *("rate_limit_exceeded", "rate_limited", "budget_exceeded", "too_many_concurrent", "too_many_tasks"),
+            *("rate_limited", "budget_exceeded", "too_many_concurrent", "too_many_tasks"),
             *("too_many_sessions", "too_many_client_secrets", "too_many_attempts", "upstream_rate_limited"),
         ),
     ),

@@ -56,6 +56,7 @@ def _create_usage() -> None:
         _create_partial_index(f"ix_usage_{name}", "usage", [name, "id"], sa.column(name) != "")
     failed = sa.column("outcome").in_(["broken", "refused", "failed"])
     _create_partial_index("ix_usage_errors", "usage", ["id"], failed)
+    _create_partial_index("ix_usage_model_errors", "usage", ["model", "id"], failed)
 
 
 def _create_totals(name: str, dimensions: tuple[str, ...]) -> None:
