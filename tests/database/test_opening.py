@@ -30,8 +30,8 @@ FORK = multiprocessing.get_context("fork")
 def open_and_count(folder: Path, address: str, start: threading.Barrier, upgrades: SimpleQueue[bool]) -> None:
     """In a process of its own: open the database when all are ready, and say whether this process has migrated it."""
     upgraded = []
-    upgrade = opening._upgrade
-    opening._upgrade = lambda database: upgraded.append(True) or upgrade(database)
+    create = opening._create
+    opening._create = lambda *given: upgraded.append(True) or create(*given)
     start.wait(60)
     open_database(folder, address).close()
     upgrades.put(bool(upgraded))
@@ -63,9 +63,10 @@ def test_a_migration_that_fails_leaves_nothing(
         raise DatabaseError("the migration failed")
 
     monkeypatch.setattr(alembic.command, "upgrade", upgrade_and_fail)
-    with pytest.raises(DatabaseError, match="the migration failed"):
-        open_database(tmp_path / "var", empty_address)
     database = Database(tmp_path / "var", empty_address)
+    database.make_file()
+    with pytest.raises(DatabaseError, match="the migration failed"):
+        opening.upgrade(database)
     with database.read() as connection:
         assert sqlalchemy.inspect(connection).get_table_names() == []
     database.close()

@@ -34,7 +34,7 @@ from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
-from tornado_gate.server import pages
+from tornado_gate.server import pages, paths
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -114,7 +114,7 @@ class GateApplication(Application):
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:
         """The maximum size of the body of a request that Tornado's handlers get, in bytes: only forms of the console have one."""
-        return pages.MAX_FORM_BYTES if pages.is_console_path(start_line.path) else 0
+        return paths.MAX_FORM_BYTES if paths.is_console_path(start_line.path) else 0
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
         """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405.
@@ -139,7 +139,7 @@ class GateApplication(Application):
         if path in (DESCRIPTION_PATH, DESCRIPTION_PATH + "/"):
             _check_bodiless_get(request)
             return self._create_delegate(request, DescriptionHandler, description=self._description)
-        if pages.is_docs_path(path) and self._gate.snapshot.config.console.enabled:
+        if paths.is_docs_path(path) and self._gate.snapshot.config.console.enabled:
             _check_bodiless_get(request)
             return self._create_delegate(request, pages.get_docs_handler(), description=self._description)
         for store in (self._services.media, self._services.tasks.files):
@@ -156,9 +156,9 @@ class GateApplication(Application):
 
     def _find_console(self, request: HTTPServerRequest) -> Any:
         """The handler of a page or file of the console; None for any other path, and for all without a console."""
-        if not pages.is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
+        if not paths.is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
             return None
-        if request.path.startswith(pages.ASSETS):
+        if request.path.startswith(paths.ASSETS):
             _check_bodiless_get(request)
             return self._create_delegate(request, pages.get_asset_handler())
         page, arguments = pages.find_console_page(request.path)
@@ -167,7 +167,7 @@ class GateApplication(Application):
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
         """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
         method, path = caller_request.method, caller_request.path
-        if pages.is_admin_path(path) and self._gate.snapshot.config.console.enabled:
+        if paths.is_admin_path(path) and self._gate.snapshot.config.console.enabled:
             return pages.get_admin_handler()(self._services, caller_request)
         if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
             return ExplainHandler(self._services, caller_request)

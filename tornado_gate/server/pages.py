@@ -1,4 +1,4 @@
-"""Which paths belong to the console, /admin/v1 and /docs. Their modules are imported after the start, or for their first request.
+"""The handlers of the console, /admin/v1 and /docs, whose modules are imported after the start, or for their first request.
 
 They are half of the modules of the server, and no request for a model needs them.
 """
@@ -12,23 +12,6 @@ if TYPE_CHECKING:
     from tornado_gate.server.console.assets import AssetHandler
     from tornado_gate.server.console.base import ConsoleHandler
     from tornado_gate.server.openapi.pages import DocsHandler
-
-MAX_FORM_BYTES = 64 * 1024
-"""The maximum size of a form of the console."""
-ASSETS = "/console/static/"
-
-
-def is_console_path(path: str) -> bool:
-    return path == "/console" or path.startswith("/console/")
-
-
-def is_admin_path(path: str) -> bool:
-    """Whether a path, as it was sent, belongs to the administration API."""
-    return path == "/admin/v1" or path.startswith("/admin/v1/")
-
-
-def is_docs_path(path: str) -> bool:
-    return path == "/docs" or path.startswith("/docs/")
 
 
 def find_console_page(path: str) -> tuple[type[ConsoleHandler], list[bytes]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tornado_gate.errors import NotFound
 from tornado_gate.server.handlers.status import StatusHandler
-from tornado_gate.server.pages import ASSETS
+from tornado_gate.server.paths import ASSETS
 from tornado_gate.types.value import Value
 
 FOLDER = Path(__file__).parent / "static"
