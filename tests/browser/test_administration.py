@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import EMAIL, PASSWORD, Console, check_accessibility
+from tests.support.browser import PASSWORD, Console, check_accessibility
 from tests.support.gateway import Gateway
 
 KEY = "a-key-of-the-configuration"
@@ -107,17 +107,3 @@ def test_a_failed_request_is_explained(console: Console) -> None:
     row.get_by_role("link", name="Explain").click()
     expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
     check_accessibility(page)
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (375, True)])
-def test_pages_are_accessible_and_fit(console: Console, width: int, dark: bool) -> None:
-    page = console.open_as_first(width=width, dark=dark)
-    go_to = ["models", "providers", "plugins", "users", "users/invitations", "teams", "requests?show=all", "audit"]
-    for path in go_to:
-        page.goto(f"/console/{path}")
-        check_accessibility(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-    page.goto("/console/users")
-    page.get_by_role("link", name=EMAIL).click()
-    check_accessibility(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -306,7 +306,7 @@ async def test_a_budget_that_stays_full_is_not_ready_and_metrics_show_it(
     assert 'tornado_gate_body_bytes{storage="memory"} 0.0' in (await ask("/metrics")).body.decode()
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=30)
 async def test_no_cache_keeps_long_texts_of_callers(services: Services, base_url: str, http_server: HTTPServer) -> None:
     logging.disable()  # pytest keeps every line
     gate = services.gate
