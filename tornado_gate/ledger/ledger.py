@@ -29,6 +29,8 @@ from tornado_gate.types.value import replace
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 0.5
+MAX_HELD_BODIES: Final = 50
+"""Entries that hold a body, to estimate its prompt, after which the thread is woken. A write for each would double their cost."""
 BATCH_ROWS: Final = 500
 MAX_ENTRIES: Final = 100_000
 """Entries in memory; further ones are dropped and counted. The thread takes them away twice a second."""
@@ -67,6 +69,7 @@ class Ledger:
         self._metrics = metrics
         self._entries: deque[Entry] = deque()
         self._overflow = 0
+        self._held = 0
         self._spool = Spool(data_dir, rules.spool_bytes)
         self._retention = Retention(database)
         self._wake = threading.Event()
@@ -88,7 +91,9 @@ class Ledger:
             if not meter.produced_frames or (meter.finish_reason and meter.usage is not None):
                 meter.estimate_prompt = None  # it holds the body
             else:
-                self._wake.set()
+                self._held += 1
+                if not self._held % MAX_HELD_BODIES:
+                    self._wake.set()
         if len(entry.model) > MODEL_BYTES:
             entry = _shorten(entry)
         entries.append(entry)
