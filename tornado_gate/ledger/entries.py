@@ -38,7 +38,7 @@ VIDEO_TASK: Final = "video_tasks"
 
 
 class Entry(Value, frozen=True):
-    """One request that has ended. `ended` is in microseconds since 1970, `headers` have lower-case names and no keys.
+    """One request that has ended. `ended` is in microseconds since 1970, `headers` are those of `select_headers`.
 
     `outcome` "" follows from `status` and `error_code`. `end_user` and `body` are what the request's body says, and the body
     itself if conf wants it. `row_id` is given for a request that may be recorded again, after a restart. `prices` is the table
@@ -152,6 +152,12 @@ def _clean_caller(*texts: str) -> tuple[str, ...]:
     return tuple(clean_text(text, NAME_BYTES) for text in texts)
 
 
+def select_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers that a row needs, shortened: entries wait in memory while the database hangs."""
+    names = _READ_NAMES & headers.keys()
+    return {name: headers[name][:MAX_TAGS_LENGTH] for name in names} if names else _NO_HEADERS
+
+
 def _render_tags(of_key: tuple[str, ...], headers: Mapping[str, str]) -> str:
     of_headers: tuple[str, ...] = ()
     if not headers.keys().isdisjoint(TAG_HEADERS):
@@ -195,6 +201,8 @@ def _render_attribution(headers: Mapping[str, str]) -> str:
 
 
 _ATTRIBUTION_NAMES: Final = frozenset(name for names in ATTRIBUTION_HEADERS.values() for name in names)
+_READ_NAMES: Final = _ATTRIBUTION_NAMES.union(TAG_HEADERS, USER_HEADERS)
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 @lru_cache(1000)

@@ -16,7 +16,7 @@ from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.ledger.entries import Entry, find_outcome
+from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
 from tornado_gate.types import Call, ChatRequest, Meter, Request, SpeechRequest, StreamEvent, Text
@@ -95,7 +95,7 @@ class InnerModels:
                 outcome,
                 meter,
                 (time.monotonic() - ending.started) * 1000,
-                call.headers,
+                select_headers(call.headers),
                 prices=self._snapshot.prices,
             ),
         )

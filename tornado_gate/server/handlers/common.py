@@ -19,7 +19,7 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
-from tornado_gate.ledger.entries import Entry, find_outcome
+from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 
@@ -186,7 +186,7 @@ def record_request(ended: EndedRequest) -> None:
                 outcome,
                 meter,
                 seconds * 1000,
-                call.headers,
+                select_headers(call.headers),
                 ended.end_user,
                 ended.recorded_body,
                 ended.snapshot.prices,
