@@ -36,6 +36,7 @@ these classes. The handler's ``fail`` method renders an error in the caller's wi
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, ClassVar
 
 
@@ -67,13 +68,24 @@ class GateError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds in the Retry-After header; None without the header, and if its value is a date."""
+        """The seconds in the Retry-After header, which may be a date (RFC 9110 10.2.3); None without a valid header."""
         value = self.headers.get("Retry-After", "")
-        return float(value) if value.isascii() and value.isdigit() else None
+        if value.isascii() and value.isdigit():
+            return float(value)
+        return _count_seconds_until(value) if value else None
 
     def body(self) -> dict[str, str]:
         """The strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+
+
+def _count_seconds_until(date: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # few upstreams send a date
+
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 class RequestError(GateError):
@@ -176,9 +188,13 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamKeyRefused(UpstreamError):
-    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller."""
+    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller.
+
+    `upstream_status` is the upstream's status; 403 may concern the model only.
+    """
 
     code = "upstream_authentication"
+    upstream_status = 401
 
 
 class UpstreamUnreachable(UpstreamError):

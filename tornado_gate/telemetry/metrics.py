@@ -124,6 +124,12 @@ class Metrics:
             registry=self._registry,
         )
         self._circuits_open: dict[tuple[str, str], int] = {}
+        self._key_rests = Counter(
+            "tornado_gate_provider_key_rests",
+            "Keys of provider entries that were refused or limited by the upstream and rest, by the key's number in conf.",
+            ["provider", "key", "reason"],
+            registry=self._registry,
+        )
 
     def _make_process_metrics(self) -> None:
         from prometheus_client import Counter, Gauge
@@ -363,6 +369,11 @@ class Metrics:
         count = max(0, self._circuits_open.get((provider, model), 0) + (1 if is_open else -1))
         self._circuits_open[provider, model] = count
         self._circuits.labels(provider, model).set(count)
+
+    def count_key_rest(self, provider: str, key: str, reason: str) -> None:
+        """Count a key of a provider entry that rests. `key` is its number in conf, `reason` the code of an error class."""
+        provider = provider if provider in self._providers else OTHER_LABEL
+        self._key_rests.labels(provider, key, reason if reason in self._kinds else OTHER_LABEL).inc()
 
     def count_connection_limit(self, limit: str) -> None:
         """Count a connection that has reached `limit`, one of the few values of `http.server.refusals.Limit`."""
