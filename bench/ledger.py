@@ -22,25 +22,37 @@ from sqlalchemy import func, insert, literal_column, select, text
 
 from tests.ledger.rows import make_stored_row
 from tests.support.postgres import PostgresServer
+from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
 from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
 from tornado_gate.ledger.reports import Reports, sum_rows
 from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, find_first_id
 from tornado_gate.ledger.writing import StoredRow, insert_rows
+from tornado_gate.server.console.usage_pages import load_usage
+from tornado_gate.server.console.usage_query import parse_view
 
 LIMIT_MILLISECONDS = 300
 REPEATS = 7
 BATCH_ROWS = 5000
 MODELS = [f"model-{number}" for number in range(12)]
 TEAMS = [f"team_{number}" for number in range(20)]
+BUSY_USER = "user_busy"
+KEYS_OF_BUSY_USER = 300
+"""The keys that are used most have one owner."""
+ADMINISTRATOR = User(
+    id="user_000001", email="", name="", role="administrator", state="active", has_password=True, created=0.0
+)
 
 
 def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRow]]:
     """Batches of rows of the last days, oldest first. Some keys are used much more often than others."""
     chosen = random.Random(1)
     keys = [f"key_{number:06d}" for number in range(options.keys)]
-    users = [f"user_{number % (options.keys // 4):06d}" for number in range(options.keys)]
+    users = [
+        BUSY_USER if number < KEYS_OF_BUSY_USER else f"user_{number % (options.keys // 4):06d}"
+        for number in range(options.keys)
+    ]
     step = options.days * DAY / options.rows
     rows: list[StoredRow] = []
     for number in range(options.rows):
@@ -103,6 +115,10 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
     def ask(*group_by: str, begin: float = start, **filters: str) -> Callable[[], Any]:
         return partial(reports.usage, UsageQuery(start=begin, end=now, group_by=group_by, **filters))
 
+    def show(**wanted: str) -> Callable[[], Any]:
+        view = parse_view(lambda name: {"range": "30d", "whose": "all", **wanted}.get(name, ""), ADMINISTRATOR, ())
+        return partial(load_usage, reports, view, ADMINISTRATOR)
+
     newest = reports.requests(limit=50)
     middle = reports.requests(limit=1, end=start + options.days * DAY / 2)[0]
     busy, quiet = "key_000000", newest[-1].key
@@ -131,6 +147,15 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
         "requests of a team": partial(reports.requests, limit=50, team=TEAMS[3]),
         "requests of a model": partial(reports.requests, limit=50, model=MODELS[3]),
         "one request by its id": partial(reports.get_request, middle.request_id),
+        "page of 30 days by model": show(group="model"),
+        "page of 30 days by key": show(group="key"),
+        "page of 30 days by user": show(group="user"),
+        "page of 30 days by status": show(group="status"),
+        "page of 30 days of a user with 300 keys, by key": show(group="key", user=BUSY_USER),
+        "page of 30 days of a user with 300 keys, by model": show(group="model", user=BUSY_USER),
+        "page of 30 days of a team with 500 keys, by key": show(group="key", team=TEAMS[0]),
+        "page of 24 hours by model": show(group="model", range="24h"),
+        "page of 24 hours by key": show(group="key", range="24h"),
     }
 
 
@@ -174,10 +199,9 @@ def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
         count += len(rows)
     make_totals(database, now - options.days * DAY, now)
     seconds = time.perf_counter() - begin
-    with database.read() as connection:
-        connection.commit()
-        connection.execute(text("ANALYZE"))
-        connection.commit()
+    if not database.is_file:  # PostgreSQL does so by itself after a while; SQLite never does
+        with database.write() as connection:
+            connection.execute(text("ANALYZE"))
     print(f"{database.dialect}: {count} rows in {seconds:.0f} s, {count / seconds:.0f} per second", file=sys.stderr)
     return {name: measure(question) for name, question in list_questions(Reports(database), options, now).items()}
 

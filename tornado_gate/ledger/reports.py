@@ -8,13 +8,14 @@ or ends counts as a whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Select, Table, case, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, case, cast, func, literal_column, select
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.database.engine import Database
@@ -52,8 +53,7 @@ class Reports:
         sums: dict[tuple[Any, ...], list[Any]] = {}
         with self._database.read() as connection:
             for part in self._plan(connection, query):
-                for row in connection.execute(_select_sums(query, part)):
-                    _add(sums, row, len(query.group_by))
+                _add(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
         return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums)]
 
     def _plan(self, connection: Connection, query: UsageQuery) -> list[_Part]:
@@ -154,6 +154,8 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         table = _select_table(part.source, {*query.group_by, *wanted})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
         columns = {name: func.sum(table.c[name]) for name in COUNTERS}
+    # PostgreSQL's sum of BIGINT is NUMERIC, which takes long to parse.
+    columns = {name: sums if name == "seconds" else cast(sums, BigInteger) for name, sums in columns.items()}
     groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
     chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
     for name, value in wanted.items():
@@ -192,10 +194,11 @@ def sum_rows(name: str) -> ColumnElement[Any]:
     return func.sum(func.coalesce(rows[name], 0))
 
 
-def _add(sums: dict[tuple[Any, ...], list[Any]], row: Row[Any], groups: int) -> None:
-    known = sums.setdefault(tuple(row[:groups]), [0] * len(COUNTERS))
-    for index, value in enumerate(row[groups:]):
-        known[index] += value if isinstance(value, float) else int(value)  # PostgreSQL sums BIGINT as Decimal
+def _add(sums: dict[tuple[Any, ...], list[Any]], rows: Iterable[Row[Any]], groups: int) -> None:
+    for row in rows:
+        group, values = tuple(row[:groups]), row[groups:]
+        known = sums.get(group)
+        sums[group] = list(values) if known is None else [one + other for one, other in zip(known, values, strict=True)]
 
 
 def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[Any]) -> UsageRow:
@@ -203,6 +206,7 @@ def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[A
     return UsageRow(group=texts, **dict(zip(COUNTERS, sums, strict=True)))
 
 
+@lru_cache(10_000)
 def _format_group(name: str, value: Any) -> str:
     if name not in _SECONDS:
         return str(value)
