@@ -26,6 +26,7 @@ from tornado_gate.config.model import (
     RealtimeConfig,
     Secret,
     ServerConfig,
+    TargetConcurrency,
     TeamEntry,
     VideosConfig,
 )
@@ -37,7 +38,17 @@ from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset(
-    {"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices", "price_provider"}
+    {
+        "plugin",
+        "base_url",
+        "api_key",
+        "headers",
+        "timeouts",
+        "shared_objects",
+        "prices",
+        "price_provider",
+        "concurrency",
+    }
 )
 
 
@@ -153,6 +164,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         prices=build_prices(entry.get("prices", {})),
         price_provider=entry.get("price_provider"),
+        concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

@@ -61,6 +61,9 @@ async def try_targets(
             continue
         attempt = _begin_attempt(gate, call, target, provider, operations)
         try:
+            if provider.entry.concurrency is not None:
+                queue = gate.target_queues.find(target.provider)
+                attempt.closing.callback(await queue.enter(account, provider.entry.concurrency))
             result = await ask(attempt, provider)
         except BaseException as error:
             if isinstance(error, GateError):
