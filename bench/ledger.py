@@ -18,16 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, cast, func, insert, literal, select, text
+from sqlalchemy import func, insert, literal_column, select, text
 
 from tests.ledger.rows import make_stored_row
 from tests.support.postgres import PostgresServer
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
-from tornado_gate.database.usage_tables import COUNTERS, TOTALS, usage
+from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
 from tornado_gate.ledger.reports import Reports, sum_rows
-from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery
-from tornado_gate.ledger.writing import COLUMNS, FAST_INSERT, StoredRow
+from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, find_first_id
+from tornado_gate.ledger.writing import StoredRow, insert_rows
 
 LIMIT_MILLISECONDS = 300
 REPEATS = 7
@@ -46,10 +46,11 @@ def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRo
     for number in range(options.rows):
         owner = min(int(chosen.paretovariate(0.5)) - 1, options.keys - 1)
         failed = chosen.random() < 0.02
+        moment = now - options.days * DAY + number * step
         rows.append(
             make_stored_row(
-                now - options.days * DAY + number * step,
-                request_id="req_" + secrets.token_hex(12),
+                moment,
+                request_id=f"req_{round(moment * 1e6):014x}{secrets.token_hex(5)}",
                 key=keys[owner],
                 key_name=f"key {owner}",
                 user=users[owner],
@@ -71,31 +72,28 @@ def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRo
         yield rows
 
 
-def insert_rows(database: Database, rows: list[StoredRow]) -> None:
+def make_totals(database: Database, start: float, end: float) -> None:
+    """The totals of all rows, by SQL; each row has at most the tag "nightly"."""
     with database.write() as connection:
-        if database.is_file:
-            connection.exec_driver_sql(FAST_INSERT, list(rows))
-            return
-        cursor: Any = connection.connection.cursor()
-        with cursor.copy(f"COPY usage ({', '.join(chr(34) + name + chr(34) for name in COLUMNS)}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
-
-
-def make_totals(database: Database) -> None:
-    """The totals of all rows; each row has at most the tag "nightly"."""
-    for (span, tagged, _), table in TOTALS.items():
-        seconds = HOUR if span == "hours" else DAY
-        bucket = cast(func.floor(usage.c.moment / seconds), BigInteger) * seconds
-        dimensions = [column.name for column in table.primary_key.columns][1:]
-        groups = [literal("nightly") if name == "tag" else usage.c[name] for name in dimensions]
-        chosen = select(bucket, *groups, *map(sum_rows, COUNTERS)).group_by(
-            bucket, *(usage.c[name] for name in dimensions if name != "tag")
-        )
-        if tagged:
-            chosen = chosen.where(usage.c.tags != "[]")
-        with database.write() as connection:
-            connection.execute(insert(table).from_select(["bucket", *dimensions, *COUNTERS], chosen))
+        for hour in range(int(start // HOUR) * HOUR, int(end) + 1, HOUR):
+            rows = (usage.c.id >= find_first_id(hour), usage.c.id < find_first_id(hour + HOUR))
+            for (span, tagged, _), table in TOTALS.items():
+                if span == "hours":
+                    names = [column.name for column in table.primary_key.columns][1:]
+                    groups = [literal_column("'nightly'" if name == "tag" else f'"{name}"') for name in names]
+                    chosen = select(literal_column(str(hour)), *groups, *map(sum_rows, COUNTERS)).where(*rows)
+                    chosen = chosen.where(usage.c.tags != "[]") if tagged else chosen
+                    chosen = chosen.group_by(*(literal_column(f'"{name}"') for name in names if name != "tag"))
+                    chosen = chosen.having(func.count() > 0)
+                    connection.execute(insert(table).from_select(["bucket", *names, *COUNTERS], chosen))
+        of_hours = {(tagged, keyed): table for (span, tagged, keyed), table in TOTALS.items() if span == "hours"}
+        days = [(table, of_hours[key[1:]]) for key, table in TOTALS.items() if key[0] == "days"]
+        for table, hours in (*days, (OWNER_DAYS, of_hours[False, True])):
+            names = [column.name for column in table.primary_key.columns][1:]
+            day, groups = hours.c.bucket - hours.c.bucket % literal_column(str(DAY)), [hours.c[name] for name in names]
+            chosen = select(day.label("day"), *groups, *(func.sum(hours.c[name]) for name in COUNTERS))
+            chosen = chosen.group_by(literal_column("day"), *groups)
+            connection.execute(insert(table).from_select(["bucket", *names, *COUNTERS], chosen))
 
 
 def list_questions(reports: Reports, options: argparse.Namespace, now: float) -> dict[str, Callable[[], Any]]:
@@ -171,9 +169,10 @@ def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
     """Fill the ledger and return the time of each question in milliseconds."""
     now, begin, count = time.time(), time.perf_counter(), 0
     for rows in make_rows(options, now):
-        insert_rows(database, rows)
+        with database.write() as connection:
+            insert_rows(connection, rows)
         count += len(rows)
-    make_totals(database)
+    make_totals(database, now - options.days * DAY, now)
     seconds = time.perf_counter() - begin
     with database.read() as connection:
         connection.commit()

@@ -8,7 +8,7 @@ or ends counts as a whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -18,8 +18,9 @@ from sqlalchemy import ColumnElement, Select, Table, case, func, literal_column,
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, TOTALS, usage
-from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id
+from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, OWNER_DAYS, OWNER_DIMENSIONS, TOTALS, usage
+from tornado_gate.ledger.details import parse_details
+from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id, find_moment
 
 GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
 MOST_ROWS: Final = 1000
@@ -57,7 +58,7 @@ class Reports:
 
     def _plan(self, connection: Connection, query: UsageQuery) -> list[_Part]:
         oldest = connection.execute(select(func.min(usage.c.id))).scalar()
-        rows_since = time.time() if oldest is None else int(oldest[:14], 16) / 1e6
+        rows_since = time.time() if oldest is None else find_moment(oldest)
         if "tag" in query.group_by or query.tag:
             rows_since = float("inf")
         return plan_parts(query.start, query.end, rows_since, time.time(), hourly="hour" in query.group_by)
@@ -150,8 +151,7 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         first, last = find_first_id(part.start), find_first_id(part.end)
         columns = {name: sum_rows(name) for name in COUNTERS}
     else:
-        used = {*query.group_by, *wanted}
-        table = TOTALS[part.source, "tag" in used, bool(used & {"key", "user"})]
+        table = _select_table(part.source, {*query.group_by, *wanted})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
         columns = {name: func.sum(table.c[name]) for name in COUNTERS}
     groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
@@ -160,6 +160,14 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         chosen = _filter(chosen, table, name, value)
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
+
+
+def _select_table(source: str, names: Set[str]) -> Table:
+    """The smallest totals with these dimensions."""
+    is_owned = bool(names & {"key", "user"})
+    if is_owned and source == "days" and names <= {"day", *OWNER_DIMENSIONS}:
+        return OWNER_DAYS
+    return TOTALS[source, "tag" in names, is_owned]
 
 
 def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
@@ -203,6 +211,6 @@ def _format_group(name: str, value: Any) -> str:
 
 def _parse_request(row: Row[Any]) -> RequestRow:
     values = dict(row._mapping)
-    values["tags"] = tuple(orjson.loads(values["tags"]))
-    values["attribution"] = orjson.loads(values["attribution"])
-    return RequestRow(**values)
+    details = parse_details(values.pop("details"))
+    tags = tuple(orjson.loads(values.pop("tags")))
+    return RequestRow(**values, **details, moment=find_moment(row.id), tags=tags)

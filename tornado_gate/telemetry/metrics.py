@@ -413,9 +413,9 @@ class Metrics:
         """Count rows of the usage ledger. `result` is "written", "spooled" or "dropped". Any thread may call this."""
         self._ledger_rows.labels(result).inc(number)
 
-    def count_unpriced(self, model: str, provider: str) -> None:
-        """Count a request whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
-        self._unpriced.labels(*self._bound_labels(model, provider)).inc()
+    def count_unpriced(self, model: str, provider: str, number: int) -> None:
+        """Count requests whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
+        self._unpriced.labels(*self._bound_labels(model, provider)).inc(number)
 
     def set_ledger_lag(self, seconds: float) -> None:
         """Set the age of the oldest request that is not in the database. Any thread may call this."""

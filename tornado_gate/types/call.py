@@ -147,6 +147,7 @@ class Meter(State):
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
+    `cost`: the nano-dollars of a complete answer, where the caller was told it.
     `claim`: the request's share of its caller's budget (`gateway/budgets.py`); None without a budget.
     """
 
@@ -171,6 +172,7 @@ class Meter(State):
     produced_frames: int = 0
     frame_bytes: int = 0
     ends_at: float | None = None
+    cost: int | None = None
     claim: Any = None
 
     hidden_fields = frozenset({"estimate_prompt"})
