@@ -207,6 +207,18 @@ class CircuitBreakers:
             if each is not None:
                 each.release_probe()
 
+    def mark_down(self, provider: str) -> None:
+        """The health checks of a provider entry fail."""
+        self.down.setdefault(provider, Circuit())
+
+    def mark_up(self, provider: str) -> None:
+        """The health checks of a provider entry succeed: its open circuits are due for a probe."""
+        self.down.pop(provider, None)
+        now = self.clock()
+        for (name, _), circuit in self._circuits.items():
+            if name == provider:
+                circuit.expect_recovery(now)
+
     def list_all(self) -> dict[tuple[str, str], Circuit]:
         """The circuits by provider entry and upstream model."""
         return dict(self._circuits)

@@ -78,6 +78,10 @@ class TargetLoads:
             load = self._loads[name] = TargetLoad()
         return load
 
+    def peek(self, provider: str, upstream_model: str) -> TargetLoad | None:
+        """The load of a target; None while nothing was measured."""
+        return self._loads.get((provider, upstream_model))
+
     def adopt(self, other: TargetLoads) -> None:
         """Go on with the loads of `other`."""
         self._loads = other._loads

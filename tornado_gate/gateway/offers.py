@@ -66,7 +66,7 @@ class ModelOffers:
         offers: Sequence[Offer] | None = self._made.get(name)
         if offers is None:
             offers = self._made[name] = tuple(self._make(name))
-        if len(offers) > 1:
+        if len(offers) > 1 or (offers and not offers[0].weight):
             offers = self._order(name, entry, offers, session, bound)
         return [
             (offer.target, offer.provider) for offer in offers if offer.target.first_supported_operation(operations)

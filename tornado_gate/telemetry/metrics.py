@@ -126,6 +126,19 @@ class Metrics:
             registry=self._registry,
         )
         self._circuits_open: dict[tuple[str, str], int] = {}
+        self._providers_down: Gauge = Gauge(
+            "tornado_gate_providers_down",
+            "1 while the health checks of a provider entry fail.",
+            ["provider"],
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._health_checks = Counter(
+            "tornado_gate_health_checks",
+            "Health checks of provider entries.",
+            ["provider", "result"],
+            registry=self._registry,
+        )
         self._key_rests = Counter(
             "tornado_gate_provider_key_rests",
             "Keys of provider entries that were refused or limited by the upstream and rest, by the key's number in conf.",
@@ -415,6 +428,14 @@ class Metrics:
         """Count a key of a provider entry that rests. `key` is its number in conf, `reason` the code of an error class."""
         provider = provider if provider in self._providers else OTHER_LABEL
         self._key_rests.labels(provider, key, reason if reason in self._kinds else OTHER_LABEL).inc()
+
+    def set_provider_down(self, provider: str, *, is_down: bool) -> None:
+        """Set whether the health checks of a provider entry fail."""
+        self._providers_down.labels(provider if provider in self._providers else OTHER_LABEL).set(is_down)
+
+    def count_health_check(self, provider: str, result: str) -> None:
+        """Count a health check. `result` is "passed", "failed" or "not_sent"."""
+        self._health_checks.labels(provider if provider in self._providers else OTHER_LABEL, result).inc()
 
     def count_connection_limit(self, limit: str) -> None:
         """Count a connection that has reached `limit`, one of the few values of `http.server.refusals.Limit`."""
