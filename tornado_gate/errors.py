@@ -21,6 +21,7 @@
     |   UpstreamLost 502             the connection closed before the end of the response
     |   UpstreamRateLimited 429
     |   UpstreamOverloaded 503
+    |   TargetBusy 503               the gateway's own limit of requests to the provider at a time; no fault of the provider
     |   UpstreamTimeout 504
     |   |   UpstreamConnectTimeout 504   connect timeout; the provider has received nothing
     + Unavailable 503                no healthy target, or the gateway is shutting down
@@ -220,6 +221,14 @@ class UpstreamRateLimited(UpstreamError):
 class UpstreamOverloaded(UpstreamError):
     status = 503
     code = "upstream_overloaded"
+
+
+class TargetBusy(UpstreamError):
+    """The provider entry runs as many requests as conf allows at a time. The provider has received nothing of this one."""
+
+    status = 503
+    type = "unavailable_error"
+    code = "target_busy"
 
 
 class UpstreamTimeout(UpstreamError):

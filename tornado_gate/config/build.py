@@ -25,6 +25,7 @@ from tornado_gate.config.model import (
     RealtimeConfig,
     Secret,
     ServerConfig,
+    TargetConcurrency,
     TeamEntry,
     VideosConfig,
 )
@@ -40,7 +41,7 @@ _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset(
     {
         *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
-        *("price_provider", "health_check"),
+        *("price_provider", "health_check", "concurrency"),
     }
 )
 
@@ -161,6 +162,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         prices=build_prices(entry.get("prices", {})),
         price_provider=entry.get("price_provider"),
         health_check=build_health_check(entry.get("health_check")),
+        concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 

@@ -227,6 +227,14 @@ class TimeoutsSchema(Schema):
     total = Seconds()
 
 
+class ConcurrencySchema(Schema):
+    most = Integer(
+        least=1, required=True, error_messages={"required": "is missing; say how many requests may run at a time"}
+    )
+    queue = Integer(least=0, most=1_000_000)
+    wait = Seconds()
+
+
 class ProviderSchema(Schema):
     """A provider entry. Other keys are settings of the plugin, which checks them."""
 
@@ -247,6 +255,7 @@ class ProviderSchema(Schema):
     prices = make_prices_field()
     price_provider = String(empty=True)
     health_check = Section(HealthCheckSchema, example="{path: /models, interval: 30}")
+    concurrency = Section(ConcurrencySchema, example="{most: 100, queue: 200, wait: 5s}")
 
 
 class TargetSchema(Schema):
@@ -329,6 +338,10 @@ class LimitsSchema(Schema):
     answer_bytes = Integer(least=1)
     media_answer_bytes = Integer(least=1)
     stream_bytes = Integer(least=1)
+    event_bytes = Integer(least=1024)
+    open_requests = Integer(least=1)
+    loop_lag_seconds = Seconds(zero=True)
+    memory_bytes = Integer(least=1, allow_none=True)
 
 
 class MediaSchema(Schema):

@@ -59,6 +59,9 @@ async def try_targets(
             attempt = _begin_attempt(gate, call, target, provider, operations)
             load = _begin_load(snapshot, attempt) if target.model in snapshot.measured else None
             try:
+                if provider.entry.concurrency is not None:
+                    queue = gate.target_queues.find(target.provider)
+                    attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
                 result = await ask(attempt, provider)
             except BaseException as error:
                 if isinstance(error, GateError):

@@ -19,12 +19,15 @@ from tornado_gate.gateway.budgets import Budgets
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.concurrency import ConcurrentRequests
 from tornado_gate.gateway.key_health import KeyHealth
+from tornado_gate.gateway.overload import Overload
 from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
+from tornado_gate.gateway.target_queues import TargetQueues
 from tornado_gate.http.upstream import Pool
 from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import NO_BUDGET, Budget, Caller
@@ -58,7 +61,11 @@ class Gate:
         self._closing: set[asyncio.Future[None]] = set()
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
+        self.overload = Overload(config.limits, metrics.count_shed_request)
+        self.target_queues = TargetQueues(metrics.set_target_requests, metrics.count_shed_request)
         self._lag = LoopLagMonitor(metrics)
+        self._lag.on_delay = self.overload.note_delay
+        self.ready_checks.append(self.overload.explain_overload)
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
@@ -160,6 +167,9 @@ class Gate:
         config = snapshot.config
         self._callers.clear()
         self.ledger.rules = config.ledger
+        self.overload.limits = config.limits
+        self.target_queues.keep(frozenset(config.providers))
+        set_event_bytes(config.limits.event_bytes)
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
         for pool in self._pools.values():
             pool.limits = config.limits

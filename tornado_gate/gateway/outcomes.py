@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from tornado_gate.errors import GateError, PluginError, UpstreamKeyRefused, UpstreamRefused
+from tornado_gate.errors import GateError, PluginError, TargetBusy, UpstreamKeyRefused, UpstreamRefused
 from tornado_gate.gateway.circuits import EVERYBODY, Circuit
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.types import Call, Target
@@ -78,8 +78,10 @@ def note_end(gate: Gate, call: Call, error: GateError | None) -> None:
 def is_fault_of_target(call: Call, error: GateError) -> bool:
     """Whether an error counts for the circuit: another target may be tried for it, and it is no rate limit.
 
-    The failure of a format's plugin is no fault of the target.
+    The failure of a format's plugin is no fault of the target, nor is the gateway's own limit of requests to it.
     """
+    if isinstance(error, TargetBusy):
+        return False
     if isinstance(error, PluginError) and error.plugin != call.target.plugin:
         return False
     return error.retryable and error.status != 429

@@ -53,6 +53,8 @@ class Metrics:
         self._streams = self._streams_told = 0
         self._bodies: dict[str, tuple[int, int, int]] = {}
         self._bodies_told: dict[str, tuple[int, int, int]] = {}
+        self._targets: dict[str, tuple[int, int]] = {}
+        self._targets_told: dict[str, tuple[int, int]] = {}
         self._make_request_metrics()
         self._make_process_metrics()
         self._make_video_metrics()
@@ -177,6 +179,19 @@ class Metrics:
         self._bodies_refused = Counter(
             "tornado_gate_bodies_refused", "Bodies that waited in vain and got 503.", ["storage"], registry=registry
         )
+        self._shed = Counter(
+            "tornado_gate_shed_requests",
+            "Requests that were refused with 503 because of an overload, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._target_requests: Gauge = Gauge(
+            "tornado_gate_target_requests",
+            "Requests of provider entries with a limit of concurrency, running and waiting.",
+            ["provider", "state"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._plugin_errors = Counter("tornado_gate_plugin_errors", "Plugin failures.", ["plugin"], registry=registry)
         self._reloads = Counter(
             "tornado_gate_reloads", "Reloads of the configuration, by result.", ["result"], registry=registry
@@ -260,6 +275,7 @@ class Metrics:
                     self._remove_series(tally.labels)
             self._remove_unknown_video_series()
             self._remove_unknown_circuit_series()
+            self._remove_unknown_target_series()
 
     def _is_known(self, labels: RequestLabels) -> bool:
         return self._are_known(labels.model, labels.provider)
@@ -283,6 +299,13 @@ class Metrics:
         for provider, model in [labels for labels in self._circuits_open if not self._are_known(labels[1], labels[0])]:
             del self._circuits_open[provider, model]
             self._circuits.remove(provider, model)
+
+    def _remove_unknown_target_series(self) -> None:
+        for provider in [name for name in self._targets_told if name not in self._providers]:
+            self._targets.pop(provider, None)
+            del self._targets_told[provider]
+            for state in ("running", "waiting"):
+                self._target_requests.remove(provider, state)
 
     def _remove_series(self, labels: RequestLabels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
@@ -356,6 +379,14 @@ class Metrics:
             self._streams_told = streams
         if self._bodies != self._bodies_told:
             self._flush_bodies()
+        if self._targets != self._targets_told:
+            self._flush_targets()
+
+    def _flush_targets(self) -> None:
+        for provider, counts in self._targets.items():
+            for state, count in zip(("running", "waiting"), counts, strict=True):
+                self._target_requests.labels(provider, state).set(count)
+        self._targets_told = dict(self._targets)
 
     def _flush_bodies(self) -> None:
         for storage, (held, waiting, refused) in self._bodies.items():
@@ -369,6 +400,16 @@ class Metrics:
         self._bodies[storage] = held_bytes, waiting, refused
         if self._at_once:
             self.flush()
+
+    def set_target_requests(self, provider: str, running: int, waiting: int) -> None:
+        """Set how many requests of a configured provider entry run and wait."""
+        self._targets[provider] = running, waiting
+        if self._at_once:
+            self.flush()
+
+    def count_shed_request(self, reason: str) -> None:
+        """Count a request that was refused because of an overload; `reason` is one of a few."""
+        self._shed.labels(reason).inc()
 
     def count_upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; codes made up by upstreams count as "other"."""
@@ -404,9 +445,9 @@ class Metrics:
         """Count rows of the usage ledger. `result` is "written", "spooled" or "dropped". Any thread may call this."""
         self._ledger_rows.labels(result).inc(number)
 
-    def count_unpriced(self, model: str, provider: str) -> None:
-        """Count a request whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
-        self._unpriced.labels(*self._bound_labels(model, provider)).inc()
+    def count_unpriced(self, model: str, provider: str, number: int) -> None:
+        """Count requests whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
+        self._unpriced.labels(*self._bound_labels(model, provider)).inc(number)
 
     def set_ledger_lag(self, seconds: float) -> None:
         """Set the age of the oldest request that is not in the database. Any thread may call this."""

@@ -154,6 +154,7 @@ class Meter(State):
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
+    `cost`: the nano-dollars of a complete answer, where the caller was told it.
     `streamed`: the caller has requested a stream.
     `claim`: the request's share of its caller's budget (`gateway/budgets.py`); None without a budget.
     """
@@ -179,6 +180,7 @@ class Meter(State):
     produced_frames: int = 0
     frame_bytes: int = 0
     ends_at: float | None = None
+    cost: int | None = None
     streamed: bool = False
     claim: Any = None
 

@@ -69,8 +69,8 @@ class Route(Value, frozen=True):
     empty_body: bool = False
     other_defaults: tuple[str, ...] = ()
     messages: OpenMessageSocket | None = None
-    prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
     keep_alive: Callable[[WireRequest], bytes] | None = None
+    prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -38,6 +38,7 @@ class AnswerHandler(AuthenticatedHandler):
     `ping_seconds`: the caller's own interval of keep-alives, which begin before the first event; 0: that of conf, after it.
     """
 
+    may_be_shed = True
     begins_early = True
     ping_seconds = 0
 
