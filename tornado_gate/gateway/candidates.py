@@ -237,6 +237,7 @@ class Candidates:
                 yield target, provider
             finally:
                 load.retries -= 1
+                self.pause = 0.0
 
     def _find_retry_wait(self, target: Target, rules: RetriesConfig, number: int) -> float | None:
         """Seconds before retry `number`; None if the last failure, the circuit or the time does not allow one."""
