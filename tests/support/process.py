@@ -26,7 +26,8 @@ class ChildFailed(AssertionError):
 class Child:
     """One child process. stdout and stderr are collected together, in the order of their lines.
 
-    Tests wait for its output or its exit only, never for a fixed time: a deadline is the limit of a wait that failed.
+    `inherited` are descriptors that it keeps open. Tests wait for its output or its exit only, never for a fixed time: a
+    deadline is the limit of a wait that failed.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Child:
         *,
         environment: Mapping[str, str] | None = None,
         folder: Path = REPOSITORY,
+        inherited: Sequence[int] = (),
     ) -> None:
         self.command = list(command)
         self.process = subprocess.Popen(
@@ -48,6 +50,7 @@ class Child:
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
+            pass_fds=inherited,
         )
         self._lines: list[str] = []
         self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
