@@ -42,9 +42,12 @@ StartGateway = Callable[..., Gateway]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_proxy_for_loopback() -> Iterator[None]:
-    """The vendors' SDKs honour the proxy variables; what the tests start listens on this machine only."""
+def environment_of_children() -> Iterator[None]:
+    """What the tests start listens on this machine only, but the vendors' SDKs honour the proxy variables. Hundreds of
+    gateways are started: without bytecode each compiles all modules, which takes longer than the rest of its start.
+    """
     with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield

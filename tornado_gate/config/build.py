@@ -170,6 +170,7 @@ def build_model(name: str, entry: Data, inactive: InactiveKeys) -> ModelEntry:
         operations=None if operations is None else frozenset(operations),
         timeouts=entry.get("timeouts", {}),
         facts={fact: entry[fact] for fact in MODEL_FACTS if fact in entry},
+        failover=entry.get("failover") != "never",
     )
 
 

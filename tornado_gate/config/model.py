@@ -117,7 +117,8 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     """A model name for clients; it may contain one `*` as a wildcard.
 
     `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only the
-    timeouts that the entry overrides. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …).
+    timeouts that the entry overrides. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …). `failover`
+    false: no other target is tried after one has failed, unless the caller asks for it.
     """
 
     name: str
@@ -126,6 +127,7 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     operations: frozenset[str] | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    failover: bool = True
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):

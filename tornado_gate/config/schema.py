@@ -258,6 +258,7 @@ class ModelSchema(Schema):
     fallback = List(String())
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all of the plugin's")
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
+    failover = String(choices=("pre-first-event", "never"))
     version = String()
     display_name = String()
     description = String()

@@ -68,7 +68,7 @@ async def try_targets(
             outcomes.note_failure(gate, attempt, error)
             attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
             await attempt.closing.aclose()
-            if not isinstance(error, GateError) or not error.retryable:
+            if not isinstance(error, GateError) or not error.retryable or call.failover is False:
                 raise
             failure = error
         else:

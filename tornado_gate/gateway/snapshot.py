@@ -153,8 +153,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
         return model
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with the facts that conf has about it."""
+        """The call for `model`, with what conf says about it."""
         found = self.models.find(model)
+        if found is not None and not found.entry.failover and call.failover is None:
+            call = replace(call, failover=False)
         if found is not None and found.entry.facts:
             return replace(call, model=model, facts=found.entry.facts)
         return replace(call, model=model)

@@ -313,7 +313,8 @@ class Call(Value, frozen=True, kw_only=True):
     `operation` is the one of the route's operations that the target performs. `memory` outlives the request. `files` stores
     files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
     the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
-    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses.
+    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another
+    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it.
     The handler owns `closing`: its contents are closed when the response is
     complete, when it fails and when the caller disconnects.
     """
@@ -338,6 +339,7 @@ class Call(Value, frozen=True, kw_only=True):
     inner: InnerModelCaller | None = None
     key_digest: bytes = b""
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
+    failover: bool | None = None
 
     hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 

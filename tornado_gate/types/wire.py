@@ -49,7 +49,8 @@ class Route(Value, frozen=True):
     `socket` routes are upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with
     ``Upgrade: websocket`` for the same path): each message is one request of this route (`types/message_sockets.py`).
     `references` lists the ids of objects at an upstream that a request contains; its body is not checked yet. `empty_body`: a
-    request without a body counts as one with an empty object.
+    request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a stream alive before its
+    first event, b"" for a request that asks for no stream of server-sent events (header ``x-gate-stream: ping=15``).
     """
 
     method: str
@@ -66,6 +67,7 @@ class Route(Value, frozen=True):
     empty_body: bool = False
     other_defaults: tuple[str, ...] = ()
     messages: OpenMessageSocket | None = None
+    keep_alive: Callable[[WireRequest], bytes] | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -35,6 +35,7 @@ from tornado_gate_format_openai.completions import (
     make_completion_reply,
     parse_completion_request,
 )
+from tornado_gate_format_openai.paths import find_keep_alive
 from tornado_gate_format_openai.references import list_chat_references, list_response_references
 from tornado_gate_format_openai.replies import make_chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
@@ -62,8 +63,21 @@ def _open_response_socket(call: Call, keep_bytes: KeepBytes) -> MessageAdapter:
 
 
 ROUTES: Final = (
-    Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT, references=list_chat_references),
-    Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
+    Route(
+        "POST",
+        "/v1/chat/completions",
+        "chat",
+        wire_format=openai_chat.WIRE_FORMAT,
+        references=list_chat_references,
+        keep_alive=find_keep_alive,
+    ),
+    Route(
+        "POST",
+        "/v1/completions",
+        "chat",
+        wire_format=openai_completions.WIRE_FORMAT,
+        keep_alive=find_keep_alive,
+    ),
     Route(
         "POST",
         "/v1/responses",
@@ -71,6 +85,7 @@ ROUTES: Final = (
         wire_format=openai_responses.WIRE_FORMAT,
         references=list_response_references,
         messages=_open_response_socket,
+        keep_alive=find_keep_alive,
     ),
     Route(
         "POST",
