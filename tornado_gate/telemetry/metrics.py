@@ -166,6 +166,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._loop_tasks: Gauge = Gauge(
+            "tornado_gate_event_loop_tasks",
+            "Tasks of the event loop at the end of the last period.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._body_bytes: Gauge = Gauge(
             "tornado_gate_body_bytes",
             "Bytes of the bodies of all open requests: large JSON bodies in memory, forms on the disk.",
@@ -497,8 +503,10 @@ class Metrics:
         self._video_tasks.labels(*labels, outcome).inc()
         self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # the clock may have been set back
 
-    def observe_loop_lag(self, seconds: float) -> None:
-        self._loop_lag.set(seconds)
+    def observe_loop(self, lag_seconds: float, tasks: int) -> None:
+        """Record the largest delay of the event loop in a period, and its tasks at the end."""
+        self._loop_lag.set(lag_seconds)
+        self._loop_tasks.set(tasks)
 
     def count_reload(self, ok: bool) -> None:
         """Count a reload that succeeded or was rejected."""
