@@ -40,8 +40,9 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
-    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_seconds` is the time
-    that open requests have to finish after SIGTERM. `loop`, `http` (for callers' connections) and `upstream_http` each select a
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
+    the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
+    finish then. `loop`, `http` (for callers' connections) and `upstream_http` each select a
     fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
     process, `max_connections_per_address` that of one address among them; None: half of all.
     """
@@ -58,6 +59,7 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     access_log: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
+    drain_delay: float = 0.0
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
     keep_alive_seconds: float = 15.0

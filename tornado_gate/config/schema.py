@@ -180,6 +180,7 @@ class ServerSchema(Schema):
     access_log = Boolean()
     log_level = String(choices=("debug", "info", "warning", "error"))
     log_format = String(choices=("json", "text"))
+    drain_delay = Seconds(zero=True)
     drain_seconds = Seconds(zero=True)
     hook_seconds = Seconds()
     keep_alive_seconds = Seconds()

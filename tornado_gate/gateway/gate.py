@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Protocol
 
 from cachetools import FIFOCache
 
 from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.config.model import Config
+from tornado_gate.errors import GateError
 from tornado_gate.gateway.affinity import MovedSessions
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
@@ -36,6 +38,13 @@ MAX_CALLERS = 10_000
 """The number of keys whose callers are cached."""
 
 
+class Interruptible(Protocol):
+    """A request that is being answered."""
+
+    def interrupt(self, error: GateError) -> None:
+        """End the request: its caller gets `error`, in the stream if one has begun."""
+
+
 class Gate:
     """Created once for each process, from a checked Config. Call `start` inside the event loop, and `close` before it ends."""
 
@@ -54,6 +63,13 @@ class Gate:
         self.metrics = metrics
         self.worker = BodyWorker()
         self.draining = False
+        """The process ends soon, and no other one takes its place: /readyz answers 503."""
+        self.closing = False
+        """The port is closed: no new WebSocket session is opened."""
+        self.running: set[Interruptible] = set()
+        """The requests that are being answered, so that those which take too long can be ended."""
+        self.is_crash_loop: Callable[[], bool] = lambda: False
+        """Whether the processes of this gateway end again and again: /readyz answers 503."""
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns why the process should get no more requests for now, or "". /readyz calls them."""
         self.open_requests = 0

@@ -225,6 +225,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             frames = complete(chunk)
             if not frames:
                 continue
+            if not frames.isascii():
+                _check_text(frames)
             if self._is_measured:
                 self._measure(len(frames), frames.count(b"\n\n"))
             if self._begun and not meter.done and is_quiet(frames):
@@ -238,6 +240,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
         try:
             for chunk in items:
                 frames = splitter.feed(chunk)
+                for frame in frames:
+                    _check_text(frame)
                 if self._is_measured:
                     self._measure(sum(map(len, frames)), len(frames))
                 self._choose_each(frames, chosen)
@@ -336,6 +340,14 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if meter.done and not meter.finished:
             self._call.meter.late_error = self._adapter.parse_error(_parse_frame_json(raw))
         return not hidden
+
+
+def _check_text(frames: bytes) -> None:
+    """Raises UpstreamError for frames that are not UTF-8: the clients of callers fail to decode them."""
+    try:
+        frames.decode()
+    except UnicodeDecodeError as error:
+        raise UpstreamError("The upstream's stream is not valid UTF-8.") from error
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:

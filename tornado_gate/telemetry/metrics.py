@@ -10,11 +10,15 @@ of a second while it runs, otherwise they are copied at once.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
+import shutil
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -161,6 +165,12 @@ class Metrics:
             "Largest delay of the event loop in the last period, of the worst process.",
             registry=registry,
             multiprocess_mode="livemax",
+        )
+        self._loop_tasks: Gauge = Gauge(
+            "tornado_gate_event_loop_tasks",
+            "Tasks of the event loop at the end of the last period.",
+            registry=registry,
+            multiprocess_mode="livesum",
         )
         self._body_bytes: Gauge = Gauge(
             "tornado_gate_body_bytes",
@@ -493,8 +503,10 @@ class Metrics:
         self._video_tasks.labels(*labels, outcome).inc()
         self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # the clock may have been set back
 
-    def observe_loop_lag(self, seconds: float) -> None:
-        self._loop_lag.set(seconds)
+    def observe_loop(self, lag_seconds: float, tasks: int) -> None:
+        """Record the largest delay of the event loop in a period, and its tasks at the end."""
+        self._loop_lag.set(lag_seconds)
+        self._loop_tasks.set(tasks)
 
     def count_reload(self, ok: bool) -> None:
         """Count a reload that succeeded or was rejected."""
@@ -530,15 +542,54 @@ def _list_error_codes() -> frozenset[str]:
     return frozenset(codes)
 
 
-def prepare_directory(directory: Path) -> None:
-    """Create the directory for several processes, and name it in the environment. Call before the first `Metrics`.
+class RestartCounter:
+    """Counts processes that have ended unexpectedly. For the process that replaces them."""
 
-    Files of an earlier run are deleted, so that their counts are not added.
+    def __init__(self) -> None:
+        from prometheus_client import Counter
+
+        self._counter = Counter(
+            "tornado_gate_process_restarts",
+            "Serving processes that ended unexpectedly and were replaced.",
+            registry=_make_registry(),
+        )
+
+    def count(self) -> None:
+        self._counter.inc()
+
+
+def prepare_directory(directory: Path) -> int:
+    """Create a folder for the processes of this run, and name it in the environment. Call before the first `Metrics`.
+
+    Returns a descriptor that must stay open as long as one of them runs: it holds a lock. Folders of runs that have ended are
+    deleted; that of a gateway which this one replaces is not.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left_over in directory.glob("*.db"):
-        left_over.unlink(missing_ok=True)
-    os.environ[DIRECTORY_VARIABLE] = str(directory)
+    parent = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
+        for left_over in [*directory.glob("*.db"), *directory.glob("run-*")]:
+            _remove_left_over(left_over)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=directory))
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(parent)
+    os.environ[DIRECTORY_VARIABLE] = str(folder)
+    return descriptor
+
+
+def _remove_left_over(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(descriptor)
 
 
 def remove_process(process_id: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.codec import json_body, multipart
-from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate.errors import GateError, TooLarge, UnsupportedMediaType
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.gateway.routing import MatchedRoute
@@ -61,9 +61,6 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        if self.gate.draining:
-            self.set_header("Connection", "close")
-            raise Unavailable("The gateway is shutting down. Send the request again.", code="shutting_down")
         key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
         key_digest = digest_key(key)
         caller = self.gate.find_cached_caller(key_digest)
