@@ -28,6 +28,8 @@ EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
 MAX_MEASURED_BYTES: Final = 16 * 1024
 """The most bytes of a frame, on average, that are measured as text."""
+MAX_HELD_BYTES: Final = 16 * 1024
+"""The most bytes of comments before the first data that are held back and then passed on."""
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
@@ -192,6 +194,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         "_call",
         "_frames",
         "_held",
+        "_held_bytes",
         "_hides_usage",
         "_is_measured",
         "_meter",
@@ -207,6 +210,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._splitter = adapter.splitter(self._meter)
         self._frames = sse.FrameSplitter()
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
+        self._held_bytes = 0
         self._begun = False  # the first frame with data has arrived
         self._sent = False
         self._is_measured = call.meter.estimate_prompt is not None
@@ -309,7 +313,9 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
         if not self._adapter.has_data(raw):
-            self._held.append(raw)
+            self._held_bytes += len(raw)
+            if self._held_bytes <= MAX_HELD_BYTES:  # the rest is dropped: comments say nothing
+                self._held.append(raw)
             return
         if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
