@@ -62,6 +62,8 @@ def test_recorded_requests_are_kept(tmp_path: Path, empty_address: str) -> None:
         if name not in ("tags", "attribution"):
             assert getattr(row, name) == value, name
     assert (row.tags, row.attribution) == (("t",), {"agent": "curl"})
-    days = UsageQuery(start=NEW_YEAR, end=NEW_YEAR + 86400, group_by=("key", "user"))
-    assert [(one.group["key"], one.requests, one.cost) for one in reports.usage(days)] == [("key_a", 2, 14)]
+    day = UsageQuery(start=NEW_YEAR, end=NEW_YEAR + 86400, group_by=("key", "user"))
+    assert [(one.group["key"], one.requests, one.cost) for one in reports.usage(day)] == [("key_a", 2, 14)]
+    day = UsageQuery(start=NEW_YEAR, end=NEW_YEAR + 86400, group_by=("user", "model"))
+    assert [(one.group["model"], one.requests) for one in reports.usage(day)] == [("m", 1), ("n", 1)]
     database.close()
