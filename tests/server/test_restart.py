@@ -112,7 +112,7 @@ def wait_for_end(process: int) -> None:
 def test_no_request_fails_while_the_gateway_is_replaced(
     start_gateway: StartGateway, stop_successors: list[int], processes: int, times: int
 ) -> None:
-    gateway = start_gateway(CONF, "--processes", str(processes))
+    gateway = start_gateway(CONF, "--processes", str(processes), installed=True)
     first = running = gateway.child.process.pid
     with Traffic(gateway.url) as traffic:
         for _ in range(times):
@@ -132,7 +132,7 @@ def test_no_request_fails_while_the_gateway_is_replaced(
 
 
 def test_a_new_gateway_that_cannot_start_changes_nothing(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(CONF)
+    gateway = start_gateway(CONF, installed=True)
     (gateway.folder / "gate.yaml").write_text("models: [", encoding="utf-8")
     gateway.child.process.send_signal(signal.SIGUSR2)
     gateway.child.wait_for_line("does not replace this one, which continues: it ended before it served")

@@ -110,7 +110,9 @@ def _render_error(error: GateError) -> bytes:
 
 
 class MessageExchange(AnswerHandler):
-    """Answers one `SocketRequest`. Call `run` once."""
+    """Answers one `SocketRequest`. Call `run` once. It needs no keep-alives: a WebSocket has its own."""
+
+    begins_early = False
 
     def __init__(
         self,

@@ -98,7 +98,9 @@ class RealtimeHandler(SocketHandler):
             raise
 
     def _admit(self, caller: Caller) -> None:
-        """Count the session against the limits of its key. Raises RateLimited."""
+        """Count the session against the limits of its key and of the gateway. Raises RateLimited, Unavailable."""
+        self.gate.overload.enter(caller.account)
+        self.closing.callback(self.gate.overload.leave, caller.account)
         if caller.has_concurrency_limit:
             self.gate.concurrency.enter(caller)
             self.closing.callback(self.gate.concurrency.leave, caller)
