@@ -18,6 +18,8 @@ import pytest
 
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import Child
+from tornado_gate.server.handover import Successor
+from tornado_gate.server.listeners import Listeners
 
 KEY = "test-key-of-restarts"
 CONF = f"""
@@ -196,3 +198,9 @@ def test_a_socket_that_does_not_listen_is_said(tmp_path: Path) -> None:
         child = activate([idle], "http", "--conf", "gate.yaml", folder=tmp_path)
         child.wait_for_line("the inherited descriptor 3 does not listen for streams")
         assert child.process.wait(PATIENCE_SECONDS) == 1
+
+
+def test_the_first_process_of_a_container_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with socket.create_server(("127.0.0.1", 0)) as bound, pytest.raises(OSError, match="replace the container instead"):
+        Successor(Listeners(http=(bound,)))
