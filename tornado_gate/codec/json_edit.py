@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.byte_search import find_in_slices
 from tornado_gate.types.value import Value
 
 REMOVE: Final = object()
@@ -104,13 +105,13 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
         if _PLAIN_NAME.fullmatch(name) is None:
             return None
         quoted = b'"%b"' % name.encode()
-        start = raw.rfind(quoted)
+        start = find_in_slices(raw, quoted)
         if start < 0 and name not in body:
             continue
-        if start < 0 or name not in body or raw.find(quoted) != start:
+        if start < 0 or name not in body or find_in_slices(raw, quoted, start + 1) >= 0:
             return None
         found.append(_read_member(raw, name, start, start + len(quoted)))
-    if found and raw.rfind(b"\\u00") >= 0 and _ESCAPED_LETTER.search(raw) is not None:
+    if found and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
         return None
     return sorted(found, key=lambda member: member.start)
 
