@@ -24,7 +24,6 @@ WINDOW_BYTES = 1024 * 1024
 # Groups are not repeated possessively: CPython 3.11 before 3.11.5 loses its place when such a group fails (its issue 101955).
 _STRING_CONTENT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-_COLON = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
 _WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"{}\[\]]*+)*')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
@@ -127,9 +126,7 @@ def _iterate_members(raw: bytes) -> Iterator[_Member]:
 
 
 def _read_member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
-    colon = _COLON.match(raw, name_end)
-    assert colon is not None, "the body was checked before"
-    value_start = colon.end()
+    value_start = _skip_space(raw, _skip_space(raw, name_end) + 1)  # after the colon: the body was checked before
     value_end = _find_value_end(raw, value_start)
     position = _skip_space(raw, value_end)
     comma = _skip_space(raw, position + 1) if raw[position] == 0x2C else 0  # ,
@@ -137,8 +134,11 @@ def _read_member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
 
 
 def _skip_space(raw: bytes, position: int) -> int:
-    match = _SPACE.match(raw, position)
-    return match.end() if match else position
+    while True:
+        match = _SPACE.match(raw, position, position + WINDOW_BYTES)
+        if match is None or match.end() < position + WINDOW_BYTES:
+            return match.end() if match else position
+        position = match.end()
 
 
 def _find_value_end(raw: bytes, position: int) -> int:

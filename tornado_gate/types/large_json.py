@@ -25,6 +25,7 @@ BATCH_ITEMS: Final = 10_000
 ITEMS_AT_ONCE: Final = 100
 """Items of an array that are written together."""
 _SPACE: Final = b" \t\r\n"
+_OTHER_STARTS: Final = b"-0123456789tfn"
 _LONGEST_PAIR: Final = 12
 """The length of a surrogate pair as two escapes."""
 
@@ -53,31 +54,70 @@ async def run_alone(function: Callable[..., Result], *arguments: Any) -> Result:
     return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(function, *arguments))
 
 
+def exceeds(value: Any, most: int) -> bool:
+    """Whether a JSON value certainly has more than `most` bytes as text. It looks at no more than is needed to know."""
+    left, waiting = most, [value]
+    while waiting:
+        one = waiting.pop()
+        left -= 1
+        if type(one) is str:
+            left -= len(one)
+        elif type(one) is dict:
+            waiting += one.values()
+        elif type(one) is list or type(one) is tuple:
+            waiting += one
+        if left < 0:
+            return True
+    return False
+
+
 def encode_json(value: Any) -> bytes:
-    """The text of a value: members of the outermost object, and items of the arrays in it, are written one after the other."""
-    return b"".join(_iterate_pieces(value, 2))
+    """The text of a value, written in pieces."""
+    return b"".join(_iterate_pieces(value))
 
 
-def _iterate_pieces(value: Any, depth: int) -> Iterator[bytes]:
-    if depth and type(value) is dict and all(type(name) is str for name in value):
+def _iterate_pieces(value: Any) -> Iterator[bytes]:
+    if type(value) is str:
+        yield b'"'
+        for start in range(0, len(value), SLICE_BYTES):
+            yield orjson.dumps(value[start : start + SLICE_BYTES])[1:-1]
+        yield b'"'
+    elif type(value) is dict and all(type(name) is str for name in value):
         separator = b"{"
         for name, member in value.items():
             yield separator + orjson.dumps(name) + b":"
-            yield from _iterate_pieces(member, depth - 1)
+            yield from _iterate_pieces(member) if exceeds(member, SLICE_BYTES) else (orjson.dumps(member),)
             separator = b","
         yield b"}" if value else b"{}"
-    elif depth and type(value) is list:
-        for start in range(0, len(value), ITEMS_AT_ONCE):
-            yield (b"," if start else b"[") + orjson.dumps(value[start : start + ITEMS_AT_ONCE])[1:-1]
-        yield b"]" if value else b"[]"
+    elif type(value) is list:
+        yield from _iterate_items(value)
     else:
         yield orjson.dumps(value)
+
+
+def _iterate_items(items: list[Any]) -> Iterator[bytes]:
+    """The text of an array: short items are written together."""
+    separator = b"["
+    start = 0
+    while start < len(items):
+        batch = items[start : start + ITEMS_AT_ONCE]
+        while len(batch) > 1 and exceeds(batch, SLICE_BYTES):
+            batch = batch[: len(batch) // 2]
+        yield separator
+        if len(batch) == 1:
+            yield from _iterate_pieces(batch[0])
+        else:
+            yield orjson.dumps(batch)[1:-1]
+        start += len(batch)
+        separator = b","
+    yield b"]" if items else b"[]"
 
 
 def _load(text: memoryview) -> Any:
     if len(text) <= WHOLE_BYTES:
         return orjson.loads(text)
-    first = bytes(text[:64]).lstrip(_SPACE)[:1]
+    beginning = bytes(text[:64])
+    first = beginning.lstrip(_SPACE)[:1]
     if not first:
         return _load(memoryview(bytes(text).lstrip(_SPACE)))
     if first == b"{":
@@ -85,7 +125,10 @@ def _load(text: memoryview) -> Any:
     if first == b"[":
         return _load_items(_ITEMS.decode(text))
     if first == b'"':
-        return _load_string(bytes(text).strip(_SPACE))
+        is_bare = beginning.startswith(b'"') and text[-1] == 0x22
+        return _load_string(text if is_bare else memoryview(bytes(text).strip(_SPACE)))
+    if first not in _OTHER_STARTS:
+        raise orjson.JSONDecodeError("unexpected character", "", 0)
     return orjson.loads(text)
 
 
@@ -114,35 +157,33 @@ def _load_batch(batch: list[memoryview]) -> list[Any]:
     return found
 
 
-def _load_string(text: bytes) -> str:
+def _load_string(text: memoryview) -> str:
     """The value of a long string with its quotation marks."""
     pieces: list[str] = []
     position, end = 1, len(text) - 1
     if end < 1 or text[end] != 0x22:
         raise orjson.JSONDecodeError("a string has no end", "", 0)
     while position < end:
-        following = min(position + SLICE_BYTES, end)
-        if following < end:
-            following = _find_cut(text, position, following)
-        piece = orjson.loads(b'"%b"' % text[position:following])
+        window = bytes(text[position : min(position + SLICE_BYTES + _LONGEST_PAIR, end)])
+        if position + len(window) < end:
+            window = window[: _find_cut(window, SLICE_BYTES)]
+        piece = orjson.loads(b'"%b"' % window)
         if not isinstance(piece, str):
             raise orjson.JSONDecodeError("a string is invalid", "", 0)
         pieces.append(piece)
-        position = following
+        position += len(window)
     return "".join(pieces)
 
 
-def _find_cut(text: bytes, start: int, end: int) -> int:
-    """A position up to `end` that divides no character, no escape and no surrogate pair. `start` is such a position."""
+def _find_cut(text: bytes, end: int) -> int:
+    """A position up to `end` that divides no character, no escape and no surrogate pair. `text` begins at such one."""
     while text[end] & 0xC0 == 0x80:  # a continuation byte of UTF-8
         end -= 1
-    position = text.find(b"\\", max(start, end - _LONGEST_PAIR), end)
+    position = text.find(b"\\", max(0, end - _LONGEST_PAIR), end)
     if position < 0:
         return end
-    run = position - start - len(text[start:position].rstrip(b"\\"))
-    position -= run - run % 2  # the backslash that is not escaped itself: escapes of backslashes are pairs
-    if run % 2:
-        position -= 1
+    run = position - len(text[:position].rstrip(b"\\"))
+    position -= run % 2  # the backslash that is not escaped itself: escapes of backslashes are pairs
     while position < end:
         length = _measure_unit(text, position)
         if position + length > end:
