@@ -43,7 +43,8 @@ def clean_text(text: str, most_bytes: int) -> str:
 class UsageQuery(Value, frozen=True, kw_only=True):
     """What a report of usage covers: Unix times from `start` to before `end`, the grouping, and filters; "" and 0 filter nothing.
 
-    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC).
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and `users` are
+    several to which the report is limited; none: no limit.
     """
 
     start: float
@@ -56,6 +57,8 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     provider: str = ""
     tag: str = ""
     status: int = 0
+    keys: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
 
 class UsageRow(Value, frozen=True, kw_only=True):

@@ -47,9 +47,9 @@ class UsageView(Value, frozen=True, kw_only=True):
     filters: Mapping[str, str]
     fault: str = ""
 
-    def make_query(self, user: User, *group_by: str, **filters: str) -> UsageQuery:
+    def make_query(self, user: User, *group_by: str) -> UsageQuery:
         """A report for the visitor: never beyond `whose`."""
-        wanted: dict[str, Any] = {**self.filters, **filters}
+        wanted: dict[str, Any] = {**self.filters}
         if "status" in wanted:
             wanted["status"] = int(wanted["status"])
         if self.whose == "me":
