@@ -56,9 +56,9 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     model: str = ""
     provider: str = ""
     tag: str = ""
+    status: int = 0
     keys: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
-    status: int = 0
 
 
 class UsageRow(Value, frozen=True, kw_only=True):
