@@ -1,4 +1,4 @@
-"""Runs all property tests with more and new examples for a stated time, then schemathesis: ``python -m tests.fuzz --seconds 600``.
+"""Runs all property tests with new examples for a stated time, then schemathesis: ``python -m tests.fuzz --seconds 600``.
 
 Rounds of all property tests follow each other, each with another seed. What fails is printed as an `@example` for its test.
 Failing inputs stay in .hypothesis/ and are tried first in the next run. The last fifth of the time is schemathesis against a
