@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.databases import (
     migrated_postgres,
     postgres,
 )
+from tests.support.fork_server import close_fork_server
 from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
 from tests.support.people import accounts, administrator, cheap_hashes
@@ -51,6 +53,7 @@ def environment_of_children() -> Iterator[None]:
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield
+    close_fork_server()
 
 
 @pytest.fixture(autouse=True)
@@ -86,10 +89,10 @@ def upstream(upstream_process: Upstream) -> Upstream:
 
 @pytest.fixture
 def start_gateway(tmp_path: Path) -> Iterator[StartGateway]:
-    """Start gateways: ``start_gateway(conf, *arguments, environment=...)``. Those still running end with the test."""
+    """Start gateways: ``start_gateway(conf, *arguments, environment=…, installed=…)``. Those still running end with the test."""
     children: list[Child] = []
 
-    def start(conf: str, *arguments: str, **rest: dict[str, str]) -> Gateway:
+    def start(conf: str, *arguments: str, **rest: Any) -> Gateway:
         folder = tmp_path / f"gateway-{len(children)}"
         folder.mkdir()
         gateway = Gateway.start(conf, folder, *arguments, **rest)

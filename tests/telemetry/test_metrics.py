@@ -304,8 +304,23 @@ def test_what_a_former_run_counted_is_removed(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "counter_1.db").write_bytes(b"old")
     (tmp_path / "else.txt").write_text("not ours")
     prepare_directory(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["else.txt"]
-    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(tmp_path)
+    assert [path.name for path in tmp_path.glob("*.*")] == ["else.txt"]
+
+
+def test_the_folder_of_a_run_is_removed_when_none_of_its_processes_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    first = prepare_directory(tmp_path)
+    second = prepare_directory(tmp_path)  # a gateway that replaces the first one, which still runs
+    assert len(list(tmp_path.glob("run-*"))) == 2
+    os.close(first)
+    third = prepare_directory(tmp_path)
+    assert len(list(tmp_path.glob("run-*"))) == 2
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
+    for lock in (second, third):
+        os.close(lock)
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
 
 
 class FakeLoop:

@@ -8,11 +8,10 @@ from tornado_gate.errors import NotAllowed
 from tornado_gate.gateway.budgets import USUAL_ANSWER_TOKENS
 from tornado_gate.ledger.costs import Quantities, compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
-from tornado_gate.ledger.entries import Entry, price_row
+from tornado_gate.ledger.entries import NO_USAGE, Entry, price_row
 from tornado_gate.ledger.estimates import settle_usage
-from tornado_gate.types import Call, Target, Usage
+from tornado_gate.types import Call, Target
 
-NO_USAGE: Final = Usage()
 USUAL_ANSWER: Final = Quantities(input_tokens=0, output_tokens=USUAL_ANSWER_TOKENS)
 """The estimate for realtime sessions and calls between models."""
 PRICED_LATER: Final = frozenset({"videos"})
@@ -60,7 +59,9 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
     if not target.provider or call.operation in PRICED_LATER:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
-    return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+    if price is not None:
+        meter.cost = compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+    return meter.cost
 
 
 async def check_budget(
@@ -76,5 +77,6 @@ def record_usage(gate: Gate, entry: Entry) -> None:
     gate.ledger.add(entry)
     claim, entry.meter.claim = entry.meter.claim, None
     if claim is not None:
-        usage = settle_usage(entry.meter)[0]
-        gate.budgets.settle(claim, price_row(entry, usage, entry.outcome), usage.total_tokens or 0)
+        usage, is_estimated = settle_usage(entry.meter)
+        cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated)
+        gate.budgets.settle(claim, cost, usage.total_tokens or 0)

@@ -28,6 +28,8 @@ EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
 MAX_MEASURED_BYTES: Final = 16 * 1024
 """The most bytes of a frame, on average, that are measured as text."""
+MAX_HELD_BYTES: Final = 16 * 1024
+"""The most bytes of comments before the first data that are held back and then passed on."""
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
@@ -192,6 +194,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         "_call",
         "_frames",
         "_held",
+        "_held_bytes",
         "_hides_usage",
         "_is_measured",
         "_meter",
@@ -207,6 +210,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._splitter = adapter.splitter(self._meter)
         self._frames = sse.FrameSplitter()
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
+        self._held_bytes = 0
         self._begun = False  # the first frame with data has arrived
         self._sent = False
         self._is_measured = call.meter.estimate_prompt is not None
@@ -217,14 +221,17 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._take_split(self._splitter, items, out)
             return
         complete, is_quiet, meter = self._frames.take, self._adapter.is_quiet, self._meter
+        measured = self._call.meter if self._is_measured else None
         for chunk in items:
             frames = complete(chunk)
             if not frames:
                 continue
             if not frames.isascii():
                 _check_text(frames)
-            if self._is_measured:
-                self._measure(len(frames), frames.count(b"\n\n"))
+            if measured is not None:  # what `_measure` does, without the cost of a call for each chunk
+                count, length = frames.count(b"\n\n"), len(frames)
+                measured.produced_frames += count
+                measured.produced_bytes += length if length <= MAX_MEASURED_BYTES else _bound_length(length, count)
             if self._begun and not meter.done and is_quiet(frames):
                 self._sent = True
                 out.append(frames)
@@ -248,7 +255,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         """Count frames in the meter; a long one holds a file rather than text."""
         meter = self._call.meter
         meter.produced_frames += count
-        meter.produced_bytes += min(length, count * MAX_MEASURED_BYTES)
+        meter.produced_bytes += _bound_length(length, count)
 
     def end(self, out: list[bytes]) -> None:
         self._pass_rest(out)
@@ -313,7 +320,9 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
         if not self._adapter.has_data(raw):
-            self._held.append(raw)
+            self._held_bytes += len(raw)
+            if self._held_bytes <= MAX_HELD_BYTES:  # the rest is dropped: comments say nothing
+                self._held.append(raw)
             return
         if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
@@ -342,6 +351,11 @@ def _check_text(frames: bytes) -> None:
         frames.decode()
     except UnicodeDecodeError as error:
         raise UpstreamError("The upstream's stream is not valid UTF-8.") from error
+
+
+def _bound_length(length: int, count: int) -> int:
+    """The bytes of `count` frames that are measured as text."""
+    return min(length, count * MAX_MEASURED_BYTES)
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
-from tornado_gate.gateway.attempts import Candidate, choose_target
+from tornado_gate.gateway.candidates import Candidate, choose_target
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.pricing import check_budget
 from tornado_gate.gateway.snapshot import Snapshot
@@ -98,7 +98,7 @@ class TaskService:
             changes, model=record.model, remix_of=record.operation, seconds=record.request.get("seconds"),
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
         provider.lane.check_unseen_request(replace(call, target=target), seen=call)
         call, created = await self._create_task(call, remixed, [(target, provider)], remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
@@ -122,12 +122,14 @@ class TaskService:
         if earlier is not None:
             target, _ = next((one for one in targets if one[0].provider == earlier.provider), targets[0])
             return replace(call, target=target), earlier
-        target, provider = choose_target(self._gate, call, targets)
+        target, provider = choose_target(self._gate, self._gate.snapshot, call, targets)
         if call.caller.has_budget:
             await check_budget(self._gate, self._gate.snapshot, call, target, _estimate_quantities(request))
         call = replace(call, target=target, pool=self._gate.pool(provider))
         translated = await translate(call, provider.usable_lane, request)
-        record = replace(record, provider=target.provider, upstream_model=target.upstream_model)
+        record = replace(
+            record, provider=target.provider, upstream_model=target.upstream_model, provider_key=target.key
+        )
         return call, await self._store_task(record, request, key, translated)
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:

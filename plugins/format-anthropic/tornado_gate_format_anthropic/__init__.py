@@ -22,6 +22,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_anthropic.references import list_references
 from tornado_gate_format_anthropic.version import VERSION_HEADER
 
@@ -49,6 +50,7 @@ def routes() -> list[Route]:
                 wire_format=formats.ANTHROPIC_MESSAGES,
                 references=list_references,
                 keep_alive=_find_keep_alive,
+                prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
             )
             for path, operation in (("/v1/messages", "chat"), ("/v1/messages/count_tokens", "count_tokens"))
         ),

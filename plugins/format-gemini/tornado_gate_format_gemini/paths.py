@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_gemini.references import list_interaction_references, list_references
 
 SDK_HEADER: Final = "x-goog-api-client"
@@ -15,6 +16,8 @@ KEEP_ALIVE: Final = b": ping\n\n"
 BATCH_METHOD: Final = "batchEmbedContents"
 INTERACTION_PATH: Final = "/interactions/{interaction_id}"
 CANCEL_ACTION: Final = "cancel"
+_read_generate_prefix = make_prefix_reader("tools", "systemInstruction", "system_instruction", conversation="contents")
+_read_interaction_prefix = make_prefix_reader("tools", "system_instruction", conversation="input")
 _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 """Operations of a generate request to a model that does not support chat."""
 
@@ -29,6 +32,7 @@ def _make_method_options(
         "other_operations": also,
         "references": list_references if is_generate else None,
         "keep_alive": find_keep_alive if is_generate else None,
+        "prompt_prefix": _read_generate_prefix if is_generate else None,
     }
 
 
@@ -68,6 +72,7 @@ def _interaction_routes() -> Iterator[Route]:
             formats.GEMINI_INTERACTIONS,
             references=list_interaction_references,
             keep_alive=find_keep_alive,
+            prompt_prefix=_read_interaction_prefix,
         )
         path = version + INTERACTION_PATH
         yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True)

@@ -23,6 +23,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_openai.compaction import (
     CompactionState,
     check_compaction,
@@ -70,6 +71,7 @@ ROUTES: Final = (
         wire_format=openai_chat.WIRE_FORMAT,
         references=list_chat_references,
         keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
     ),
     Route(
         "POST",
@@ -77,6 +79,7 @@ ROUTES: Final = (
         "chat",
         wire_format=openai_completions.WIRE_FORMAT,
         keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader(conversation="prompt"),
     ),
     Route(
         "POST",
@@ -86,6 +89,7 @@ ROUTES: Final = (
         references=list_response_references,
         messages=_open_response_socket,
         keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
     ),
     Route(
         "POST",

@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
@@ -20,11 +20,11 @@ from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 USAGE: Final = "/console/usage"
 MOST_GROUPS: Final = 200
-"""The maximum number of groups in the table; the file has all. With more, the chart is made of one report for each series."""
+"""The maximum number of groups in the table; the file has all."""
 OTHER: Final = "all others"
 CSV_COLUMNS: Final = (
     "requests",
@@ -38,6 +38,8 @@ CSV_COLUMNS: Final = (
     "cost_usd",
     "unpriced_requests",
 )
+_SEVERAL: Final = {"key": "keys", "user": "users"}
+"""Groups of which there may be thousands, with the filter for some: their chart is made of the largest and of the sum of all."""
 _DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
 """By what the usage of one group is grouped next."""
 
@@ -145,21 +147,29 @@ class UsageFile(UsageHandler):
 def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
     """The sums by group, the largest first, and the series of the chart, whose names are the groups' values. Blocks."""
     measure = _MEASURES[view.metric]
-    rows = reports.usage(view.make_query(user, view.group))
+    is_large = view.group in _SEVERAL
+    parts = reports.usage(view.make_query(user, view.bar_name, *(() if is_large else (view.group,))))
+    rows = reports.usage(view.make_query(user, view.group)) if is_large else _add_groups(parts, view.group)
     rows.sort(key=lambda row: (-measure(row), -row.requests))
     chosen = [row.group[view.group] for row in rows if measure(row) > 0][: usage_chart.MOST_SERIES]
     collected = _Series(view, measure)
-    if len(rows) <= MOST_GROUPS:
-        for row in reports.usage(view.make_query(user, view.bar_name, view.group)):
-            value = row.group[view.group]
-            collected.add(value if value in chosen else OTHER, row)
-    else:
-        for row in reports.usage(view.make_query(user, view.bar_name)):
-            collected.add(OTHER, row)
-        for value in chosen:
-            for row in reports.usage(view.make_query(user, view.bar_name, **{view.group: value})):
-                collected.move(OTHER, value, row)
+    for row in parts:
+        value = row.group.get(view.group)
+        collected.add(value if value in chosen else OTHER, row)
+    named = tuple(filter(None, chosen))  # no filter selects those without a key or user
+    if is_large and named:
+        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: named})
+        for row in reports.usage(query):
+            collected.move(OTHER, row.group[view.group], row)
     return rows, collected.list(chosen)
+
+
+def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
+    """The sums by the group `name` alone."""
+    groups: dict[str, list[UsageRow]] = {}
+    for row in parts:
+        groups.setdefault(row.group[name], []).append(row)
+    return [replace(add_rows(rows), group={name: value}) for value, rows in groups.items()]
 
 
 class _Series:
@@ -188,13 +198,9 @@ class _Series:
         return [(name, self._values[name]) for name in (*order, OTHER) if any(self._values.get(name, ()))]
 
 
-def add_rows(rows: Iterable[UsageRow]) -> UsageRow:
+def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
     """The sums of all rows."""
-    sums: dict[str, Any] = dict.fromkeys(COUNTERS, 0)
-    for row in rows:
-        for name in COUNTERS:
-            sums[name] += getattr(row, name)
-    return UsageRow(**sums)
+    return UsageRow(**{name: sum([getattr(row, name) for row in rows]) for name in COUNTERS})
 
 
 def name_group(group: str, value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
@@ -43,9 +43,9 @@ class UsageView(Value, frozen=True, kw_only=True):
     filters: Mapping[str, str]
     fault: str = ""
 
-    def make_query(self, user: User, *group_by: str, **filters: str) -> UsageQuery:
+    def make_query(self, user: User, *group_by: str) -> UsageQuery:
         """A report for the visitor: never beyond `whose`."""
-        wanted = {**self.filters, **filters}
+        wanted: dict[str, Any] = {**self.filters}
         if self.whose == "me":
             wanted["user"] = user.id
         elif self.whose != "all":

@@ -38,6 +38,7 @@ class AnswerHandler(AuthenticatedHandler):
     `ping_seconds`: the caller's own interval of keep-alives, which begin before the first event; 0: that of conf, after it.
     """
 
+    may_be_shed = True
     begins_early = True
     ping_seconds = 0
 
@@ -69,7 +70,7 @@ class AnswerHandler(AuthenticatedHandler):
             else:
                 await self._write_reply(answer.reply)
         except GateError as error:
-            self._fail_late(error)
+            self.fail_late(error)
         finally:
             try:
                 if not closing.is_empty:
@@ -132,7 +133,7 @@ class AnswerHandler(AuthenticatedHandler):
             raise
         except Exception:
             self.log_exception()
-            self._fail_late(InternalError())
+            self.fail_late(InternalError())
         finally:
             await close(reply.chunks)
 
@@ -201,16 +202,13 @@ class AnswerHandler(AuthenticatedHandler):
             pings.stop()
             self.gate.metrics.count_stream_closed()
 
-    def _fail_late(self, error: GateError) -> None:
+    def fail_late(self, error: GateError) -> None:
         """Send an error that the format did not render. After the headers: as the last event of a stream, else by closing."""
-        if not self.headers_written:
-            self.fail(error)
+        if not self.headers_written or "event-stream" not in self.headers.get("Content-Type", ""):
+            super().fail_late(error)
             return
         self.error_code = error.code
         wire_format = self.snapshot.formats[self.format]
-        if "event-stream" not in self.headers.get("Content-Type", ""):
-            self.cut()  # so that the client sees an incomplete response
-            return
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 
 

@@ -68,7 +68,7 @@ class RealtimeHandler(SocketHandler):
         """Authenticate the caller, find the model and connect the provider."""
         await self.closing.__aenter__()
         try:
-            if self.gate.draining:
+            if self.gate.closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
@@ -98,7 +98,9 @@ class RealtimeHandler(SocketHandler):
             raise
 
     def _admit(self, caller: Caller) -> None:
-        """Count the session against the limits of its key. Raises RateLimited."""
+        """Count the session against the limits of its key and of the gateway. Raises RateLimited, Unavailable."""
+        self.gate.overload.enter(caller.account)
+        self.closing.callback(self.gate.overload.leave, caller.account)
         if caller.has_concurrency_limit:
             self.gate.concurrency.enter(caller)
             self.closing.callback(self.gate.concurrency.leave, caller)
@@ -180,7 +182,7 @@ class RealtimeHandler(SocketHandler):
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
         self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
         self.relay.begin()
-        if self.gate.draining:
+        if self.gate.closing:
             self.relay.shut_down()
         if self.refusal is not None:
             self.relay.revoke(self.refusal)

@@ -6,17 +6,18 @@ import csv
 import io
 import re
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from tests.ledger.rows import make_stored_row
 from tests.server.console.members.site import Visit, Visitor
 from tests.support.xss import find_markup
 from tornado_gate.accounts.people import Actor
-from tornado_gate.database.usage_tables import usage
-from tornado_gate.ledger.rows import make_row_id
-from tornado_gate.ledger.writing import COLUMNS, write_rows
+from tornado_gate.ledger.writing import StoredRow, write_rows
 from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
+from tornado_gate.server.console.usage_pages import MOST_GROUPS
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import replace
@@ -24,20 +25,12 @@ from tornado_gate.types.value import replace
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
-_DEFAULTS = {
-    column.name: [] if column.name == "tags" else (0 if column.type.python_type in (int, float) else "")
-    for column in usage.columns
-}
 
 
-def make_row(age: float, **given: Any) -> tuple[Any, ...]:
+def make_row(age: float, **given: Any) -> StoredRow:
     """A row of the ledger for a request that ended `age` seconds ago."""
-    moment = time.time() - age
-    values = {
-        **_DEFAULTS, "id": make_row_id(round(moment * 1e6)), "moment": moment, "status": 200, "outcome": "complete", "model": "m",
-        "input_tokens": 10, "output_tokens": 5, "cost": 2_000_000_000, "tags": "[]", "attribution": "{}", "body": None, **given,
-    }  # fmt: skip
-    return tuple(values[name] for name in COLUMNS)
+    usual = {"key": "", "provider": "", "input_tokens": 10, "output_tokens": 5, "cost": 2_000_000_000}
+    return make_stored_row(time.time() - age, **{**usual, **given})
 
 
 def add_rows(services: Services, *rows: tuple[Any, ...]) -> None:
@@ -118,6 +111,21 @@ async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit
     for metric in ("tokens", "cost"):
         assert (await ada.get(f"/console/usage?range=30d&metric={metric}&group=status")).status == 200
     assert find_markup(page.html) == []
+
+
+@pytest.mark.parametrize("group", ["key", "user"])
+async def test_the_chart_shows_the_largest_of_many_groups(visit: Visit, services: Services, group: str) -> None:
+    ada, _, _ = await sign_up_all(visit, services)
+    many = [make_row(number, **{group: f"g{number}"}) for number in range(MOST_GROUPS)]
+    largest = [make_row(number / 100, **{group: "largest"}) for number in range(7)]
+    add_rows(services, *many, *largest, make_row(0, **{group: ""}), make_row(1, **{group: ""}))
+    page = await ada.get(f"/console/usage?range=7d&group={group}&whose=all")
+    assert page.status == 200
+    titles: Counter[str] = Counter()
+    for name, number in re.findall(r"<title>\w+ \d+: ([^,<]+), (\d+)</title>", page.html):
+        titles[name] += int(number)
+    assert titles["largest"] == 7
+    assert sum(titles.values()) == MOST_GROUPS + len(largest) + 2
 
 
 async def test_the_range_may_be_typed(visit: Visit, services: Services) -> None:
