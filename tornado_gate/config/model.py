@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
-from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
 
@@ -82,6 +82,16 @@ class PluginOptions(Value, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+class BoundsConfig(Value, frozen=True, kw_only=True):
+    """The bounds of a subject that is no key: per minute and at once, per day and per month."""
+
+    limits: Limits = NO_LIMITS
+    budget: Budget = NO_BUDGET
+
+
+NO_BOUNDS = BoundsConfig()
+
+
 class ProviderConfig(Value, frozen=True, kw_only=True):
     """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
 
@@ -99,6 +109,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     shared_objects: frozenset[str] = OPERATORS_KINDS
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     price_provider: str | None = None
+    limits: BoundsConfig = NO_BOUNDS
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -125,14 +136,16 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     fallback: tuple[str, ...] = ()
     operations: frozenset[str] | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
+    limits: BoundsConfig = NO_BOUNDS
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):
-    """A team of conf, by its name: what its keys may spend together."""
+    """A team, or a user, of keys in conf, by its name: what these keys may use together."""
 
     name: str
     budget: Budget = NO_BUDGET
+    limits: Limits = NO_LIMITS
 
 
 class KeyEntry(Value, frozen=True, kw_only=True):
@@ -150,6 +163,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
+    user: str = ""
     team: str = ""
     tags: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -197,7 +211,9 @@ class PriceEntry(Value, frozen=True, kw_only=True):
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
-    """Limits. The rate limits apply to keys without their own; None means no limit.
+    """Limits. The rate limits apply to keys without their own; None means no limit. `gateway` bounds all requests together.
+
+    `store` is the address of the Redis or Valkey that counts for several nodes; "": they are counted on this machine.
 
     `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `body_values` is the maximum cost of the
     values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
@@ -209,6 +225,8 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos, which are not in memory.
     """
 
+    store: Secret = Secret("")
+    gateway: BoundsConfig = NO_BOUNDS
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     body_bytes: int = 32 * 1024 * 1024
@@ -390,6 +408,7 @@ class Config(Value, frozen=True, kw_only=True):
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     default_prices: bool = True

@@ -13,11 +13,10 @@ from typing import TypeVar
 
 from tornado_gate.errors import GateError, Unavailable
 from tornado_gate.gateway import outcomes
+from tornado_gate.gateway.estimates import Estimate
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.pricing import check_budget
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.gateway.upstream_objects import ObjectAccess
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
@@ -39,25 +38,29 @@ async def try_targets(
     operations: tuple[Operation, ...],
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
     access: ObjectAccess | None = None,
-    estimate: Quantities | None = None,
+    estimate: Estimate | None = None,
 ) -> Result:
     """The result of `ask` for the first target of ``call.model`` at which it succeeds.
 
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
     tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
     When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`gateway/outcomes.py`).
-    `access` limits the targets to those that may get the request. `estimate` is what the request may use, for a budget.
+    `access` limits the targets to those that may get the request. `estimate` is what the request may use, for its bounds
+    (`gateway/admission.py`); a target whose own bounds are reached is skipped.
     Raises what it and `Snapshot.select_targets` raise, the failure of the last target, or Unavailable when every circuit is open.
     """
     targets = snapshot.select_targets(call, operations)
     if access is not None:
         targets = access.select_targets(targets)
-    if call.caller.has_budget:
-        await check_budget(gate, snapshot, call, targets[0][0], estimate)
-    health, account, failure = gate.health, call.caller.account, None
+    is_bounded = gate.admission.is_active or bool(call.caller.bounds)
+    health, account = gate.health, call.caller.account
+    failure: GateError | None = None
     for target, provider in targets:
         circuit = health.find(target)
         if circuit is not None and not circuit.allows(account, health.clock()):
+            continue
+        if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
+            failure = failure or refusal
             continue
         attempt = _begin_attempt(gate, call, target, provider, operations)
         try:
@@ -68,6 +71,8 @@ async def try_targets(
             outcomes.note_failure(gate, attempt, error)
             attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
             await attempt.closing.aclose()
+            if is_bounded:
+                gate.admission.note_failure(call, error)
             if not isinstance(error, GateError) or not error.retryable:
                 raise
             failure = error

@@ -84,11 +84,11 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     return {
         **_describe_choice(gate, call, attempt.targets),
         **await _explain_attempt(call, RequestCache(wire, wire_format, gate), attempt.target, attempt.provider),
-        "limits": gate.limits.get_remaining(call.caller),
+        "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
     }
 
 
-def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
+async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
     """As `explain`, without a body: which target a request for the model and operation of `call` gets now, and why.
 
     Raises the GateError that its caller would get before the body is looked at.
@@ -100,7 +100,7 @@ def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]
     return {
         **_describe_choice(gate, call, tuple(found for found, _ in targets)),
         "target": {"provider": target.provider, "model": target.upstream_model},
-        "limits": gate.limits.get_remaining(call.caller),
+        "limits": await gate.admission.describe_limits(snapshot, call, target),
     }
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
+from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.pricing import compute_answer_cost
 from tornado_gate.ledger.costs import format_usd
@@ -98,8 +99,8 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
-        if self.rate_headers:
-            self.set_headers(self.rate_headers)
+        if call.meter.claim is not None:
+            self.set_headers(render_limit_headers(self.snapshot, call, call.meter.claim.levels))
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 
