@@ -18,38 +18,51 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, cast, func, insert, literal, select, text
+from sqlalchemy import func, insert, literal_column, select, text
 
 from tests.ledger.rows import make_stored_row
 from tests.support.postgres import PostgresServer
+from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
-from tornado_gate.database.usage_tables import COUNTERS, TOTALS, usage
+from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
 from tornado_gate.ledger.reports import Reports, sum_rows
-from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery
-from tornado_gate.ledger.writing import COLUMNS, FAST_INSERT, StoredRow
+from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, find_first_id
+from tornado_gate.ledger.writing import StoredRow, insert_rows
+from tornado_gate.server.console.usage_pages import load_usage
+from tornado_gate.server.console.usage_query import parse_view
 
 LIMIT_MILLISECONDS = 300
 REPEATS = 7
 BATCH_ROWS = 5000
 MODELS = [f"model-{number}" for number in range(12)]
 TEAMS = [f"team_{number}" for number in range(20)]
+BUSY_USER = "user_busy"
+KEYS_OF_BUSY_USER = 300
+"""The keys that are used most have one owner."""
+ADMINISTRATOR = User(
+    id="user_000001", email="", name="", role="administrator", state="active", has_password=True, created=0.0
+)
 
 
 def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRow]]:
     """Batches of rows of the last days, oldest first. Some keys are used much more often than others."""
     chosen = random.Random(1)
     keys = [f"key_{number:06d}" for number in range(options.keys)]
-    users = [f"user_{number % (options.keys // 4):06d}" for number in range(options.keys)]
+    users = [
+        BUSY_USER if number < KEYS_OF_BUSY_USER else f"user_{number % (options.keys // 4):06d}"
+        for number in range(options.keys)
+    ]
     step = options.days * DAY / options.rows
     rows: list[StoredRow] = []
     for number in range(options.rows):
         owner = min(int(chosen.paretovariate(0.5)) - 1, options.keys - 1)
         failed = chosen.random() < 0.02
+        moment = now - options.days * DAY + number * step
         rows.append(
             make_stored_row(
-                now - options.days * DAY + number * step,
-                request_id="req_" + secrets.token_hex(12),
+                moment,
+                request_id=f"req_{round(moment * 1e6):014x}{secrets.token_hex(5)}",
                 key=keys[owner],
                 key_name=f"key {owner}",
                 user=users[owner],
@@ -71,31 +84,28 @@ def make_rows(options: argparse.Namespace, now: float) -> Iterator[list[StoredRo
         yield rows
 
 
-def insert_rows(database: Database, rows: list[StoredRow]) -> None:
+def make_totals(database: Database, start: float, end: float) -> None:
+    """The totals of all rows, by SQL; each row has at most the tag "nightly"."""
     with database.write() as connection:
-        if database.is_file:
-            connection.exec_driver_sql(FAST_INSERT, list(rows))
-            return
-        cursor: Any = connection.connection.cursor()
-        with cursor.copy(f"COPY usage ({', '.join(chr(34) + name + chr(34) for name in COLUMNS)}) FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
-
-
-def make_totals(database: Database) -> None:
-    """The totals of all rows; each row has at most the tag "nightly"."""
-    for (span, tagged, _), table in TOTALS.items():
-        seconds = HOUR if span == "hours" else DAY
-        bucket = cast(func.floor(usage.c.moment / seconds), BigInteger) * seconds
-        dimensions = [column.name for column in table.primary_key.columns][1:]
-        groups = [literal("nightly") if name == "tag" else usage.c[name] for name in dimensions]
-        chosen = select(bucket, *groups, *map(sum_rows, COUNTERS)).group_by(
-            bucket, *(usage.c[name] for name in dimensions if name != "tag")
-        )
-        if tagged:
-            chosen = chosen.where(usage.c.tags != "[]")
-        with database.write() as connection:
-            connection.execute(insert(table).from_select(["bucket", *dimensions, *COUNTERS], chosen))
+        for hour in range(int(start // HOUR) * HOUR, int(end) + 1, HOUR):
+            rows = (usage.c.id >= find_first_id(hour), usage.c.id < find_first_id(hour + HOUR))
+            for (span, tagged, _), table in TOTALS.items():
+                if span == "hours":
+                    names = [column.name for column in table.primary_key.columns][1:]
+                    groups = [literal_column("'nightly'" if name == "tag" else f'"{name}"') for name in names]
+                    chosen = select(literal_column(str(hour)), *groups, *map(sum_rows, COUNTERS)).where(*rows)
+                    chosen = chosen.where(usage.c.tags != "[]") if tagged else chosen
+                    chosen = chosen.group_by(*(literal_column(f'"{name}"') for name in names if name != "tag"))
+                    chosen = chosen.having(func.count() > 0)
+                    connection.execute(insert(table).from_select(["bucket", *names, *COUNTERS], chosen))
+        of_hours = {(tagged, keyed): table for (span, tagged, keyed), table in TOTALS.items() if span == "hours"}
+        days = [(table, of_hours[key[1:]]) for key, table in TOTALS.items() if key[0] == "days"]
+        for table, hours in (*days, (OWNER_DAYS, of_hours[False, True])):
+            names = [column.name for column in table.primary_key.columns][1:]
+            day, groups = hours.c.bucket - hours.c.bucket % literal_column(str(DAY)), [hours.c[name] for name in names]
+            chosen = select(day.label("day"), *groups, *(func.sum(hours.c[name]) for name in COUNTERS))
+            chosen = chosen.group_by(literal_column("day"), *groups)
+            connection.execute(insert(table).from_select(["bucket", *names, *COUNTERS], chosen))
 
 
 def list_questions(reports: Reports, options: argparse.Namespace, now: float) -> dict[str, Callable[[], Any]]:
@@ -104,6 +114,10 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
 
     def ask(*group_by: str, begin: float = start, **filters: str) -> Callable[[], Any]:
         return partial(reports.usage, UsageQuery(start=begin, end=now, group_by=group_by, **filters))
+
+    def show(**wanted: str) -> Callable[[], Any]:
+        view = parse_view(lambda name: {"range": "30d", "whose": "all", **wanted}.get(name, ""), ADMINISTRATOR, ())
+        return partial(load_usage, reports, view, ADMINISTRATOR)
 
     newest = reports.requests(limit=50)
     middle = reports.requests(limit=1, end=start + options.days * DAY / 2)[0]
@@ -133,6 +147,15 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
         "requests of a team": partial(reports.requests, limit=50, team=TEAMS[3]),
         "requests of a model": partial(reports.requests, limit=50, model=MODELS[3]),
         "one request by its id": partial(reports.get_request, middle.request_id),
+        "page of 30 days by model": show(group="model"),
+        "page of 30 days by key": show(group="key"),
+        "page of 30 days by user": show(group="user"),
+        "page of 30 days by status": show(group="status"),
+        "page of 30 days of a user with 300 keys, by key": show(group="key", user=BUSY_USER),
+        "page of 30 days of a user with 300 keys, by model": show(group="model", user=BUSY_USER),
+        "page of 30 days of a team with 500 keys, by key": show(group="key", team=TEAMS[0]),
+        "page of 24 hours by model": show(group="model", range="24h"),
+        "page of 24 hours by key": show(group="key", range="24h"),
     }
 
 
@@ -171,14 +194,14 @@ def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
     """Fill the ledger and return the time of each question in milliseconds."""
     now, begin, count = time.time(), time.perf_counter(), 0
     for rows in make_rows(options, now):
-        insert_rows(database, rows)
+        with database.write() as connection:
+            insert_rows(connection, rows)
         count += len(rows)
-    make_totals(database)
+    make_totals(database, now - options.days * DAY, now)
     seconds = time.perf_counter() - begin
-    with database.read() as connection:
-        connection.commit()
-        connection.execute(text("ANALYZE"))
-        connection.commit()
+    if not database.is_file:  # PostgreSQL does so by itself after a while; SQLite never does
+        with database.write() as connection:
+            connection.execute(text("ANALYZE"))
     print(f"{database.dialect}: {count} rows in {seconds:.0f} s, {count / seconds:.0f} per second", file=sys.stderr)
     return {name: measure(question) for name, question in list_questions(Reports(database), options, now).items()}
 

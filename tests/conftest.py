@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.databases import (
     migrated_postgres,
     postgres,
 )
+from tests.support.fork_server import close_fork_server
 from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
 from tests.support.people import accounts, administrator, cheap_hashes
@@ -42,12 +44,16 @@ StartGateway = Callable[..., Gateway]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_proxy_for_loopback() -> Iterator[None]:
-    """The vendors' SDKs honour the proxy variables; what the tests start listens on this machine only."""
+def environment_of_children() -> Iterator[None]:
+    """What the tests start listens on this machine only, but the vendors' SDKs honour the proxy variables. Hundreds of
+    gateways are started: without bytecode each compiles all modules, which takes longer than the rest of its start.
+    """
     with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield
+    close_fork_server()
 
 
 @pytest.fixture(autouse=True)
@@ -83,10 +89,10 @@ def upstream(upstream_process: Upstream) -> Upstream:
 
 @pytest.fixture
 def start_gateway(tmp_path: Path) -> Iterator[StartGateway]:
-    """Start gateways: ``start_gateway(conf, *arguments, environment=...)``. Those still running end with the test."""
+    """Start gateways: ``start_gateway(conf, *arguments, environment=…, installed=…)``. Those still running end with the test."""
     children: list[Child] = []
 
-    def start(conf: str, *arguments: str, **rest: dict[str, str]) -> Gateway:
+    def start(conf: str, *arguments: str, **rest: Any) -> Gateway:
         folder = tmp_path / f"gateway-{len(children)}"
         folder.mkdir()
         gateway = Gateway.start(conf, folder, *arguments, **rest)

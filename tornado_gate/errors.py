@@ -21,6 +21,7 @@
     |   UpstreamLost 502             the connection closed before the end of the response
     |   UpstreamRateLimited 429
     |   UpstreamOverloaded 503
+    |   TargetBusy 503               the gateway's own limit of requests to the provider at a time; no fault of the provider
     |   UpstreamTimeout 504
     |   |   UpstreamConnectTimeout 504   connect timeout; the provider has received nothing
     + Unavailable 503                no healthy target, or the gateway is shutting down
@@ -36,6 +37,7 @@ these classes. The handler's ``fail`` method renders an error in the caller's wi
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, ClassVar
 
 
@@ -67,13 +69,24 @@ class GateError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds in the Retry-After header; None without the header, and if its value is a date."""
+        """The seconds in the Retry-After header, which may be a date (RFC 9110 10.2.3); None without a valid header."""
         value = self.headers.get("Retry-After", "")
-        return float(value) if value.isascii() and value.isdigit() else None
+        if value.isascii() and value.isdigit():
+            return float(value)
+        return _count_seconds_until(value) if value else None
 
     def body(self) -> dict[str, str]:
         """The strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+
+
+def _count_seconds_until(date: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # few upstreams send a date
+
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 class RequestError(GateError):
@@ -182,9 +195,13 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamKeyRefused(UpstreamError):
-    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller."""
+    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller.
+
+    `upstream_status` is the upstream's status; 403 may concern the model only.
+    """
 
     code = "upstream_authentication"
+    upstream_status = 401
 
 
 class UpstreamUnreachable(UpstreamError):
@@ -210,6 +227,14 @@ class UpstreamRateLimited(UpstreamError):
 class UpstreamOverloaded(UpstreamError):
     status = 503
     code = "upstream_overloaded"
+
+
+class TargetBusy(UpstreamError):
+    """The provider entry runs as many requests as conf allows at a time. The provider has received nothing of this one."""
+
+    status = 503
+    type = "unavailable_error"
+    code = "target_busy"
 
 
 class UpstreamTimeout(UpstreamError):

@@ -288,7 +288,7 @@ SUGGESTIONS = [
     ("server: {prot: 1}", "server.prot: unknown key; did you mean 'port'?"),
     ("sever: {}", "sever: unknown key; did you mean 'server'?"),
     ("limits: {body_byte: 1}", "limits.body_byte: unknown key; did you mean 'body_bytes'?"),
-    ("circuits: {zzz: 1}", "circuits.zzz: unknown key; allowed: failures, open_seconds"),
+    ("circuits: {zzz: 1}", "circuits.zzz: unknown key; allowed: failure_share, failures, limited_key_seconds"),
     ("server: {_schema: 1}", "server._schema: unknown key; allowed: "),
     ("server: {api_key: x}", "server.api_key: unknown key; 'api_key' belongs to providers.NAME"),
     ("server: {models: x}", "server.models: unknown key; 'models' belongs to the top level, keys.N, plugins.NAME"),

@@ -17,7 +17,8 @@ import pytest
 
 from tests.support.gates import FakeProvider, PlainFormat, answers, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
-from tornado_gate.config.model import CircuitsConfig, PriceEntry
+from tornado_gate.config.model import PriceEntry
+from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.explain import explain
 from tornado_gate.gateway.gate import Gate
@@ -305,7 +306,47 @@ def test_with_every_circuit_open_the_answer_says_when_to_come_back(house: House,
     assert isinstance(refused, errors.Unavailable)
     assert refused.message == "All targets of model 'm' are unavailable. Retry after 7 s."
     assert (refused.status, refused.headers) == (503, {"Retry-After": "7"})
-    assert len(house.first.asked) == len(house.second.asked) == FAILURES
+    assert [len(house.first.asked), len(house.second.asked)] == [
+        FAILURES + 1,
+        FAILURES,
+    ]  # the last resort has failed too
+
+
+@every_way
+def test_with_every_circuit_open_the_least_bad_target_is_tried(house: House, ask: Way) -> None:
+    house.second.raises = DOWN
+    fail(ask, house, times=FAILURES)
+    house.now += 1
+    house.first.raises = house.second.raises = None
+    run(ask, house)  # long before the circuits are due
+    assert [len(house.first.asked), len(house.second.asked)] == [FAILURES + 1, FAILURES]
+    run(ask, house)
+    assert len(house.first.asked) == FAILURES + 2
+
+
+def test_one_request_at_a_time_is_the_last_resort(house: House) -> None:
+    async def hangs(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        reached.set()
+        await go_on.wait()
+        async for event in answers(provider, call):
+            yield event
+
+    async def main() -> None:
+        last = asyncio.create_task(WAYS["chat"](house))
+        await reached.wait()
+        with pytest.raises(errors.Unavailable) as refused:
+            await WAYS["chat"](house)
+        assert refused.value.headers == {"Retry-After": "10"}
+        go_on.set()
+        await last
+
+    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
+    house.services.replace(build(config, house.gate.host, 2))
+    fail(WAYS["chat"], house, times=FAILURES)
+    house.first.raises, house.first.script = None, hangs
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    run(lambda _house: main(), house)
+    assert len(house.first.asked) == FAILURES + 1
 
 
 # Videos: asked later than they are accepted
@@ -385,7 +426,6 @@ def test_a_video_at_a_fallback_counts_for_the_circuit_that_requests_of_this_targ
 
     house.second.raises = DOWN
     fail(begin_at_fallback, house, times=FAILURES)
-    house.second.raises = None
     assert isinstance(fail(ask_other, house), errors.Unavailable)
 
 
@@ -461,10 +501,13 @@ def test_explain_takes_no_probe_and_counts_nothing(house: House) -> None:
     assert len(house.first.asked) == FAILURES + 1
 
 
-def test_explain_refuses_what_would_be_refused(house: House) -> None:
+def test_explain_names_the_last_resort(house: House) -> None:
     house.second.raises = DOWN
     fail(WAYS["chat"], house, times=FAILURES)
-    assert fail(lambda house: asyncio.to_thread(explained, house), house).status == 503
+    told = explained(house)
+    assert told["target"]["provider"] == "first"
+    assert told["why"].startswith("every circuit is open")
+    assert len(house.first.asked) == FAILURES
 
 
 # Prices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tornado_gate.config.model import CircuitsConfig
+from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.gateway import circuits
 from tornado_gate.gateway.circuits import EVERYBODY, Circuit, CircuitBreakers
 from tornado_gate.types import Target

@@ -9,7 +9,8 @@ import pytest
 
 from tornado_gate.config.model import ModelEntry, ModelTarget
 from tornado_gate.errors import MethodNotAllowed, NotFound
-from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute, order_by_weight
+from tornado_gate.gateway.routing import ModelTable, RouteConflict, RouteTable, ServedRoute
+from tornado_gate.gateway.strategies import order_by_weight
 from tornado_gate.types import Route
 
 CHAT = Route("POST", "/v1/chat/completions", "chat")

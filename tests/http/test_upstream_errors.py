@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import orjson
@@ -71,10 +73,13 @@ def test_retry_after_comes_along_where_waiting_helps(status: int, seconds: float
     assert error.headers == ({"Retry-After": "9"} if seconds else {})
 
 
-def test_a_date_in_retry_after_is_passed_on_but_is_no_number_of_seconds() -> None:
-    error = error_for_status(429, headers={"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"})
-    assert error.headers == {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}
-    assert error.retry_after is None
+def test_a_date_in_retry_after_is_passed_on_and_read() -> None:
+    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    error = error_for_status(429, headers={"retry-after": moment})
+    assert error.headers == {"Retry-After": moment}
+    assert 80 < (error.retry_after or 0) <= 90
+    assert error_for_status(429, headers={"retry-after": "Wed, 21 Oct 2020 07:28:00 GMT"}).retry_after == 0
+    assert error_for_status(429, headers={"retry-after": "soon"}).retry_after is None
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,8 @@ def test_rows_of_another_version_keep_the_columns_that_are_known(tmp_path: Path)
     spool = Spool(tmp_path, MEBIBYTE)
     spool.append(ROWS[:1])
     (segment,) = spool.list_segments()
-    changed = segment.read_bytes().replace(b'"body"', b'"colour"', 1)
+    changed = segment.read_bytes().replace(b'"details"', b'"colour"', 1)
     segment.write_bytes(changed)
-    assert list(read_segment(segment)) == [(*ROWS[0][: COLUMNS.index("body")], None)]
+    assert list(read_segment(segment)) == [(*ROWS[0][: COLUMNS.index("details")], "{}")]
     segment.write_bytes(b"")
     assert list(read_segment(segment)) == []

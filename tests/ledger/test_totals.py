@@ -13,10 +13,10 @@ from sqlalchemy import select
 
 from tests.ledger.rows import make_stored_row
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, TOTALS, usage
+from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
 from tornado_gate.ledger.entries import collect_tags
 from tornado_gate.ledger.reports import Reports, plan_parts
-from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, clean_text
+from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, clean_text, find_first_id, find_moment
 from tornado_gate.ledger.writing import COLUMNS, StoredRow, write_rows
 
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
@@ -70,7 +70,9 @@ def add_up(rows: list[StoredRow], query: UsageQuery) -> dict[tuple[str, ...], di
         wanted = all(
             getattr(query, name) in ("", values[name]) for name in ("user", "team", "key", "model", "provider")
         )
-        if not (query.start <= values["moment"] < query.end and wanted and (not query.tag or query.tag in tags)):
+        if not (
+            query.start <= find_moment(values["id"]) < query.end and wanted and (not query.tag or query.tag in tags)
+        ):
             continue
         for tag in tags if "tag" in query.group_by else [""]:
             group = tuple(describe_group(name, values, tag) for name in query.group_by)
@@ -86,7 +88,7 @@ def add_up(rows: list[StoredRow], query: UsageQuery) -> dict[tuple[str, ...], di
 
 
 def describe_group(name: str, values: dict[str, Any], tag: str) -> str:
-    moment = datetime.fromtimestamp(values["moment"], UTC)
+    moment = datetime.fromtimestamp(find_moment(values["id"]), UTC)
     if name == "day":
         return f"{moment:%Y-%m-%d}"
     if name == "hour":
@@ -136,7 +138,8 @@ def test_rows_that_are_written_again_change_nothing(database: Database) -> None:
 def test_all_totals_agree_with_each_other(database: Database) -> None:
     write_rows(database, make_rows(5), may_repeat=False)
     with database.read() as connection:
-        found = {key: connection.execute(select(table.c.requests)).scalars().all() for key, table in TOTALS.items()}
+        tables = {**TOTALS, ("days", False, "owners"): OWNER_DAYS}
+        found = {key: connection.execute(select(table.c.requests)).scalars().all() for key, table in tables.items()}
     for tagged, count in ((False, 400), (True, None)):
         sums = {sum(counts) for key, counts in found.items() if key[1] == tagged}
         assert len(sums) == 1
@@ -172,7 +175,7 @@ def test_the_parts_of_a_report_cover_its_time_once(hourly: bool) -> None:
 def test_times_without_rows_are_reported_by_whole_hours(database: Database) -> None:
     write_rows(database, [make_stored_row(NEW_YEAR + 60), make_stored_row(NEW_YEAR + DAY)], may_repeat=False)
     with database.write() as connection:
-        connection.execute(usage.delete().where(usage.c.moment < NEW_YEAR + HOUR))
+        connection.execute(usage.delete().where(usage.c.id < find_first_id(NEW_YEAR + HOUR)))
     query = UsageQuery(start=NEW_YEAR + 90, end=NEW_YEAR + 2 * HOUR)
     assert [row.requests for row in Reports(database).usage(query)] == [1]
 

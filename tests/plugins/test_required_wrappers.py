@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import Upstream, answer
 
 KEY = "test-key-of-required-wrappers"
@@ -163,9 +162,7 @@ def test_check_fails_for_a_plugin_that_is_on_and_cannot_work(
 ) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(make_conf(upstream, guard), encoding="utf-8")
-    environment = {**os.environ, **install(tmp_path / "site", BROKEN[reason])}
-    command = [str(COMMAND), "check", "--conf", str(file)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = run_command("check", "--conf", str(file), environment=install(tmp_path / "site", BROKEN[reason]))
     assert done.returncode == 1, done.stdout
     assert f"{file}:2: plugins.guard: " in done.stdout
     assert "Traceback" not in done.stdout
@@ -239,12 +236,11 @@ def test_a_required_wrapper_whose_deferred_module_is_missing_is_not_ready(
 
 def test_settings_of_a_plugin_are_checked_by_the_plugin(tmp_path: Path, upstream: Upstream) -> None:
     file = tmp_path / "gate.yaml"
-    environment = {**os.environ, **install(tmp_path / "site", GUARD)}
+    environment = install(tmp_path / "site", GUARD)
 
     def check(guard: str) -> str:
         file.write_text(make_conf(upstream, guard), encoding="utf-8")
-        command = [str(COMMAND), "check", "--conf", str(file)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60).stdout
+        return run_command("check", "--conf", str(file), environment=environment).stdout
 
     assert f"{file}:2: plugins.guard.marks: unknown key; did you mean 'mark'?" in check("{marks: x}")
     assert f"{file}:2: plugins.guard.mark: must be a string" in check("{mark: 5}")

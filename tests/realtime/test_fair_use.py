@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 
 CONF = """
 plugins: {{local: true}}
@@ -54,9 +53,10 @@ async def session(gateway: Gateway, key: str, **rest: Any) -> AsyncIterator[Clie
 
 
 def keys(gateway: Gateway, *arguments: str) -> str:
-    command = [str(COMMAND), "keys", arguments[0], "--data-dir", str(gateway.folder / "var"), *arguments[1:]]
-    command[3:3] = ["--conf", str(gateway.folder / "gate.yaml")]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    places = ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var")]
+    done = run_command("keys", arguments[0], *places, *arguments[1:])
+    done.check_returncode()
+    return done.stdout.strip()
 
 
 def make_secret(gateway: Gateway, key: str) -> httpx.Response:

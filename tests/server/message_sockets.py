@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.sdk.stored_responses import answer_stream, events_of, response
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import Answer, Upstream, Wait
 
 KEY = "test-key-of-message-sockets"
@@ -109,6 +108,7 @@ def plain(name: str) -> Answer:
 
 
 def keys(gateway: Gateway, *arguments: str) -> str:
-    command = [str(COMMAND), "keys", arguments[0], "--conf", str(gateway.folder / "gate.yaml")]
-    command += ["--data-dir", str(gateway.folder / "var"), *arguments[1:]]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    places = ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var")]
+    done = run_command("keys", arguments[0], *places, *arguments[1:])
+    done.check_returncode()
+    return done.stdout.strip()

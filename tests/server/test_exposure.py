@@ -15,7 +15,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tests.support.process import ChildFailed
 
 KEY = "test-key-of-exposure"
@@ -247,8 +247,7 @@ def test_a_short_key_is_refused_off_loopback_and_warned_about_on_it(start_gatewa
 def check(tmp_path: Path, conf: str) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "gate.yaml"
     file.write_text(conf, encoding="utf-8")
-    command = [str(COMMAND), "check", "--conf", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return run_command("check", "--conf", str(file))
 
 
 def test_check_tells_what_is_exposed(tmp_path: Path) -> None:

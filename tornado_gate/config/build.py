@@ -12,7 +12,6 @@ from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
     NO_BOUNDS,
     BoundsConfig,
-    CircuitsConfig,
     Config,
     ConsoleConfig,
     CorsConfig,
@@ -28,18 +27,24 @@ from tornado_gate.config.model import (
     RealtimeConfig,
     Secret,
     ServerConfig,
+    TargetConcurrency,
     TeamEntry,
     VideosConfig,
 )
 from tornado_gate.config.oidc import build_oidc
 from tornado_gate.config.prices import build_prices
+from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.config.routing_keys import build_affinity, build_health_check, build_retries
 from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset(
-    {"plugin", "base_url", "api_key", "headers", "timeouts", "shared_objects", "prices", "price_provider", "limits"}
+    {
+        *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
+        *("price_provider", "health_check", "concurrency", "limits"),
+    }
 )
 
 
@@ -64,6 +69,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         keys=tuple(build_key(entry, index) for index, entry in enumerate(data.get("keys", [])) if entry["key"]),
         limits=build_limits(data.get("limits", {})),
         circuits=CircuitsConfig(**data.get("circuits", {})),
+        retries=build_retries(data.get("retries", {})),
         media=MediaConfig(**data.get("media", {})),
         realtime=build_realtime(data.get("realtime", {})),
         responses=ResponseRules(**data.get("responses", {})),
@@ -164,17 +170,21 @@ def build_fetch(data: Data) -> FetchRules:
 
 
 def build_provider(name: str, entry: Data) -> ProviderConfig:
+    api_keys = tuple(key for key in (entry.get("api_key"), *entry.get("api_keys", ())) if key)
     return ProviderConfig(
         name=name,
         plugin=entry["plugin"],
         base_url=entry.get("base_url", "").rstrip("/"),
-        api_key=entry.get("api_key", Secret("")),
+        api_key=api_keys[0] if api_keys else Secret(""),
+        api_keys=api_keys if len(api_keys) > 1 else (),
         headers=entry.get("headers", {}),
         timeouts=Timeouts(**entry.get("timeouts", {})),
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         prices=build_prices(entry.get("prices", {})),
         price_provider=entry.get("price_provider"),
         limits=build_bounds(entry.get("limits")),
+        health_check=build_health_check(entry.get("health_check")),
+        concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
     )
 
@@ -189,10 +199,13 @@ def build_model(name: str, entry: Data, inactive: InactiveKeys) -> ModelEntry:
             build_target(value) for below, value in list_targets(entry) if (*place, *below) not in inactive.reasons
         ),
         fallback=tuple(other for index, other in fallback if (*place, "fallback", index) not in inactive.reasons),
+        strategy=entry.get("strategy", "weighted"),
+        affinity=build_affinity(entry.get("affinity")),
         operations=None if operations is None else frozenset(operations),
         timeouts=entry.get("timeouts", {}),
         limits=build_bounds(entry.get("limits")),
         facts={fact: entry[fact] for fact in MODEL_FACTS if fact in entry},
+        failover=entry.get("failover") != "never",
     )
 
 

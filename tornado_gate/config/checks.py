@@ -11,6 +11,7 @@ from typing import Any
 from tornado_gate.config.faults import Fault, KeyPath, KnownNames, did_you_mean
 from tornado_gate.config.globs import globs_overlap
 from tornado_gate.config.model import FIRST_PARTY_FORMATS
+from tornado_gate.config.routing_keys import find_routing_faults
 from tornado_gate.types.value import State, field
 
 Data = Mapping[str, Any]
@@ -110,6 +111,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
         yield from _find_target_faults(name, entry, known_providers)
         yield from _find_fallback_faults(name, entry, models, known_models)
     yield from _find_fallback_loops(models)
+    yield from find_routing_faults(get_section(data, "providers"))
     yield from _find_key_faults(data.get("keys") or [])
     yield from _find_unknown_teams(data)
     yield from _find_unmatched_globs(data, models)

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
@@ -39,8 +40,9 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
-    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_seconds` is the time
-    that open requests have to finish after SIGTERM. `loop`, `http` (for callers' connections) and `upstream_http` each select a
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
+    the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
+    finish then. `loop`, `http` (for callers' connections) and `upstream_http` each select a
     fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
     process, `max_connections_per_address` that of one address among them; None: half of all.
     """
@@ -57,6 +59,7 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     access_log: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
+    drain_delay: float = 0.0
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
     keep_alive_seconds: float = 15.0
@@ -92,31 +95,44 @@ class BoundsConfig(Value, frozen=True, kw_only=True):
 NO_BOUNDS = BoundsConfig()
 
 
+class TargetConcurrency(Value, frozen=True, kw_only=True):
+    """At most `most` requests of a provider entry run at a time in a process; `queue` more wait, each for `wait` seconds."""
+
+    most: int
+    queue: int = 100
+    wait: float = 5.0
+
+
 class ProviderConfig(Value, frozen=True, kw_only=True):
     """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
 
     `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
     `prices` are those of this account, by pattern of upstream models; they beat those of the section ``prices``.
     `price_provider` is the provider's name in the default prices; None: the plugin or the base URL tells it; "": it has none.
+    `api_keys` are all keys of an entry with several, `api_key` is the first of them.
+    `concurrency` limits the requests that run at a time; None: no limit but those of all requests.
     """
 
     name: str
     plugin: str
     base_url: str = ""
     api_key: Secret = Secret("")
+    api_keys: tuple[Secret, ...] = ()
     headers: Mapping[str, Secret] = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     shared_objects: frozenset[str] = OPERATORS_KINDS
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     price_provider: str | None = None
     limits: BoundsConfig = NO_BOUNDS
+    health_check: HealthCheck | None = None
+    concurrency: TargetConcurrency | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ModelTarget(Value, frozen=True, kw_only=True):
     """A target of a model. `model` None means the requested name (for a wildcard entry: the part that ``*`` matches).
 
-    `weight` 0 drains the target: it gets no new requests, not even when all others fail.
+    `weight` 0 drains the target: it gets no new requests, not even when all others fail, but those that need what it keeps.
     """
 
     provider: str
@@ -128,16 +144,21 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     """A model name for clients; it may contain one `*` as a wildcard.
 
     `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only the
-    timeouts that the entry overrides. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …).
+    timeouts that the entry overrides. `strategy` is how targets are chosen; with `affinity` requests of one conversation go to
+    the same one. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …). `failover` false: no other target is
+    tried after one has failed, unless the caller asks for it.
     """
 
     name: str
     targets: tuple[ModelTarget, ...]
     fallback: tuple[str, ...] = ()
+    strategy: Strategy = "weighted"
+    affinity: Affinity | None = None
     operations: frozenset[str] | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
     limits: BoundsConfig = NO_BOUNDS
     facts: Mapping[str, Any] = field(default_factory=dict)
+    failover: bool = True
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):
@@ -221,8 +242,12 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     for the turns that WebSocket connections can continue. A body that arrives slower than
     `body_bytes_per_second` is refused; 0 means no minimum.
 
-    The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `media_answer_bytes` for
-    images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos, which are not in memory.
+    `open_requests`, `loop_lag_seconds` and `memory_bytes` are bounds of a process beyond which new requests are refused
+    (`gateway/overload.py`); `memory_bytes` None: a part of the container's memory.
+
+    The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
+    `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos,
+    which are not in memory.
     """
 
     store: Secret = Secret("")
@@ -237,6 +262,10 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     forms_bytes: int = 4 * 1024 * 1024 * 1024
     turns_bytes: int = 256 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
+    event_bytes: int = 16 * 1024 * 1024
+    open_requests: int = 10_000
+    loop_lag_seconds: float = 1.0
+    memory_bytes: int | None = None
     media_answer_bytes: int = 256 * 1024 * 1024
     stream_bytes: int = 256 * 1024 * 1024
 
@@ -246,13 +275,6 @@ class MediaConfig(Value, frozen=True, kw_only=True):
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
-
-
-class CircuitsConfig(Value, frozen=True, kw_only=True):
-    """Circuits: after `failures` consecutive failures a target gets no requests for `open_seconds`, then one probe request."""
-
-    failures: int = 5
-    open_seconds: float = 10.0
 
 
 class VideosConfig(Value, frozen=True, kw_only=True):
@@ -398,6 +420,7 @@ class Config(Value, frozen=True, kw_only=True):
     keys: tuple[KeyEntry, ...] = ()
     limits: LimitsConfig = LimitsConfig()
     circuits: CircuitsConfig = CircuitsConfig()
+    retries: RetriesConfig = RetriesConfig()
     media: MediaConfig = MediaConfig()
     videos: VideosConfig = VideosConfig()
     realtime: RealtimeConfig = RealtimeConfig()

@@ -17,6 +17,13 @@ from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
+from tornado_gate.config.routing_keys import (
+    STRATEGIES,
+    AffinitySwitch,
+    CircuitsSchema,
+    HealthCheckSchema,
+    RetriesSchema,
+)
 from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
@@ -182,6 +189,7 @@ class ServerSchema(Schema):
     access_log = Boolean()
     log_level = String(choices=("debug", "info", "warning", "error"))
     log_format = String(choices=("json", "text"))
+    drain_delay = Seconds(zero=True)
     drain_seconds = Seconds(zero=True)
     hook_seconds = Seconds()
     keep_alive_seconds = Seconds()
@@ -243,8 +251,17 @@ def make_bounds_field() -> Section:
 class TimeoutsSchema(Schema):
     connect = Seconds()
     first_event = Seconds()
+    whole = Seconds()
     gap = Seconds()
     total = Seconds()
+
+
+class ConcurrencySchema(Schema):
+    most = Integer(
+        least=1, required=True, error_messages={"required": "is missing; say how many requests may run at a time"}
+    )
+    queue = Integer(least=0, most=1_000_000)
+    wait = Seconds()
 
 
 class ProviderSchema(Schema):
@@ -260,12 +277,15 @@ class ProviderSchema(Schema):
     )
     base_url = String(empty=True, validate=check_optional_url)
     api_key = SecretString(empty=True, validate=check_key)
+    api_keys = List(SecretString(empty=True, validate=check_key))
     headers = Table(SecretString(empty=True, validate=check_header_value), check_name=check_header_name)
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
     price_provider = String(empty=True)
     limits = make_bounds_field()
+    health_check = Section(HealthCheckSchema, example="{path: /models, interval: 30}")
+    concurrency = Section(ConcurrencySchema, example="{most: 100, queue: 200, wait: 5s}")
 
 
 class TargetSchema(Schema):
@@ -285,9 +305,12 @@ class ModelSchema(Schema):
         hint="name one target at least, such as {provider: openai, model: gpt-4o, weight: 1}",
     )
     fallback = List(String())
+    strategy = String(choices=STRATEGIES)
+    affinity = AffinitySwitch()
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all of the plugin's")
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     limits = make_bounds_field()
+    failover = String(choices=("pre-first-event", "never"))
     version = String()
     display_name = String()
     description = String()
@@ -345,6 +368,10 @@ class LimitsSchema(Schema):
     answer_bytes = Integer(least=1)
     media_answer_bytes = Integer(least=1)
     stream_bytes = Integer(least=1)
+    event_bytes = Integer(least=1024)
+    open_requests = Integer(least=1)
+    loop_lag_seconds = Seconds(zero=True)
+    memory_bytes = Integer(least=1, allow_none=True)
 
 
 class MediaSchema(Schema):
@@ -413,11 +440,6 @@ class LedgerSchema(Schema):
     bodies = Boolean()
 
 
-class CircuitsSchema(Schema):
-    failures = Integer(least=1)
-    open_seconds = Seconds()
-
-
 class FileSchema(Schema):
     server = Section(ServerSchema)
     plugins = Table(PluginSwitch(), check_name=check_name)
@@ -426,6 +448,7 @@ class FileSchema(Schema):
     keys = List(Section(KeySchema, example='{name: dev, key: "${GATE_KEY:-}"}'))
     limits = Section(LimitsSchema)
     circuits = Section(CircuitsSchema)
+    retries = Section(RetriesSchema, example="{same_target: 1}")
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
     realtime = Section(RealtimeSchema)

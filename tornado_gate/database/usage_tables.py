@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, String, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, String, Table, Text
 
 from tornado_gate.database.tables import METADATA
 
@@ -17,22 +17,15 @@ ID_CHARACTERS: Final = 24
 usage = Table(
     "usage",
     METADATA,
-    Column("id", String(ID_CHARACTERS), primary_key=True),
-    Column("moment", Double, nullable=False),  # the end of the request
+    Column("id", String(ID_CHARACTERS), primary_key=True),  # begins with the end of the request
     Column("request_id", Text, nullable=False),
     Column("key", Text, nullable=False),
-    Column("key_name", Text, nullable=False),
-    Column("account", Text, nullable=False),
     Column("user", Text, nullable=False),  # "": the key has none
     Column("team", Text, nullable=False),
     Column("model", Text, nullable=False),  # as the caller asked; "": a route without a model
-    Column("upstream_model", Text, nullable=False),  # as it was served; "": no target was tried
     Column("provider", Text, nullable=False),
-    Column("plugin", Text, nullable=False),
     Column("operation", Text, nullable=False),
-    Column("format", Text, nullable=False),
     Column("status", Integer, nullable=False),
-    Column("error_code", Text, nullable=False),
     Column("outcome", String(20), nullable=False),  # complete, broken, aborted, refused, failed
     Column("input_tokens", BigInteger),  # with cached ones; none: not reported
     Column("cached_input_tokens", BigInteger),
@@ -40,25 +33,17 @@ usage = Table(
     Column("cache_write_1h_tokens", BigInteger),
     Column("output_tokens", BigInteger),  # with reasoning
     Column("reasoning_tokens", BigInteger),
-    Column("audio_input_tokens", BigInteger),
-    Column("audio_output_tokens", BigInteger),
-    Column("image_tokens", BigInteger),
-    Column("image_output_tokens", BigInteger),
     Column("images", Integer, nullable=False),
     Column("seconds", Double, nullable=False),  # of video or sound
-    Column("characters", BigInteger, nullable=False),  # of text that became speech
-    Column("estimated", Boolean, nullable=False),  # tokens are an estimate: the response ended before its usage
-    Column("first_byte_ms", Double),
-    Column("total_ms", Double, nullable=False),
-    Column("attempts", Integer, nullable=False),
     Column("cost", BigInteger),  # none: the price is unknown
     Column("tags", Text, nullable=False),  # a JSON list
-    Column("end_user", Text, nullable=False),
-    Column("attribution", Text, nullable=False),  # a JSON object: what headers say about session and application
-    Column("body", Text),  # only where conf asks for it
+    Column("details", Text, nullable=False),  # a JSON object: see `ledger/details.py`
     sqlite_with_rowid=False,
 )
-"""One row for each request of a known key. `errors` are those whose outcome is broken, refused or failed."""
+"""One row for each request of a known key. `errors` are those whose outcome is broken, refused or failed.
+
+Each column and each index has its price for every request, so what no report sums, groups or selects is in `details`.
+"""
 
 ERROR_OUTCOMES: Final = ("broken", "refused", "failed")
 
@@ -69,9 +54,9 @@ for _name in ("user", "team"):
     _owned = usage.c[_name] != ""
     Index(f"ix_usage_{_name}", usage.c[_name], usage.c.id, sqlite_where=_owned, postgresql_where=_owned)
 _failed = usage.c.outcome.in_(ERROR_OUTCOMES)
-Index("ix_usage_errors", usage.c.id, sqlite_where=_failed, postgresql_where=_failed)
-Index("ix_usage_model_errors", usage.c.model, usage.c.id, sqlite_where=_failed, postgresql_where=_failed)
+Index("ix_usage_errors", usage.c.id, usage.c.model, sqlite_where=_failed, postgresql_where=_failed)
 
+OWNER_DIMENSIONS: Final = ("key", "user", "team")
 SHARED_DIMENSIONS: Final = ("team", "model", "provider", "operation", "status")
 ALL_DIMENSIONS: Final = ("key", "user", *SHARED_DIMENSIONS)
 
@@ -117,3 +102,8 @@ TOTALS: Final = {
 Those that are `keyed` have the dimensions key and user; the others are smaller, and answer questions about all keys. A request
 with several tags counts once for each of them in the tables that are `tagged`, and is not in them without a tag.
 """
+
+OWNER_DAYS: Final = _define_totals("usage_owner_days", OWNER_DIMENSIONS)
+"""Totals by day, key, user and team only: with thousands of keys those that are `keyed` have nearly as many rows as requests."""
+
+ALL_TOTALS: Final = (*TOTALS.values(), OWNER_DAYS)

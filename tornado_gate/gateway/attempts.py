@@ -1,22 +1,22 @@
-"""Selects and tries targets, for every operation, and sends one request to one provider.
+"""Tries targets, for every operation, and sends one request to one provider.
 
-Targets are tried in the order of the snapshot: by weight, then those of fallback models. A target whose circuit is open is
-skipped. A request tries the next target as long as one is left; it does not try a failed target again.
+`candidates.py` says which target and key is next. A request tries the next one as long as one is left.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from tornado_gate.errors import GateError, Unavailable
+from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.gateway import outcomes
+from tornado_gate.gateway.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, note_place, select_candidates
 from tornado_gate.gateway.estimates import Estimate
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.loads import MeasuredAttempt
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.gateway.upstream_objects import ObjectAccess
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
@@ -28,7 +28,6 @@ SLOW_START_OPERATIONS = frozenset({"images", "image_edits", "transcription"})
 """Operations that send nothing until the work is done, streamed or not."""
 
 Result = TypeVar("Result")
-Candidate = tuple[Target, ConfiguredProvider]
 
 
 async def try_targets(
@@ -37,7 +36,7 @@ async def try_targets(
     call: Call,
     operations: tuple[Operation, ...],
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
-    access: ObjectAccess | None = None,
+    needs: Needs = NO_NEEDS,
     estimate: Estimate | None = None,
 ) -> Result:
     """The result of `ask` for the first target of ``call.model`` at which it succeeds.
@@ -45,45 +44,52 @@ async def try_targets(
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
     tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
     When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`gateway/outcomes.py`).
-    `access` limits the targets to those that may get the request. `estimate` is what the request may use, for its bounds
+    `needs` are what the request asks of its target. `estimate` is what the request may use, for its bounds
     (`gateway/admission.py`); a target whose own bounds are reached is skipped.
-    Raises what it and `Snapshot.select_targets` raise, the failure of the last target, or Unavailable when every circuit is open.
+    Raises what `select_candidates` raises, the failure of the last target, or Unavailable when every circuit is open.
     """
-    targets = snapshot.select_targets(call, operations)
-    if access is not None:
-        targets = access.select_targets(targets)
+    targets = select_candidates(gate, snapshot, call, operations, needs)
     is_bounded = gate.admission.is_active or bool(call.caller.bounds)
-    health, account = gate.health, call.caller.account
-    failure: GateError | None = None
-    for target, provider in targets:
-        circuit = health.find(target)
-        if circuit is not None and not circuit.allows(account, health.clock()):
-            continue
-        if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
-            failure = failure or refusal
-            continue
-        attempt = _begin_attempt(gate, call, target, provider, operations)
-        try:
-            result = await ask(attempt, provider)
-        except BaseException as error:
-            if isinstance(error, GateError):
-                redact_error(target, error)
-            outcomes.note_failure(gate, attempt, error)
-            attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
-            await attempt.closing.aclose()
-            if is_bounded:
-                gate.admission.note_failure(call, error)
-            if not isinstance(error, GateError) or not error.retryable:
-                raise
-            failure = error
-        else:
-            if not attempt.meter.error_code:
-                outcomes.note_start(gate, attempt)
-            return result
+    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
     try:
-        raise failure or _no_target(gate, call, targets)
+        for target, provider in candidates:
+            if candidates.pause:
+                await asyncio.sleep(candidates.pause)
+            if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
+                outcomes.release_probe(gate, replace(call, target=target))
+                candidates.failure = candidates.failure or refusal
+                continue
+            attempt = _begin_attempt(gate, call, target, provider, operations)
+            load = _begin_load(snapshot, attempt) if target.model in snapshot.measured else None
+            try:
+                if provider.entry.concurrency is not None:
+                    queue = gate.target_queues.find(target.provider)
+                    attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
+                result = await ask(attempt, provider)
+            except BaseException as error:
+                if isinstance(error, GateError):
+                    redact_error(target, error)
+                outcomes.note_failure(gate, attempt, error)
+                attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
+                await attempt.closing.aclose()
+                if is_bounded:
+                    gate.admission.note_failure(call, error)
+                if not isinstance(error, GateError) or not error.retryable or call.failover is False:
+                    raise
+                if load is not None and isinstance(error, UpstreamTimeout):
+                    load.note_latency(attempt.meter.streamed)
+                candidates.failure = error
+            else:
+                if load is not None:
+                    load.note_latency(attempt.meter.streamed)
+                if not attempt.meter.error_code:
+                    outcomes.note_start(gate, attempt)
+                if needs.session is not None:
+                    note_place(gate, needs.session, target)
+                return result
+        raise candidates.failure or make_unavailable(gate, call, targets)
     finally:
-        del failure  # its traceback holds this frame
+        candidates.failure = None  # its traceback holds this frame
 
 
 def _begin_attempt(
@@ -96,26 +102,12 @@ def _begin_attempt(
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 
 
-def choose_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Candidate:
-    """The target that `try_targets` would try first. Sends and counts nothing and changes no circuit.
-
-    For video tasks, which start later, and for `_explain`, which sends nothing. Raises Unavailable when every circuit is open.
-    """
-    now = gate.health.clock()
-    for target, provider in targets:
-        circuit = gate.health.find(target)
-        if circuit is None or circuit.would_allow(call.caller.account, now):
-            return target, provider
-    raise _no_target(gate, call, targets)
-
-
-def _no_target(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavailable:
-    now = gate.health.clock()
-    circuits = (gate.health.find(target) for target, _ in targets)
-    waits = (circuit.wait_seconds(call.caller.account, now) for circuit in circuits if circuit is not None)
-    seconds = max(1, math.ceil(min(waits, default=0.0)))
-    message = f"All targets of model '{call.model}' are unavailable. Retry after {seconds} s."
-    return Unavailable(message, headers={"Retry-After": str(seconds)})
+def _begin_load(snapshot: Snapshot, attempt: Call) -> MeasuredAttempt:
+    """Count the attempt at its target until it fails or its response ends."""
+    load = snapshot.loads.find(attempt.target)
+    load.begin()
+    attempt.closing.callback(load.end)
+    return MeasuredAttempt(load)
 
 
 def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> Deadlines:
@@ -126,6 +118,7 @@ def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> 
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
     call.meter.ends_at = deadlines.ends_at
+    call.meter.streamed = streaming
     return deadlines
 
 

@@ -1,8 +1,9 @@
 """Circuit breakers: which targets may be called now. No I/O; the clock is a parameter.
 
 A circuit belongs to a provider entry and an upstream model, whichever names callers use for it. It opens after several failures
-in a row, or when half of the recent requests failed; while it is open the target gets no requests, and after that time one
-request probes the target.
+in a row, or when half of the recent requests failed (conf may change the numbers); while it is open the target gets no requests,
+and after that time one request probes the target. When all circuits of a request are open, one request at a time still goes to
+the target that is due first.
 
 A caller can make requests that fail at will: a prompt on which the upstream times out, a body on which it crashes. So failures of
 one account open the circuit for this account only; failures of two accounts open it for everybody.
@@ -12,17 +13,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from tornado_gate.config.model import CircuitsConfig
+from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.types import Target
 
 MAX_CIRCUITS = 10_000
 MAX_CIRCUITS_PER_ACCOUNT = 500
 """The number of circuits that one account's failures can create: a wildcard entry accepts any name of a model."""
-OUTCOME_WINDOW = 20
-PROBE_SECONDS = 60.0
 EVERYBODY = ""
+DEFAULT_RULES = CircuitsConfig()
 
 
 class Circuit:
@@ -36,6 +36,7 @@ class Circuit:
         "_failed_in_a_row",
         "_open_until",
         "_outcomes",
+        "_probe_seconds",
         "_probing_until",
         "blocked",
         "creator",
@@ -44,16 +45,19 @@ class Circuit:
         "opened_at",
     )
 
-    def __init__(self, creator: str = "", labels: tuple[str, str] = ("", "")) -> None:
+    def __init__(
+        self, creator: str = "", labels: tuple[str, str] = ("", ""), rules: CircuitsConfig = DEFAULT_RULES
+    ) -> None:
         self.creator = creator
         self.labels = labels
         """Names of conf for metrics: the provider entry, and the model entry that was requested first."""
         self.blocked: str | None = None
         self.opened_at: float | None = None
         self.last_failure: tuple[float, str] | None = None
-        self._outcomes: deque[str | None] = deque(maxlen=OUTCOME_WINDOW)  # the account of a failure, None for a success
+        self._outcomes: deque[str | None] = deque(maxlen=rules.window)  # the account of a failure, None for a success
         self._failed_in_a_row: Counter[str] = Counter()
         self._open_until = self._probing_until = 0.0
+        self._probe_seconds = rules.probe_seconds
 
     def allows(self, account: str, now: float) -> bool:
         """Whether a request may go to the target now. True for an open circuit reserves the probe: the next call is False."""
@@ -61,8 +65,28 @@ class Circuit:
             return True
         if not self.would_allow(account, now):
             return False
-        self._probing_until = now + PROBE_SECONDS
+        self._probing_until = now + self._probe_seconds
         return True
+
+    def take_last_resort(self, now: float) -> bool:
+        """Whether a request may go to the target although the circuit is open: True reserves the probe, as `allows` does."""
+        if now < self._probing_until:
+            return False
+        self._probing_until = now + self._probe_seconds
+        return True
+
+    @property
+    def due_at(self) -> float:
+        """When the circuit allows a probe."""
+        return self._open_until
+
+    def is_probed(self, now: float) -> bool:
+        """Whether a request is probing the target now."""
+        return now < self._probing_until
+
+    def expect_recovery(self, now: float) -> None:
+        """Something else shows that the target may work again: the next request probes it."""
+        self._open_until = min(self._open_until, now)
 
     def would_allow(self, account: str, now: float) -> bool:
         """What `allows` would return, without reserving the probe."""
@@ -117,7 +141,8 @@ class Circuit:
         if self._failed_in_a_row.total() >= rules.failures:
             return set(self._failed_in_a_row)
         failures = [account for account in self._outcomes if account is not None]
-        if len(self._outcomes) == OUTCOME_WINDOW and len(failures) * 2 >= OUTCOME_WINDOW:
+        size = self._outcomes.maxlen or 0
+        if len(self._outcomes) == size and len(failures) >= rules.failure_share * size:
             return set(failures)
         return set()
 
@@ -130,11 +155,14 @@ class CircuitBreakers:
     """The circuits of targets that have failed; a target without a failure has none.
 
     Failures of one account create at most MAX_CIRCUITS_PER_ACCOUNT circuits, and no circuit replaces one that is open.
-    `on_forget` gets a circuit that was replaced.
+    `on_forget` gets a circuit that was replaced. `down` are the provider entries whose health checks fail; their circuits only
+    let one request at a time through as the last resort.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
+        self.rules = DEFAULT_RULES
+        self.down: dict[str, Circuit] = {}
         self.on_forget: Callable[[Circuit], None] = lambda _circuit: None
         self._circuits: dict[tuple[str, str], Circuit] = {}  # by provider entry and upstream model
         self._created: Counter[str] = Counter()
@@ -142,6 +170,54 @@ class CircuitBreakers:
     def find(self, target: Target) -> Circuit | None:
         """The circuit of a target; None if it has not failed."""
         return self._circuits.get((target.provider, target.upstream_model)) if self._circuits else None
+
+    def allows(self, target: Target, account: str) -> bool:
+        """Whether a request may go to a target now. True for an open circuit reserves the probe."""
+        if self.down and target.provider in self.down:
+            return False
+        circuit = self.find(target)
+        return circuit is None or circuit.allows(account, self.clock())
+
+    def would_allow(self, target: Target, account: str) -> bool:
+        """What `allows` would return, without reserving the probe."""
+        if self.down and target.provider in self.down:
+            return False
+        circuit = self.find(target)
+        return circuit is None or circuit.would_allow(account, self.clock())
+
+    def find_least_bad(self, targets: Iterable[Target]) -> Target | None:
+        """Of targets whose circuits are open, the one that is due first; None if each is being probed."""
+        now, found = self.clock(), []
+        for target in targets:
+            down, circuit = self.down.get(target.provider), self.find(target)
+            blocking = down or circuit
+            if blocking is None or not blocking.is_probed(now):
+                found.append((down is not None, 0.0 if circuit is None else circuit.due_at, target))
+        return min(found, key=lambda each: each[:2])[2] if found else None
+
+    def take_last_resort(self, target: Target) -> bool:
+        """Whether a request may go to a target although its circuit is open; True reserves the probe."""
+        blocking = self.down.get(target.provider) or self.find(target)
+        return blocking is None or blocking.take_last_resort(self.clock())
+
+    def release_probe(self, target: Target) -> None:
+        """An attempt at the target has ended: the next request may probe it."""
+        down, circuit = self.down.get(target.provider) if self.down else None, self.find(target)
+        for each in (down, circuit):
+            if each is not None:
+                each.release_probe()
+
+    def mark_down(self, provider: str) -> None:
+        """The health checks of a provider entry fail."""
+        self.down.setdefault(provider, Circuit())
+
+    def mark_up(self, provider: str) -> None:
+        """The health checks of a provider entry succeed: its open circuits are due for a probe."""
+        self.down.pop(provider, None)
+        now = self.clock()
+        for (name, _), circuit in self._circuits.items():
+            if name == provider:
+                circuit.expect_recovery(now)
 
     def list_all(self) -> dict[tuple[str, str], Circuit]:
         """The circuits by provider entry and upstream model."""
@@ -151,7 +227,7 @@ class CircuitBreakers:
         """The circuit of a target that `account` saw fail; None if there is no room for a new one."""
         found = self.find(target)
         if found is None and self._make_room(account):
-            found = Circuit(account, (target.provider, target.model))
+            found = Circuit(account, (target.provider, target.model), self.rules)
             self._circuits[target.provider, target.upstream_model] = found
             self._created[account] += 1
         return found

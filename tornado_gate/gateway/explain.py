@@ -6,15 +6,23 @@ Addresses of upstreams are shown to administrators only: they may be internal.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from tornado_gate.gateway import auth, server_tool_parts, signatures, token_counts, upstream_objects
-from tornado_gate.gateway.attempts import choose_target
+from tornado_gate.gateway import auth, outcomes, server_tool_parts, signatures, token_counts
 from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.candidates import (
+    NO_NEEDS,
+    Candidate,
+    Candidates,
+    Needs,
+    make_unavailable,
+    select_candidates,
+)
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.pipeline import RequestCache, prepare_verbatim_request
+from tornado_gate.gateway.pipeline import RequestCache, find_needs, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.telemetry.redaction import MASK
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
@@ -25,12 +33,13 @@ _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:vers
 
 
 class _Attempt(Value, frozen=True):
-    """The target that would be tried first, of `targets`; `call` has the model and the operation."""
+    """The target that would be tried first, of `targets`, and why; `call` has the model and the operation."""
 
     call: Call
     target: Target
     provider: ConfiguredProvider
     targets: tuple[Target, ...]
+    why: str
 
 
 async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Call:
@@ -38,23 +47,63 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
 
     Raises the GateError that its caller would get before the upstream is called.
     """
-    attempt = await _find_attempt(
-        gate, snapshot, snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller)), wire
-    )
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    once = RequestCache(wire, snapshot.formats[call.format], gate)
+    attempt = await _find_attempt(gate, snapshot, call, once)
     call = replace(attempt.call, target=attempt.target, losses=[])
     call.meter.model, call.meter.target = call.model, call.target
-    await _translate(call, RequestCache(wire, snapshot.formats[call.format], gate), attempt.provider)
+    await _translate(call, once, attempt.provider)
     return call
 
 
-async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> _Attempt:
-    operations = auth.filter_operations(call.caller, wire.route.operations)
-    targets = snapshot.select_targets(call, operations)
-    if references := upstream_objects.list_references(call, wire):
-        targets = (await upstream_objects.find_access(call, wire, references)).select_targets(targets)
-    target, provider = choose_target(gate, call, targets)
+async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, once: RequestCache) -> _Attempt:
+    operations = auth.filter_operations(call.caller, once.wire.route.operations)
+    needs = await find_needs(snapshot, call, operations, once)
+    targets = select_candidates(gate, snapshot, call, operations, needs)
+    (target, provider), is_last_resort = _choose(gate, snapshot, call, targets, needs)
     call = replace(call, operation=target.first_supported_operation(operations))
-    return _Attempt(call, target, provider, tuple(found for found, _ in targets))
+    why = _explain_order(snapshot, call, targets, needs, is_last_resort=is_last_resort)
+    return _Attempt(call, target, provider, tuple(found for found, _ in targets), why)
+
+
+def _choose(
+    gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
+) -> tuple[Candidate, bool]:
+    """The target that a request would try first, and whether it is the last resort. Raises Unavailable."""
+    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
+    found = candidates.peek()
+    if found is not None:
+        return found, False
+    found = candidates.find_last_resort()
+    if found is None:
+        raise make_unavailable(gate, call, targets)
+    return found, True
+
+
+_STRATEGIES = {
+    "weighted": "in a random order by weight",
+    "latency": "the one with the shortest time to the first event first",
+    "least_busy": "the less busy one of two first, by weight",
+    "cost": "the cheapest known price first",
+}
+
+
+def _explain_order(
+    snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS, *, is_last_resort: bool
+) -> str:
+    """Why the first target is the first, in words."""
+    if is_last_resort:
+        return "every circuit is open: the target that is due first, one request at a time"
+    parts = ["the first target whose circuit is closed and of which a key is not at rest"]
+    if needs.keepers or (needs.access is not None and needs.access.copied):
+        parts.append("those that keep what the request names or has signatures of first")
+    entry = snapshot.models.find(call.model)
+    if needs.session is not None:
+        parts.append(f"in the order of the conversation (cache affinity by {needs.session.source})")
+    elif entry is not None:
+        parts.append(_STRATEGIES[entry.entry.strategy])
+    parts.append("then fallback models")
+    return ", ".join(parts)
 
 
 async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvider) -> tuple[UpstreamRequest, bool]:
@@ -79,11 +128,12 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     if token_counts.must_estimate(snapshot, call):
         by = "the gateway itself, with an estimate: no target of the model counts tokens"
         return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
-    attempt = await _find_attempt(gate, snapshot, call, wire)
+    once = RequestCache(wire, wire_format, gate)
+    attempt = await _find_attempt(gate, snapshot, call, once)
     call = attempt.call
     return {
-        **_describe_choice(gate, call, attempt.targets),
-        **await _explain_attempt(call, RequestCache(wire, wire_format, gate), attempt.target, attempt.provider),
+        **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
+        **await _explain_attempt(gate, call, once, attempt.target, attempt.provider),
         "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
     }
 
@@ -96,38 +146,64 @@ async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str
     operations = auth.filter_operations(call.caller, (call.operation,))
     call = snapshot.for_model(call, call.model)
     targets = snapshot.select_targets(call, operations)
-    target, _ = choose_target(gate, call, targets)
+    (target, _), is_last_resort = _choose(gate, snapshot, call, targets)
+    why = _explain_order(snapshot, call, targets, is_last_resort=is_last_resort)
     return {
-        **_describe_choice(gate, call, tuple(found for found, _ in targets)),
-        "target": {"provider": target.provider, "model": target.upstream_model},
+        **_describe_choice(gate, snapshot, call, tuple(found for found, _ in targets), why),
+        "target": _name_target(gate, target),
         "limits": await gate.admission.describe_limits(snapshot, call, target),
     }
 
 
-def _describe_choice(gate: Gate, call: Call, targets: tuple[Target, ...]) -> dict[str, Any]:
+def _describe_choice(
+    gate: Gate, snapshot: Snapshot, call: Call, targets: tuple[Target, ...], why: str
+) -> dict[str, Any]:
+    found = snapshot.models.find(call.model)
     return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
         "entry": targets[0].model,
-        "targets": [_describe_target(gate, call, candidate) for candidate in targets],
-        "why": "the first target whose circuit is closed, in a random order by weight, then fallback models",
+        "strategy": found.entry.strategy if found is not None else "weighted",
+        "targets": [_describe_target(gate, snapshot, call, candidate) for candidate in targets],
+        "why": why,
     }
 
 
-def _describe_target(gate: Gate, call: Call, target: Target) -> dict[str, Any]:
-    circuit = gate.health.find(target)
-    state = "closed" if circuit is None else circuit.state(call.caller.account, gate.health.clock())
-    return {"provider": target.provider, "model": target.upstream_model, "entry": target.model, "circuit": state}
+def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
+    circuit, now = gate.health.find(target), gate.health.clock()
+    state = "closed" if circuit is None else circuit.state(call.caller.account, now)
+    described: dict[str, Any] = {
+        "provider": target.provider,
+        "model": target.upstream_model,
+        "entry": target.model,
+        "circuit": "open" if target.provider in gate.health.down else state,
+    }
+    keys = snapshot.providers[target.provider].keys
+    if keys:
+        waits = [gate.key_health.get_wait(target, key.fingerprint, now) for key in keys]
+        described["keys"] = [
+            {"key": key.number, "rests_seconds": round(wait, 1)} for key, wait in zip(keys, waits, strict=True)
+        ]
+    if target.model in snapshot.measured:
+        load = snapshot.loads.find(target)
+        described["in_flight"] = load.in_flight
+        described["first_event_seconds"] = None if load.latency is None else round(load.latency, 4)
+    return described
+
+
+def _name_target(gate: Gate, target: Target) -> dict[str, Any]:
+    named: dict[str, Any] = {"provider": target.provider, "model": target.upstream_model}
+    return named | {"key": int(outcomes.describe_key(gate, target))} if target.key else named
 
 
 async def _explain_attempt(
-    call: Call, once: RequestCache, target: Target, provider: ConfiguredProvider
+    gate: Gate, call: Call, once: RequestCache, target: Target, provider: ConfiguredProvider
 ) -> dict[str, Any]:
     call = replace(call, target=target, losses=[])
     outgoing, verbatim = await _translate(call, once, provider)
     return {
-        "target": {"provider": target.provider, "model": target.upstream_model},
+        "target": _name_target(gate, target),
         "lane": "verbatim" if verbatim else "translated",
         "upstream": _describe_request(
             outgoing, target, with_address=auth.is_administrator(call.caller), with_body=not once.is_large

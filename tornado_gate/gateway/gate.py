@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from types import TracebackType
+from typing import Protocol
 
 from cachetools import FIFOCache
 
@@ -17,18 +18,24 @@ from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.accounts.limit_overrides import read_overrides
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import DatabaseError
+from tornado_gate.errors import GateError
 from tornado_gate.gateway.admission import Admission
+from tornado_gate.gateway.affinity import MovedSessions
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
+from tornado_gate.gateway.key_health import KeyHealth
+from tornado_gate.gateway.overload import Overload
 from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
+from tornado_gate.gateway.target_queues import TargetQueues
 from tornado_gate.http.upstream import Pool
 from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.ledger.spending import Used, find_period, read_subjects
 from tornado_gate.limits.overrides import Overrides
 from tornado_gate.limits.stores import make_limiter
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound, Caller, Limits
@@ -41,6 +48,13 @@ MAX_CALLERS = 10_000
 """The number of keys whose callers are cached."""
 
 
+class Interruptible(Protocol):
+    """A request that is being answered."""
+
+    def interrupt(self, error: GateError) -> None:
+        """End the request: its caller gets `error`, in the stream if one has begun."""
+
+
 class Gate:
     """Created once for each process, from a checked Config. Call `start` inside the event loop, and `close` before it ends."""
 
@@ -48,11 +62,22 @@ class Gate:
         self.host = host
         self.health = CircuitBreakers()
         self.health.on_forget = self._count_forgotten_circuit
-        self.key_warnings: dict[str, float] = {}
-        """When the next warning about the key of a provider entry may be logged, by entry."""
+        self.key_health = KeyHealth()
+        self.key_turns: dict[str, int] = {}
+        """Which of several keys is used next, by provider entry."""
+        self.key_warnings: dict[tuple[str, str], float] = {}
+        """When the next warning about the key of a provider entry may be logged, by entry and the key's fingerprint."""
+        self.moved_sessions = MovedSessions()
         self.metrics = metrics
         self.worker = BodyWorker()
         self.draining = False
+        """The process ends soon, and no other one takes its place: /readyz answers 503."""
+        self.closing = False
+        """The port is closed: no new WebSocket session is opened."""
+        self.running: set[Interruptible] = set()
+        """The requests that are being answered, so that those which take too long can be ended."""
+        self.is_crash_loop: Callable[[], bool] = lambda: False
+        """Whether the processes of this gateway end again and again: /readyz answers 503."""
         self.ready_checks: list[Callable[[], str]] = []
         """Each returns why the process should get no more requests for now, or "". /readyz calls them."""
         self.open_requests = 0
@@ -60,7 +85,11 @@ class Gate:
         self._closing: set[asyncio.Future[None]] = set()
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
+        self.overload = Overload(config.limits, metrics.count_shed_request)
+        self.target_queues = TargetQueues(metrics.set_target_requests, metrics.count_shed_request)
         self._lag = LoopLagMonitor(metrics)
+        self._lag.on_delay = self.overload.note_delay
+        self.ready_checks.append(self.overload.explain_overload)
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)
@@ -220,6 +249,7 @@ class Gate:
     def replace(self, snapshot: Snapshot) -> None:
         """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
         old, self.snapshot = self.snapshot, snapshot
+        snapshot.loads.adopt(old.loads)
         self._retired[old.number] = old
         self._apply(snapshot)
         self._close_unused()
@@ -229,11 +259,26 @@ class Gate:
         self._callers.clear()
         self.admission.apply(snapshot)
         self.ledger.rules = config.ledger
+        self.overload.limits = config.limits
+        self.target_queues.keep(frozenset(config.providers))
+        set_event_bytes(config.limits.event_bytes)
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
         for pool in self._pools.values():
             pool.limits = config.limits
+        self.health.rules = config.circuits
+        self._forget_removed_keys(snapshot)
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
+
+    def _forget_removed_keys(self, snapshot: Snapshot) -> None:
+        known = {
+            (name, key)
+            for name, provider in snapshot.providers.items()
+            for key in ("", *(each.fingerprint for each in provider.keys))
+        }
+        self.key_health.keep(known)
+        self.key_warnings = {name: when for name, when in self.key_warnings.items() if name in known}
+        self.key_turns = {name: turn for name, turn in self.key_turns.items() if name in snapshot.providers}
 
     def _count_forgotten_circuit(self, circuit: Circuit) -> None:
         if circuit.blocked is not None:

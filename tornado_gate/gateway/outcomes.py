@@ -1,7 +1,8 @@
 """What the outcome of an attempt changes: the circuit of its target, metrics and the log. One definition for every operation.
 
 Failures of the target are counted, logged, and count for its circuit, before the first event or later. What the request of the
-caller causes does not count for a circuit: a refused request, an unknown model, a rate limit, a disconnect.
+caller causes does not count for a circuit: a refused request, an unknown model, a rate limit, a disconnect. Nor does what is the
+fault of one of several keys, which rests instead.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from tornado_gate.errors import GateError, PluginError, UpstreamKeyRefused, UpstreamRefused
+from tornado_gate.errors import GateError, PluginError, TargetBusy, UpstreamKeyRefused, UpstreamRefused
 from tornado_gate.gateway.circuits import EVERYBODY, Circuit
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.types import Call
+from tornado_gate.types import Call, Target
 
 log = logging.getLogger(__name__)
 
 KEY_WARNING_SECONDS: Final = 60.0
-"""The time between two warnings about the key of one provider entry."""
+"""The time between two warnings about one key of a provider entry."""
 
 
 def note_start(gate: Gate, call: Call) -> None:
     """A response of the target of `call` has begun: its circuit closes."""
+    if gate.key_health.rests:
+        gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)
     if circuit is not None:
         before = circuit.blocked
@@ -31,6 +34,8 @@ def note_start(gate: Gate, call: Call) -> None:
 
 def note_success(gate: Gate, call: Call) -> None:
     """The target of `call` has answered completely."""
+    if gate.key_health.rests:
+        gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)
     if circuit is not None:
         before = circuit.blocked
@@ -46,15 +51,14 @@ def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
     if not isinstance(error, GateError):
         release_probe(gate, call)
         return
-    if is_fault_of_target(call, error):
+    _note_key_failure(gate, call, error)
+    if is_fault_of_target(call, error) and not _has_other_key(gate, call, error):
         _count_for_circuit(gate, call, error)
     else:
         release_probe(gate, call)
     target = call.target
     if error.type != "invalid_request_error" or error.code == UpstreamRefused.code:
         gate.metrics.count_upstream_error(target.provider, error.code)
-    if isinstance(error, UpstreamKeyRefused):
-        _warn_of_key(gate, call)
     if (
         not isinstance(error, PluginError) and error.type != "invalid_request_error"
     ):  # the lane has logged a PluginError
@@ -74,8 +78,10 @@ def note_end(gate: Gate, call: Call, error: GateError | None) -> None:
 def is_fault_of_target(call: Call, error: GateError) -> bool:
     """Whether an error counts for the circuit: another target may be tried for it, and it is no rate limit.
 
-    The failure of a format's plugin is no fault of the target.
+    The failure of a format's plugin is no fault of the target, nor is the gateway's own limit of requests to it.
     """
+    if isinstance(error, TargetBusy):
+        return False
     if isinstance(error, PluginError) and error.plugin != call.target.plugin:
         return False
     return error.retryable and error.status != 429
@@ -83,9 +89,7 @@ def is_fault_of_target(call: Call, error: GateError) -> bool:
 
 def release_probe(gate: Gate, call: Call) -> None:
     """The attempt ended without an outcome: the next request may probe the target."""
-    circuit = gate.health.find(call.target)
-    if circuit is not None:
-        circuit.release_probe()
+    gate.health.release_probe(call.target)
 
 
 def _count_for_circuit(gate: Gate, call: Call, error: GateError) -> None:
@@ -110,17 +114,57 @@ def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | N
         gate.metrics.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
 
 
-def _warn_of_key(gate: Gate, call: Call) -> None:
-    provider, now = call.target.provider, gate.health.clock()
-    if now >= gate.key_warnings.get(provider, 0.0):
-        gate.key_warnings[provider] = now + KEY_WARNING_SECONDS
+def _has_other_key(gate: Gate, call: Call, error: GateError) -> bool:
+    """Whether an upstream refused one of several keys of its entry and another one is left."""
+    target = call.target
+    provider = gate.snapshot.providers.get(target.provider) if target.key else None
+    if provider is None or not isinstance(error, UpstreamKeyRefused):
+        return False
+    now = gate.health.clock()
+    return any(not gate.key_health.get_wait(target, key.fingerprint, now) for key in provider.keys)
+
+
+def _note_key_failure(gate: Gate, call: Call, error: GateError) -> None:
+    """Let the key of the target rest if the failure is about the key, and report it."""
+    now = gate.health.clock()
+    seconds = gate.key_health.note_failure(call.target, error, now, gate.snapshot.config.circuits)
+    if seconds:
+        gate.metrics.count_key_rest(call.target.provider, describe_key(gate, call.target), error.code)
+    if isinstance(error, UpstreamKeyRefused):
+        _warn_of_key(gate, call, seconds)
+
+
+def describe_key(gate: Gate, target: Target) -> str:
+    """The number of the target's key in conf, "1" for the only one of an entry."""
+    provider = gate.snapshot.providers.get(target.provider) if target.key else None
+    key = provider.find_key(target.key) if provider is not None else None
+    return "1" if key is None else str(key.number)
+
+
+def _warn_of_key(gate: Gate, call: Call, seconds: float) -> None:
+    target, now = call.target, gate.health.clock()
+    name = target.provider, target.key
+    if now < gate.key_warnings.get(name, 0.0):
+        return
+    gate.key_warnings[name] = now + KEY_WARNING_SECONDS
+    if target.key:
         log.warning(
-            "the provider '%s' refused the gateway's own key or account: check providers.%s.api_key, and the account's "
+            "the provider '%s' refused key %s of its keys, which rests for %g s: check providers.%s.api_keys, and the key's "
             "permissions and balance",
-            provider,
-            provider,
+            target.provider,
+            describe_key(gate, target),
+            seconds,
+            target.provider,
             extra={"fields": _describe(call)},
         )
+        return
+    log.warning(
+        "the provider '%s' refused the gateway's own key or account: check providers.%s.api_key, and the account's "
+        "permissions and balance",
+        target.provider,
+        target.provider,
+        extra={"fields": _describe(call)},
+    )
 
 
 def _describe(call: Call) -> dict[str, str]:

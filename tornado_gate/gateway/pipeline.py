@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tornado_gate.errors import GateError, RequestError, UpstreamRefused
 from tornado_gate.gateway import (
+    affinity,
     auth,
     embedding_batches,
     metering,
@@ -24,6 +25,7 @@ from tornado_gate.gateway import (
 )
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.candidates import NO_NEEDS, Needs
 from tornado_gate.gateway.estimates import Estimate, estimate_prompt_tokens, estimate_request
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.own_links import inline_own_links, may_have_own_links
@@ -74,12 +76,38 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     if token_counts.must_estimate(snapshot, call):
         return await _answer_estimate(gate, call, once)
-    references = upstream_objects.list_references(call, wire)
-    access = await upstream_objects.find_access(call, wire, references) if references else None
+    needs = await find_needs(snapshot, call, operations, once)
     estimate = None
     if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await _estimate_request(gate, call, operations, once)
-    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), access, estimate)
+    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
+
+
+async def find_needs(snapshot: Snapshot, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
+    """What the request asks of its target: objects at an upstream, the issuer of its signatures, cache affinity."""
+    wire = once.wire
+    references = upstream_objects.list_references(call, wire)
+    access = await upstream_objects.find_access(call, wire, references) if references else None
+    issuer = ""
+    if _may_have_signatures(wire) and snapshot.has_choice(call.model, operations):
+        issuer = await _find_issuer(call, once)
+    session = affinity.find_session(snapshot, call, wire) if snapshot.has_affinity else None
+    if access is None and session is None and not issuer:
+        return NO_NEEDS
+    return Needs(session, access, issuer)
+
+
+def _may_have_signatures(wire: WireRequest) -> bool:
+    return b"ignature" in wire.raw or b"encrypted_content" in wire.raw
+
+
+async def _find_issuer(call: Call, once: RequestCache) -> str:
+    """The provider entry that issued the signatures of the request; "" if none or several did."""
+    try:
+        request = await once.request(call.replace(losses=[]))
+    except RequestError:
+        return ""
+    return await signatures.find_issuer(call, request)
 
 
 class RequestCache:
@@ -190,7 +218,7 @@ async def prepare_verbatim_request(
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
-    if b"ignature" not in once.wire.raw and b"encrypted_content" not in once.wire.raw:
+    if not _may_have_signatures(once.wire):
         return False
     try:
         request = await once.request(call.replace(losses=[]))
@@ -299,7 +327,7 @@ async def answer_stored_object(
     provider = snapshot.providers.get(kept.provider)
     if provider is None:
         raise upstream_objects.gone_error(reference)
-    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model)
+    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
     call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
     call.meter.attempts += 1
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 from tornado_gate.errors import NotAllowed
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
-from tornado_gate.ledger.entries import Entry, price_row
+from tornado_gate.ledger.entries import NO_USAGE, Entry, price_row
 from tornado_gate.ledger.estimates import settle_usage
-from tornado_gate.types import Call, Target, Usage
+from tornado_gate.types import Call, Target
 
-NO_USAGE: Final = Usage()
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
 
@@ -57,7 +56,9 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
     if not target.provider or call.operation in PRICED_LATER:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
-    return None if price is None else compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+    if price is not None:
+        meter.cost = compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+    return meter.cost
 
 
 def record_usage(gate: Gate, entry: Entry) -> None:
@@ -66,8 +67,8 @@ def record_usage(gate: Gate, entry: Entry) -> None:
     meter = entry.meter
     if meter.claim is not None:
         claim, meter.claim = meter.claim, None
-        usage = NO_USAGE if meter.charged else settle_usage(meter)[0]
-        cost = price_row(entry, usage, entry.outcome) or 0
+        usage, is_estimated = (NO_USAGE, False) if meter.charged else settle_usage(meter)
+        cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated) or 0
         gate.admission.settle(claim, usage.total_tokens or 0, cost)
         if usage.output_tokens and entry.operation == "chat" and entry.outcome == "complete":
             gate.admission.usual.learn(entry.target.model, usage.output_tokens)

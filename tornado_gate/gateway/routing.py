@@ -1,13 +1,11 @@
-"""Maps a method and a path to a route, and a model name to its entry in conf; orders targets by weight. No I/O."""
+"""Maps a method and a path to a route, and a model name to its entry in conf; resolves upstream names. No I/O."""
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
-from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
 from tornado_gate.config.model import ModelEntry, ModelTarget
@@ -201,24 +199,3 @@ def resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
     if target.model is None:
         return rest or name
     return target.model.replace("*", rest) if rest else target.model
-
-
-class Weighted(Protocol):
-    """An object with a weight, such as a target of conf."""
-
-    @property
-    def weight(self) -> float: ...
-
-
-W = TypeVar("W", bound=Weighted)
-
-
-def order_by_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
-    """The targets in a random order: each is first with a probability proportional to its weight, and so on for the rest.
-
-    Source: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
-    """
-    found = list(targets)
-    if len(found) == 1:
-        return found
-    return sorted(found, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)

@@ -140,6 +140,14 @@ async def restore_signatures(call: Call, request: Request, *, signatures: bool) 
     return request
 
 
+async def find_issuer(call: Call, request: Request) -> str:
+    """The provider entry that issued all known signatures of a request; "" if there is none, or more than one."""
+    chat = request.chat if isinstance(request, CountTokensRequest) else request
+    names = _list_signature_keys(chat) if isinstance(chat, ChatRequest) else []
+    issuers = set((await call.memory.get_many(names)).values()) if names else set()
+    return issuers.pop() if len(issuers) == 1 else ""
+
+
 async def has_foreign_signatures(call: Call, request: Request) -> bool:
     """Whether a request contains a signature that another provider is known to have issued."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request

@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from cachetools import FIFOCache
 
 from tornado_gate.config import FileFaults
-from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
 from tornado_gate.errors import (
     ConfigError,
     GateError,
@@ -26,16 +26,19 @@ from tornado_gate.errors import (
     UnsupportedOperation,
 )
 from tornado_gate.gateway import auth
+from tornado_gate.gateway.affinity import Session
 from tornado_gate.gateway.conf_checks import NameChecks
+from tornado_gate.gateway.loads import TargetLoads
+from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.pricing import require_prices
+from tornado_gate.gateway.provider_keys import ProviderKey, make_fingerprint
 from tornado_gate.gateway.routing import (
     MAX_NAME_LENGTH,
     ModelTable,
     RouteConflict,
     RouteTable,
     ServedRoute,
-    order_by_weight,
     resolve_upstream_model,
 )
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
@@ -48,22 +51,23 @@ from tornado_gate.types.value import Value, field, replace
 VENDOR_PREFIX = "/vendor/"
 """The prefix in the paths of formats that is replaced by each of ``videos.prefixes``."""
 
-MAX_OFFERS = 20_000
-"""The number of model names whose targets are cached. It is bounded because callers choose the names that match a wildcard."""
-
 _SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 
 
 class ConfiguredProvider(Value, frozen=True):
     """A provider entry with the capabilities that its plugin declares; `lane` is None when the plugin failed.
 
-    `identity` is equal in two snapshots in which the account is the same: they share its connection pool.
+    `identity` is equal in two snapshots in which the account is the same: they share its connection pool. `keys` are those of an
+    entry with several, else ().
     """
 
     entry: ProviderConfig
     lane: ProviderLane | None
     capabilities: Capabilities
     identity: Hashable
+    keys: tuple[ProviderKey, ...] = ()
+
+    hidden_fields = frozenset({"identity"})  # it contains the keys
 
     @property
     def usable_lane(self) -> ProviderLane:
@@ -74,26 +78,28 @@ class ConfiguredProvider(Value, frozen=True):
 
     @classmethod
     def from_entry(
-        cls, entry: ProviderConfig, lane: ProviderLane | None, capabilities: Capabilities
+        cls,
+        entry: ProviderConfig,
+        lane: ProviderLane | None,
+        capabilities: Capabilities,
+        keys: tuple[ProviderKey, ...] = (),
     ) -> ConfiguredProvider:
         headers = tuple(sorted((name, str(value)) for name, value in entry.headers.items()))
-        account = (entry.name, entry.plugin, entry.base_url, str(entry.api_key), headers, entry.timeouts)
-        return cls(entry, lane, capabilities, account)
+        secrets = (str(entry.api_key), *map(str, entry.api_keys))
+        account = (entry.name, entry.plugin, entry.base_url, secrets, headers, entry.timeouts)
+        return cls(entry, lane, capabilities, account, keys)
 
-
-class _WeightedTarget(Value, frozen=True):
-    """A target of a model with its weight, built once for all requests for this name."""
-
-    target: Target
-    provider: ConfiguredProvider
-    weight: float
+    def find_key(self, fingerprint: str) -> ProviderKey | None:
+        """The key with a fingerprint; None if the entry has one key only, or no longer has this one."""
+        return next((key for key in self.keys if key.fingerprint == fingerprint), None)
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
     """One loaded configuration. `number` counts them in this process, from 1.
 
     `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
-    the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe.
+    the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe. `measured` are the model
+    entries whose targets' loads are measured; `has_affinity`: an entry has cache affinity.
     """
 
     number: int
@@ -108,13 +114,16 @@ class Snapshot(Value, frozen=True, kw_only=True):
     closed: frozenset[str] = frozenset()
     warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     chance: random.Random = field(default_factory=random.Random)
-    _offers: FIFOCache[str, tuple[_WeightedTarget, ...]] = field(default_factory=lambda: FIFOCache(MAX_OFFERS))
+    loads: TargetLoads = field(default_factory=TargetLoads)
+    measured: frozenset[str] = frozenset()
+    has_affinity: bool = False
+    _offers: list[ModelOffers] = field(default_factory=list)
     _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
-        default_factory=lambda: FIFOCache(MAX_OFFERS)
+        default_factory=lambda: FIFOCache(MAX_MODELS)
     )
     """Cached results of `select_targets` for models with one target."""
 
-    hidden_fields = frozenset({"chance", "_offers", "_single_targets"})
+    hidden_fields = frozenset({"chance", "loads", "_offers", "_single_targets"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry for the model `name`. Raises UnknownModel, or NotAllowed when the key does not allow the model."""
@@ -153,23 +162,32 @@ class Snapshot(Value, frozen=True, kw_only=True):
         return model
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with the facts that conf has about it."""
+        """The call for `model`, with what conf says about it."""
         found = self.models.find(model)
+        if found is not None and not found.entry.failover and call.failover is None:
+            call = replace(call, failover=False)
         if found is not None and found.entry.facts:
             return replace(call, model=model, facts=found.entry.facts)
         return replace(call, model=model)
 
-    def select_targets(self, call: Call, operations: tuple[Operation, ...]) -> list[tuple[Target, ConfiguredProvider]]:
-        """The targets that support one of `operations`: the model's targets by weight, then those of its fallback models.
+    def select_targets(
+        self,
+        call: Call,
+        operations: tuple[Operation, ...],
+        session: Session | None = None,
+        bound: Collection[str] = (),
+    ) -> list[tuple[Target, ConfiguredProvider]]:
+        """The targets that support one of `operations`: the model's targets by its strategy, then those of its fallback models.
 
-        With ``unpriced: deny`` those without a price are left out.
+        The targets of a `session` are in its order. A drained target is among them only if its provider entry is in `bound`,
+        which keep what the request needs. With ``unpriced: deny`` those without a price are left out.
         Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when the plugins of all these targets have failed.
         """
         usual = self._single_targets.get((call.model, operations))
         if usual is not None and not call.caller.models:
             return usual
         entry = self.find_model(call.model, call.caller)
-        able = self._select_model_targets(call.model, operations)
+        able = self.offers.select(call.model, entry, operations, session, bound)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
             able = require_prices(self, call.model, able)
             if len(entry.targets) == 1:
@@ -177,7 +195,8 @@ class Snapshot(Value, frozen=True, kw_only=True):
             return able
         for name in entry.fallback:
             if auth.may_use_model(call.caller, name):
-                able += self._select_model_targets(name, operations)
+                other = self.models.find(name)
+                able += self.offers.select(name, other.entry if other else entry, operations, session, bound)
         if not able:
             message = f"The model '{call.model}' does not support the operation '{call.operation}'. Use another model."
             raise UnsupportedOperation(message)
@@ -187,36 +206,34 @@ class Snapshot(Value, frozen=True, kw_only=True):
             raise PluginError(able[0][1].entry.plugin, "the plugin failed earlier")
         return working
 
-    def _select_model_targets(
-        self, name: str, operations: tuple[Operation, ...]
-    ) -> list[tuple[Target, ConfiguredProvider]]:
-        """The targets of one model that support one of `operations`, in a random order by weight."""
-        offers = self._offers.get(name)
-        if offers is None:
-            offers = self._offers[name] = tuple(self._make_offers(name))
-        if len(offers) > 1:
-            offers = tuple(order_by_weight(offers, self.chance))
-        return [
-            (offer.target, offer.provider) for offer in offers if offer.target.first_supported_operation(operations)
-        ]
+    def has_choice(self, model: str, operations: tuple[Operation, ...]) -> bool:
+        """Whether a model has more than one target, as far as is known: True at the first request for it."""
+        return (model, operations) not in self._single_targets
+
+    @property
+    def offers(self) -> ModelOffers:
+        """The targets of all models, by model."""
+        if not self._offers:
+            self._offers.append(ModelOffers(self._make_offers, self.prices, self.chance, self.loads))
+        return self._offers[0]
 
     def list_targets(self, name: str) -> list[tuple[Target, ConfiguredProvider]]:
         """All targets of a model, in the order of conf; [] for an unknown model."""
         return [(offer.target, offer.provider) for offer in self._make_offers(name)]
 
-    def _make_offers(self, name: str) -> Iterator[_WeightedTarget]:
+    def _make_offers(self, name: str) -> Iterator[Offer]:
         found = self.models.find(name)
         if found is not None:
             for target in found.entry.targets:
-                if target.weight:  # weight 0 drains a target: it gets no new requests
-                    made = self._make_target(name, found.rest, found.entry, target)
-                    yield _WeightedTarget(made, self.providers[target.provider], target.weight)
+                made = self._make_target(name, found.rest, found.entry, target)
+                yield Offer(made, self.providers[target.provider], target.weight)
 
     def _make_target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
         upstream_model = resolve_upstream_model(name, rest, target)
+        first = provider.keys[0].fingerprint if provider.keys else ""
         return Target(
             provider=target.provider,
             plugin=provider.entry.plugin,
@@ -230,13 +247,20 @@ class Snapshot(Value, frozen=True, kw_only=True):
             timeouts=override_timeouts(provider.entry.timeouts, entry.timeouts),
             operations=_get_target_operations(provider, upstream_model, entry),
             shared_objects=provider.entry.shared_objects,
+            key=first,
+            account_keys=provider.entry.api_keys,
         )
 
-    def make_task_target(self, model: str, provider_name: str, upstream_model: str) -> Target:
-        """The target of an existing task, with the current conf. The model itself may no longer be in conf."""
+    def make_task_target(self, model: str, provider_name: str, upstream_model: str, key: str = "") -> Target:
+        """The target of an existing task or object, with the current conf. The model itself may no longer be in conf.
+
+        `key` is the fingerprint of the key with which it was created; the first key is used if conf no longer has it.
+        """
         found = self.models.find(model)
         entry = found.entry if found else ModelEntry(name=model, targets=())
-        return self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
+        target = self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
+        own = self.providers[provider_name].find_key(key) if key else None
+        return target if own is None else own.apply(target)
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
         """The models that the caller's key may use, in the order of conf."""
@@ -288,12 +312,30 @@ def override_timeouts(timeouts: Timeouts, by_model: Mapping[str, float]) -> Time
     return replace(timeouts, **by_model) if by_model else timeouts
 
 
-def configure_entry(entry: ProviderConfig, lane: ProviderLane) -> Capabilities:
-    """The capabilities that the plugin declares for an entry. Raises ConfigError with paths below the entry, or PluginError."""
+def configure_entry(entry: ProviderConfig, lane: ProviderLane, api_key: Secret | None = None) -> Capabilities:
+    """The capabilities that the plugin declares for an entry with one of its keys, the first by default.
+
+    Raises ConfigError with paths below the entry, or PluginError.
+    """
+    api_key = entry.api_key if api_key is None else api_key
     seen_by_plugin = ProviderEntry(
-        name=entry.name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
+        name=entry.name, base_url=entry.base_url, api_key=api_key, headers=entry.headers, settings=entry.settings
     )
     return lane.configure(seen_by_plugin)
+
+
+def configure_keys(entry: ProviderConfig, lane: ProviderLane, first: Capabilities) -> tuple[ProviderKey, ...]:
+    """The keys of an entry with several, each configured by the plugin; `first` is the result for the first one.
+
+    Raises as `configure_entry`.
+    """
+    keys: list[ProviderKey] = []
+    for index, api_key in enumerate(entry.api_keys):
+        made = configure_entry(entry, lane, api_key) if index else first
+        base_url = entry.base_url if made.base_url is None else made.base_url
+        settings = entry.settings if made.settings is None else made.settings
+        keys.append(ProviderKey(index + 1, make_fingerprint(entry.name, api_key), api_key, base_url, settings))
+    return tuple(keys)
 
 
 def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
@@ -337,6 +379,8 @@ class _SnapshotBuilder:
             failed={**active.failed, **self.failed},
             closed=active.closed,
             warnings=(*self.config.warnings, *active.warnings),
+            measured=list_measured_models(self.config),
+            has_affinity=any(entry.affinity is not None for entry in self.config.models.values()),
         )
 
     def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:
@@ -377,7 +421,8 @@ class _SnapshotBuilder:
         if lane is None:
             return ConfiguredProvider.from_entry(entry, None, Capabilities(operations=frozenset()))
         try:
-            return ConfiguredProvider.from_entry(entry, lane, configure_entry(entry, lane))
+            made = configure_entry(entry, lane)
+            return ConfiguredProvider.from_entry(entry, lane, made, configure_keys(entry, lane, made))
         except ConfigError as error:
             self.faults += [(("providers", name, *path), message) for path, message in error.faults]
         except GateError as error:
@@ -410,7 +455,7 @@ def expand_prefixes(route: Route, prefixes: Iterable[str]) -> list[Route]:
 
 def collect_secrets(config: Config) -> set[str]:
     """Every secret in conf, which logs must mask. A plugin's setting counts as a secret by its name."""
-    values: set[Any] = {provider.api_key for provider in config.providers.values()}
+    values: set[Any] = {key for entry in config.providers.values() for key in (entry.api_key, *entry.api_keys)}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
     settings = [entry.settings for entry in config.providers.values()]
     settings += [options.settings for options in config.plugin_options.values()]

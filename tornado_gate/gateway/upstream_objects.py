@@ -33,6 +33,14 @@ class ObjectAccess(Value, frozen=True):
     copied: tuple[KeptObject, ...] = ()
     unknown: tuple[ObjectReference, ...] = ()
 
+    def list_keepers(self) -> list[str]:
+        """The provider entries that keep objects of which there is no copy."""
+        return [kept.provider for _, kept in self.kept]
+
+    def find_key(self) -> str:
+        """The fingerprint of the key with which an object was created, if its provider entry has several; else ""."""
+        return next((kept.key for kept in (*(one for _, one in self.kept), *self.copied) if kept.key), "")
+
     def select_targets(self, targets: list[Candidate]) -> list[Candidate]:
         """The targets that may get the request.
 
@@ -159,6 +167,7 @@ async def _record(call: Call, issued: IssuedObjects) -> None:
         model=call.model,
         upstream_model=target.upstream_model,
         unmetered=issued.unmetered,
+        key=target.key,
     )
     value = msgspec.structs.asdict(made)
     await call.memory.put_many({make_record_name(*one): value for one in ids}, call.responses.seconds)

@@ -124,7 +124,9 @@ def error_for_status(
     successful response, so its message is from the vendor and not an error page of a proxy.
     """
     if _is_about_account(status, text):
-        return key_refused(provider)
+        refused = key_refused(provider)
+        refused.upstream_status = status
+        return refused
     row = next((row for row in _ROWS if status in row.statuses), _ANY_OTHER)
     shown = text.message if in_answer or (400 <= status < 500 and row.error is not UpstreamTimeout) else ""
     message = shown[:MOST_TEXT] or row.says.format(upstream=describe_provider(provider), status=status)

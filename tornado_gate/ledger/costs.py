@@ -136,7 +136,9 @@ def _read_searches(value: object) -> int:
 
 def find_seconds(meter: Meter, usage: Usage) -> float:
     """The seconds of video or sound: those measured, or those that the upstream charges for."""
-    seconds = meter.seconds or usage.extra.get("seconds") or 0.0
+    seconds = meter.seconds or (usage.extra.get("seconds") if usage.extra else None)
+    if not seconds:
+        return 0.0
     return min(float(seconds), MAX_SECONDS) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
 from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
+from tornado_gate.ledger.details import render_details
 from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
@@ -33,6 +34,10 @@ _IDLE_OUTCOMES: Final = frozenset({"aborted", "broken"})
 _FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
 """The requests about a video cost nothing: the task that makes it has a row of its own."""
 
+_COUNTED: Final = ("audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens")
+"""Tokens that are details of a row."""
+
+NO_USAGE: Final = Usage()
 VIDEO_TASK: Final = "video_tasks"
 """The operation of a row for a video task that has ended."""
 
@@ -68,39 +73,90 @@ def make_row(entry: Entry) -> StoredRow:
     """The values of the row of a request."""
     meter, target, caller = entry.meter, entry.target, entry.caller
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-    usage, is_estimated = Usage(), False
-    if not meter.charged:
-        usage, is_estimated = settle_usage(meter, is_complete=outcome == "complete")
-    headers = entry.headers
-    first = meter.first_event_seconds
+    usage, is_estimated = (NO_USAGE, False) if meter.charged else settle_usage(meter, is_complete=outcome == "complete")
+    texts = _render_texts(
+        *(caller.id, caller.user, caller.team, entry.model, caller.name, caller.account),
+        *(target.upstream_model, target.plugin, entry.format),
+    )
     return (
         entry.row_id or make_row_id(entry.ended),
-        entry.ended / 1e6,
         clean_text(entry.request_id, TEXT_BYTES),
-        *_clean_caller(caller.id, caller.name, caller.account, caller.user, caller.team),
-        clean_text(entry.model, MODEL_BYTES),
-        clean_text(target.upstream_model, MODEL_BYTES),
+        texts.key,
+        texts.user,
+        texts.team,
+        texts.model,
         target.provider,
-        target.plugin,
         entry.operation,
-        entry.format,
         entry.status,
-        clean_text(entry.error_code, TEXT_BYTES) if entry.error_code else "",
         outcome,
         *_list_counts(usage),
         meter.images,
         find_seconds(meter, usage),
-        meter.characters,
-        is_estimated,
-        None if first is None else round(first * 1000, 3),
-        round(entry.total_ms, 3),
-        meter.attempts,
-        price_row(entry, usage, outcome),
-        _render_tags(caller.tags, headers),
-        _find_end_user(entry),
-        _render_attribution(headers),
-        clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
+        price_row(entry, usage, outcome, is_estimated=is_estimated),
+        _render_tags(caller.tags, entry.headers),
+        _render_details(texts.details, entry, usage, is_estimated),
     )
+
+
+class _Texts(NamedTuple):
+    """The texts of a row that many requests have in common. `details` is their beginning."""
+
+    key: str
+    user: str
+    team: str
+    model: str
+    details: str
+
+
+@lru_cache(4096)
+def _render_texts(  # noqa: PLR0913, PLR0917  each decides the texts
+    key: str, user: str, team: str, model: str, name: str, account: str, upstream_model: str, plugin: str, format: str
+) -> _Texts:
+    details = {
+        "key_name": clean_text(name, NAME_BYTES),
+        "account": clean_text(account, NAME_BYTES),
+        "upstream_model": clean_text(upstream_model, MODEL_BYTES),
+        "plugin": plugin,
+        "format": format,
+    }
+    rendered = render_details(details)
+    return _Texts(
+        clean_text(key, NAME_BYTES),
+        clean_text(user, NAME_BYTES),
+        clean_text(team, NAME_BYTES),
+        clean_text(model, MODEL_BYTES),
+        "{" if rendered == "{}" else rendered[:-1] + ",",
+    )
+
+
+def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) -> str:
+    """The details of a row. Most are not made by `render_details`, which takes three times as long."""
+    meter, first = entry.meter, entry.meter.first_event_seconds
+    text = f'{begin}"total_ms":{entry.total_ms:.3f},"attempts":{meter.attempts}'
+    if first is not None:
+        text += f',"first_byte_ms":{first * 1000:.3f}'
+    if (
+        usage.audio_input_tokens is not None
+        or usage.audio_output_tokens is not None
+        or usage.image_tokens is not None
+        or usage.image_output_tokens is not None
+    ):
+        counts = {name: getattr(usage, name) for name in _COUNTED}
+        text += "".join([f',"{name}":{min(count, MAX_TOKENS)}' for name, count in counts.items() if count is not None])
+    if entry.headers:
+        text += f',"attribution":{_render_attribution(entry.headers)}'
+    user = _find_end_user(entry)
+    if user:
+        text += f',"end_user":{orjson.dumps(user).decode()}'
+    if is_estimated or entry.error_code or entry.body or meter.characters:
+        rare = {
+            "characters": meter.characters,
+            "estimated": is_estimated,
+            "error_code": clean_text(entry.error_code, TEXT_BYTES),
+            "body": clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
+        }
+        text += f",{render_details(rare)[1:-1]}"
+    return text + "}"
 
 
 def _list_counts(usage: Usage) -> tuple[int | None, ...]:
@@ -115,10 +171,6 @@ def _list_counts(usage: Usage) -> tuple[int | None, ...]:
         for_an_hour,
         usage.output_tokens,
         usage.reasoning_tokens,
-        usage.audio_input_tokens,
-        usage.audio_output_tokens,
-        usage.image_tokens,
-        usage.image_output_tokens,
     )
     if (usage.input_tokens or 0) + (usage.output_tokens or 0) < MAX_TOKENS:
         return counts
@@ -134,22 +186,21 @@ def find_outcome(status: int, error_code: str) -> str:
     return "broken" if error_code else "complete"
 
 
-def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
-    """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing."""
+def price_row(entry: Entry, usage: Usage, outcome: str, *, is_estimated: bool) -> int | None:
+    """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing.
+
+    `is_estimated` belongs to `usage`: the cost that the caller was told, if any, is that of what the upstream has reported.
+    """
     meter, target = entry.meter, entry.target
-    seconds = find_seconds(meter, usage)
-    is_used = usage.total_tokens is not None or meter.images or seconds or meter.characters
-    if meter.charged or not target.provider or outcome in ("refused", "failed"):
+    if meter.charged or not target.provider or outcome in ("refused", "failed") or entry.operation in _FREE_OPERATIONS:
         return 0
-    if entry.operation in _FREE_OPERATIONS or (not is_used and (outcome in _IDLE_OUTCOMES or not meter.model)):
+    is_used = usage.total_tokens is not None or meter.images or meter.characters or find_seconds(meter, usage)
+    if not is_used and (outcome in _IDLE_OUTCOMES or not meter.model):
         return 0
+    if meter.cost is not None and outcome == "complete" and not is_estimated:
+        return meter.cost
     price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
-    return compute_cost(price, count_quantities(usage, meter))
-
-
-@lru_cache(10_000)
-def _clean_caller(*texts: str) -> tuple[str, ...]:
-    return tuple(clean_text(text, NAME_BYTES) for text in texts)
+    return None if price is None else compute_cost(price, count_quantities(usage, meter))
 
 
 def select_headers(headers: Mapping[str, str]) -> Mapping[str, str]:

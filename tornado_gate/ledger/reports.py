@@ -8,18 +8,20 @@ or ends counts as a whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Select, Table, case, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, case, cast, func, literal_column, select
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, TOTALS, usage
-from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id
+from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, OWNER_DAYS, OWNER_DIMENSIONS, TOTALS, usage
+from tornado_gate.ledger.details import parse_details
+from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id, find_moment
 
 GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
 MOST_ROWS: Final = 1000
@@ -51,13 +53,12 @@ class Reports:
         sums: dict[tuple[Any, ...], list[Any]] = {}
         with self._database.read() as connection:
             for part in self._plan(connection, query):
-                for row in connection.execute(_select_sums(query, part)):
-                    _add(sums, row, len(query.group_by))
+                _add(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
         return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums)]
 
     def _plan(self, connection: Connection, query: UsageQuery) -> list[_Part]:
         oldest = connection.execute(select(func.min(usage.c.id))).scalar()
-        rows_since = time.time() if oldest is None else int(oldest[:14], 16) / 1e6
+        rows_since = time.time() if oldest is None else find_moment(oldest)
         if "tag" in query.group_by or query.tag:
             rows_since = float("inf")
         return plan_parts(query.start, query.end, rows_since, time.time(), hourly="hour" in query.group_by)
@@ -150,16 +151,25 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         first, last = find_first_id(part.start), find_first_id(part.end)
         columns = {name: sum_rows(name) for name in COUNTERS}
     else:
-        used = {*query.group_by, *wanted}
-        table = TOTALS[part.source, "tag" in used, bool(used & {"key", "user"})]
+        table = _select_table(part.source, {*query.group_by, *wanted})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
         columns = {name: func.sum(table.c[name]) for name in COUNTERS}
+    # PostgreSQL's sum of BIGINT is NUMERIC, which takes long to parse.
+    columns = {name: sums if name == "seconds" else cast(sums, BigInteger) for name, sums in columns.items()}
     groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
     chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
     for name, value in wanted.items():
         chosen = _filter(chosen, table, name, value)
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
+
+
+def _select_table(source: str, names: Set[str]) -> Table:
+    """The smallest totals with these dimensions."""
+    is_owned = bool(names & {"key", "user"})
+    if is_owned and source == "days" and names <= {"day", *OWNER_DIMENSIONS}:
+        return OWNER_DAYS
+    return TOTALS[source, "tag" in names, is_owned]
 
 
 def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
@@ -184,10 +194,11 @@ def sum_rows(name: str) -> ColumnElement[Any]:
     return func.sum(func.coalesce(rows[name], 0))
 
 
-def _add(sums: dict[tuple[Any, ...], list[Any]], row: Row[Any], groups: int) -> None:
-    known = sums.setdefault(tuple(row[:groups]), [0] * len(COUNTERS))
-    for index, value in enumerate(row[groups:]):
-        known[index] += value if isinstance(value, float) else int(value)  # PostgreSQL sums BIGINT as Decimal
+def _add(sums: dict[tuple[Any, ...], list[Any]], rows: Iterable[Row[Any]], groups: int) -> None:
+    for row in rows:
+        group, values = tuple(row[:groups]), row[groups:]
+        known = sums.get(group)
+        sums[group] = list(values) if known is None else [one + other for one, other in zip(known, values, strict=True)]
 
 
 def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[Any]) -> UsageRow:
@@ -195,6 +206,7 @@ def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[A
     return UsageRow(group=texts, **dict(zip(COUNTERS, sums, strict=True)))
 
 
+@lru_cache(10_000)
 def _format_group(name: str, value: Any) -> str:
     if name not in _SECONDS:
         return str(value)
@@ -203,6 +215,6 @@ def _format_group(name: str, value: Any) -> str:
 
 def _parse_request(row: Row[Any]) -> RequestRow:
     values = dict(row._mapping)
-    values["tags"] = tuple(orjson.loads(values["tags"]))
-    values["attribution"] = orjson.loads(values["attribution"])
-    return RequestRow(**values)
+    details = parse_details(values.pop("details"))
+    tags = tuple(orjson.loads(values.pop("tags")))
+    return RequestRow(**values, **details, moment=find_moment(row.id), tags=tags)

@@ -10,7 +10,7 @@ from sqlalchemy import Table, delete, func, select
 
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
-from tornado_gate.database.usage_tables import TOTALS, usage
+from tornado_gate.database.usage_tables import ALL_TOTALS, usage
 from tornado_gate.ledger.rows import DAY, find_first_id
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Retention:
             with self._database.write() as connection:
                 connection.execute(delete(usage).where(usage.c.id.in_(chosen)))
             return True
-        return any(self._delete_bucket(table, int(now - rules.keep_totals_days * DAY)) for table in TOTALS.values())
+        return any(self._delete_bucket(table, int(now - rules.keep_totals_days * DAY)) for table in ALL_TOTALS)
 
     def _delete_bucket(self, table: Table, before: int) -> bool:
         with self._database.read() as connection:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.database.usage_tables import ID_CHARACTERS
 from tornado_gate.types.value import Value, field
 
@@ -19,12 +19,17 @@ _LAST_MICROSECOND = 16**_TIME_DIGITS - 1
 
 def make_row_id(microseconds: int, rest: str = "") -> str:
     """The id of a row whose request ended at `microseconds` since 1970. `rest`: ten hexadecimal digits, random unless given."""
-    return f"{microseconds:014x}{rest or secrets.token_hex((ID_CHARACTERS - _TIME_DIGITS) // 2)}"
+    return f"{microseconds:014x}{rest or make_unique_id()[: ID_CHARACTERS - _TIME_DIGITS]}"
 
 
 def find_first_id(moment: float) -> str:
     """The smallest id of a row whose request ended at `moment` (Unix seconds) or later."""
     return f"{min(max(round(moment * MICROSECONDS), 0), _LAST_MICROSECOND):014x}"
+
+
+def find_moment(row_id: str) -> float:
+    """The moment in Unix seconds at which the request of a row ended."""
+    return int(row_id[:_TIME_DIGITS], 16) / MICROSECONDS
 
 
 def clean_text(text: str, most_bytes: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import case, func, select
 
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import TOTALS
+from tornado_gate.database.usage_tables import OWNER_DAYS, TOTALS
 
 IDS_PER_QUERY: Final = 500
 
@@ -67,7 +67,7 @@ def read_subjects(
 
 def read_used(database: Database, kind: str, ids: Iterable[str], period: Period) -> dict[str, Used]:
     """What each key or team (`kind`) has used in `period`; without those that have used nothing. Raises DatabaseError."""
-    table = TOTALS["days", False, kind != "team"]
+    table = OWNER_DAYS if kind in ("key", "user") else TOTALS["days", False, False]
     of_day, tokens = table.c.bucket >= period.day, table.c.input_tokens + table.c.output_tokens
     sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
     query = select(table.c[kind], *sums, func.sum(table.c.cost), func.sum(tokens)).where(

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 FOLDER: Final = "ledger-spool"
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
+_MISSING: Final = {"details": "{}"}
+"""What a row of a version without these columns has in them."""
 _HEAD: Final = orjson.dumps(COLUMNS) + b"\n"
 
 
@@ -148,7 +150,7 @@ def read_segment(path: Path) -> Iterator[StoredRow]:
             except (orjson.JSONDecodeError, ValueError, TypeError):
                 log.warning("a damaged row in %s was skipped: the process that wrote it was killed", path.name)
                 continue
-            yield tuple(values.get(name) for name in COLUMNS)
+            yield tuple([values.get(name, _MISSING.get(name)) for name in COLUMNS])
 
 
 def _get_order(path: Path) -> tuple[str, str]:

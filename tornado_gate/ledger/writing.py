@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import Table, insert
+from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import (
     ALL_DIMENSIONS,
+    ALL_TOTALS,
     COUNTERS,
     ERROR_OUTCOMES,
+    OWNER_DAYS,
+    OWNER_DIMENSIONS,
     SHARED_DIMENSIONS,
     TOTALS,
     usage,
 )
-from tornado_gate.ledger.rows import DAY, HOUR
+from tornado_gate.ledger.rows import DAY, HOUR, find_first_id
 
 COLUMNS: Final = tuple(column.name for column in usage.columns)
 """The order of values in a stored row."""
@@ -36,36 +41,95 @@ _ID, _TAGS, _OUTCOME = (_INDEX[name] for name in ("id", "tags", "outcome"))
 COST: Final = _INDEX["cost"]
 """The place of the cost in a stored row."""
 _get_dimensions: Final = itemgetter(*(_INDEX[name] for name in ALL_DIMENSIONS))
-_OWNERS: Final = len(ALL_DIMENSIONS) - len(SHARED_DIMENSIONS)
-_HOUR_MICROSECONDS: Final = HOUR * 1_000_000
-_SUMMED: Final = tuple(_INDEX[name] for name in COUNTERS[2:-2])
-_LONG_WRITES: Final = _INDEX["cache_write_1h_tokens"]
+_get_summed: Final = itemgetter(*(_INDEX[name] for name in COUNTERS[2:-2]))
+_get_rest: Final = itemgetter(*(_INDEX[name] for name in ("outcome", "cost", "cache_write_1h_tokens")))
 _CACHE_WRITES: Final = COUNTERS.index("cache_write_tokens")
 _SECONDS: Final = {"hours": HOUR, "days": DAY}
+_OWNERS: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in OWNER_DIMENSIONS))
+_SHARED: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
+_TAGGED_SHARED: Final = itemgetter(0, 1, *(2 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
+_is_error: Final = frozenset(ERROR_OUTCOMES).__contains__
 
-FAST_INSERT: Final = str(insert(usage).compile(dialect=sqlite.dialect(), column_keys=list(COLUMNS)))
-"""The statement for a row in SQLite, with its values in the order of COLUMNS."""
+
+class Inserts:
+    """Inserts rows, many with each statement: the interpreter lock changes its owner for each, which takes longer than to insert
+    a row when the event loop wants the lock at the same time. The number is fixed, so that the statement is prepared once.
+    """
+
+    ROWS: Final = 100
+
+    def __init__(self, table: Table, addition: str = "") -> None:
+        names = [column.name for column in table.columns]
+        begin = f"INSERT INTO {table.name} ({_quote(names)}) VALUES "
+        places = f"({', '.join('?' * len(names))})"
+        self._one = f"{begin}{places}{addition}"
+        self._many = f"{begin}{', '.join([places] * self.ROWS)}{addition}"
+
+    def run(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, each with a value for every column."""
+        if connection.dialect.name != "sqlite":
+            connection.exec_driver_sql(self._one.replace("?", "%s"), list(map(tuple, rows)))
+            return
+        whole = len(rows) - len(rows) % self.ROWS
+        for begin in range(0, whole, self.ROWS):
+            values = tuple(chain.from_iterable(rows[begin : begin + self.ROWS]))
+            connection.exec_driver_sql(self._many, values)
+        if whole < len(rows):
+            connection.exec_driver_sql(self._one, list(map(tuple, rows[whole:])))
+
+
+def _quote(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _make_additions(table: Table) -> Inserts:
+    """Inserts that add to the counters of rows that exist."""
+    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in COUNTERS)
+    key = _quote(column.name for column in table.primary_key.columns)
+    return Inserts(table, f" ON CONFLICT ({key}) DO UPDATE SET {added}")
+
+
+_ROWS: Final = Inserts(usage)
+_COPY: Final = f"COPY usage ({_quote(COLUMNS)}) FROM STDIN"
+_ADDITIONS: Final = {table.name: _make_additions(table) for table in ALL_TOTALS}
 
 
 def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
     """Insert the rows that are new, and add them to the totals; return their number. Raises DatabaseError: nothing is changed.
 
-    `may_repeat`: a row of `rows` may be in the database.
+    `may_repeat`: a row of `rows` may be in the database. Raises IntegrityError if that is false and one is.
     """
     with database.write() as connection:
-        new = _insert(connection, database.dialect, rows, may_repeat=may_repeat)
-        _add_totals(connection, database.dialect, new)
-    return len(new)
+        if may_repeat:
+            rows = _insert_new(connection, database.dialect, rows)
+        else:
+            insert_rows(connection, rows)
+        if rows:
+            _add_totals(connection, rows)
+    return len(rows)
 
 
-def _insert(
-    connection: Connection, dialect: str, rows: Sequence[StoredRow], *, may_repeat: bool
-) -> Sequence[StoredRow]:
-    if dialect == "sqlite" and not may_repeat:
-        connection.exec_driver_sql(
-            FAST_INSERT, list(rows)
-        )  # one statement for each row, without SQLAlchemy's cost for each
-        return rows
+def insert_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
+    """Insert rows that the database does not have, without their totals."""
+    if connection.dialect.name == "sqlite":
+        _ROWS.run(connection, rows)
+    else:
+        _copy_rows(connection, rows)
+
+
+def _copy_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
+    """Insert rows into PostgreSQL in the way that costs least."""
+    driver: Any = connection.dialect.loaded_dbapi
+    cursor: Any = connection.connection.cursor()
+    try:
+        with cursor, cursor.copy(_COPY) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except driver.Error as error:  # SQLAlchemy translates errors of its own statements only
+        raise DBAPIError.instance(_COPY, None, error, driver.Error, dialect=connection.dialect) from error
+
+
+def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow]) -> Sequence[StoredRow]:
     build: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert
     statement = build(usage).on_conflict_do_nothing().returning(usage.c.id)
     unique = {row[_ID]: row for row in rows}
@@ -73,79 +137,69 @@ def _insert(
     return [unique[identity] for (identity,) in connection.execute(statement, values)]
 
 
-def _add_totals(connection: Connection, dialect: str, rows: Sequence[StoredRow]) -> None:
-    for tagged in (False, True):
-        by_hour = _sum_rows(rows, tagged=tagged)
-        if not by_hour:
-            continue
-        for span in ("hours", "days"):
-            for keyed in (True, False):
-                table = TOTALS[span, tagged, keyed]
-                sums = _combine(by_hour, _SECONDS[span], tagged=tagged, keyed=keyed)
-                connection.execute(_STATEMENTS[dialect, table.name], _make_parameters(table, sums))
+def _add_totals(connection: Connection, rows: Sequence[StoredRow]) -> None:
+    groups = _group_rows(rows)
+    by_hour = {group: _sum_rows(members) for group, members in groups.items()}
+    _add(connection, OWNER_DAYS, _combine(by_hour, DAY, _OWNERS))
+    tagged = _split_tags(groups)
+    by_tag = {group: _sum_rows(members) for group, members in tagged.items()}
+    for span, seconds in _SECONDS.items():
+        _add(connection, TOTALS[span, False, True], _combine(by_hour, seconds))
+        _add(connection, TOTALS[span, False, False], _combine(by_hour, seconds, _SHARED))
+        if by_tag:
+            _add(connection, TOTALS[span, True, True], _combine(by_tag, seconds))
+            _add(connection, TOTALS[span, True, False], _combine(by_tag, seconds, _TAGGED_SHARED))
 
 
-def _sum_rows(rows: Iterable[StoredRow], *, tagged: bool) -> Sums:
-    """The sums of `rows` by hour and all dimensions; with `tagged` by hour, tag and all dimensions, of rows that have tags."""
-    sums: Sums = {}
+def _group_rows(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
+    """The rows by hour and all dimensions."""
+    groups: dict[tuple[Any, ...], list[StoredRow]] = {}
+    first = last = ""
+    bucket = 0
     for row in rows:
-        bucket = int(row[_ID][:14], 16) // _HOUR_MICROSECONDS * HOUR
-        dimensions = _get_dimensions(row)
-        if tagged:
-            for tag in orjson.loads(row[_TAGS]) if row[_TAGS] != "[]" else ():
-                _add(sums.setdefault((bucket, tag, *dimensions), [0] * len(COUNTERS)), row)
-            continue
-        found = sums.get((bucket, *dimensions))
-        if found is None:
-            found = sums[bucket, *dimensions] = [0] * len(COUNTERS)
-        _add(found, row)
-    return sums
+        if not first <= row[_ID] < last:
+            bucket = int(row[_ID][:14], 16) // (HOUR * 1_000_000) * HOUR
+            first, last = find_first_id(bucket), find_first_id(bucket + HOUR)
+        group = (bucket, *_get_dimensions(row))
+        members = groups.get(group)
+        if members is None:
+            groups[group] = [row]
+        else:
+            members.append(row)
+    return groups
 
 
-def _combine(by_hour: Sums, seconds: int, *, tagged: bool, keyed: bool) -> Sums:
-    """The sums by a longer time, or without key and user."""
-    if keyed and seconds == HOUR:
-        return by_hour
-    first = 2 if tagged else 1
+def _split_tags(groups: dict[tuple[Any, ...], list[StoredRow]]) -> dict[tuple[Any, ...], list[StoredRow]]:
+    """The rows that have tags by hour, tag and all dimensions."""
+    found: dict[tuple[Any, ...], list[StoredRow]] = {}
+    for (bucket, *dimensions), members in groups.items():
+        for row in members:
+            if row[_TAGS] != "[]":
+                for tag in orjson.loads(row[_TAGS]):
+                    found.setdefault((bucket, tag, *dimensions), []).append(row)
+    return found
+
+
+def _sum_rows(rows: Sequence[StoredRow]) -> list[Any]:
+    """The values of COUNTERS."""
+    outcomes, costs, long_writes = zip(*map(_get_rest, rows), strict=True)
+    sums = [len(rows), sum(map(_is_error, outcomes))]
+    sums += [sum(filter(None, values)) for values in zip(*map(_get_summed, rows), strict=True)]
+    sums[_CACHE_WRITES] += sum(filter(None, long_writes))
+    return [*sums, sum(filter(None, costs)), costs.count(None)]
+
+
+def _combine(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None) -> Sums:
+    """The sums by buckets of `seconds`, and by the bucket and the dimensions that `select` takes of a group; None: all."""
     combined: Sums = {}
     for group, sums in by_hour.items():
-        bucket = group[0] // seconds * seconds
-        rest = group[1:] if keyed else group[1:first] + group[first + _OWNERS :]
-        known = combined.get((bucket, *rest))
-        combined[bucket, *rest] = (
-            sums if known is None else [one + other for one, other in zip(known, sums, strict=True)]
-        )
+        bucket, *dimensions = group if select is None else select(group)
+        wanted = (bucket - bucket % seconds, *dimensions)
+        known = combined.get(wanted)
+        combined[wanted] = sums if known is None else [one + other for one, other in zip(known, sums, strict=True)]
     return combined
 
 
-def _add(found: list[Any], row: StoredRow) -> None:
-    found[0] += 1
-    found[1] += row[_OUTCOME] in ERROR_OUTCOMES
-    for place, index in enumerate(_SUMMED, 2):
-        found[place] += row[index] or 0
-    found[_CACHE_WRITES] += row[_LONG_WRITES] or 0
-    cost = row[COST]
-    if cost is None:
-        found[-1] += 1
-    else:
-        found[-2] += cost
-
-
-def _make_parameters(table: Table, sums: Sums) -> list[dict[str, Any]]:
-    names = [column.name for column in table.columns]
+def _add(connection: Connection, table: Table, sums: Sums) -> None:
     # In one order in every process, so that two of them never wait for each other's rows.
-    return [dict(zip(names, (*group, *sums[group]), strict=True)) for group in sorted(sums)]
-
-
-def _make_upsert(dialect: str, table: Table) -> Any:
-    build: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statement = build(table)
-    added = {name: table.c[name] + statement.excluded[name] for name in COUNTERS}
-    return statement.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=added)
-
-
-_STATEMENTS: Final = {
-    (dialect, table.name): _make_upsert(dialect, table)
-    for dialect in ("sqlite", "postgresql")
-    for table in TOTALS.values()
-}
+    _ADDITIONS[table.name].run(connection, [(*group, *sums[group]) for group in sorted(sums)])

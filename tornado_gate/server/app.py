@@ -28,6 +28,7 @@ from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.health_checks import HealthChecks
 from tornado_gate.gateway.kept_bytes import KeptBytes
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.fetch import Fetcher
@@ -291,6 +292,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         secrets=ClientSecrets(ClientSecretStore(data_dir), config.realtime.client_secrets_per_account),
         sessions=OpenSessions(gate),
         sweeper=MediaSweeper((media, tasks.files)),
+        health_checks=HealthChecks(gate, data_dir),
     )
     services.apply(config)
     gate.ready_checks += [services.bodies.explain_overload, services.forms.explain_overload]

@@ -14,6 +14,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.body_budget import BodyBudget
 from tornado_gate.gateway.body_rates import BodyRates
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.health_checks import HealthChecks
 from tornado_gate.gateway.kept_bytes import KeptBytes
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
@@ -72,15 +73,18 @@ class Services(Value, frozen=True, kw_only=True):
     secrets: ClientSecrets
     sessions: OpenSessions
     sweeper: MediaSweeper
+    health_checks: HealthChecks
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
         await self.gate.start()
+        self.health_checks.start()
         self.sweeper.start()
         await self.tasks.engine.start()
 
     async def close(self) -> None:
         self.sweeper.stop()
+        await self.health_checks.close()
         await self.tasks.close()
         await self.fetcher.close()
         await self.gate.close()
@@ -88,9 +92,9 @@ class Services(Value, frozen=True, kw_only=True):
         for file in (self.memory, self.secrets):
             await asyncio.to_thread(file.close)
 
-    def drain(self) -> None:
-        """Accept no new requests, and close WebSocket sessions, which do not end by themselves."""
-        self.gate.draining = True
+    def close_sessions(self) -> None:
+        """Open no new WebSocket sessions, and close the open ones, which do not end by themselves."""
+        self.gate.closing = True
         self.sessions.shut_down()
 
     def replace(self, snapshot: Snapshot) -> None:

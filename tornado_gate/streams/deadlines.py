@@ -21,7 +21,8 @@ class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
     `first_event` limits the time to the first event of a stream, and to the first bytes of the body of a whole response, which
-    has no event before it is complete; the rest of a whole response is limited by `gap` and `total`. With `slow_start`, for
+    has no event before it is complete (`whole`, if it is given, replaces it there); the rest of a whole response is limited by
+    `gap` and `total`. With `slow_start`, for
     operations that send nothing until the work is done, only `total` applies before the response.
 
     All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
@@ -54,7 +55,8 @@ class Deadlines:
         self._loop = self._wheel.loop
         now = self._loop.time()
         self.ends_at = now + timeouts.total
-        self._first = self.ends_at if slow_start else now + min(timeouts.first_event, timeouts.total)
+        first_event = timeouts.first_event if streaming or timeouts.whole is None else timeouts.whole
+        self._first = self.ends_at if slow_start else now + min(first_event, timeouts.total)
         self._due = self._rings_at = NEVER
         self.gap = NEVER  # the wait for the first item is not a gap
         self._rang = self._in_gap = False
@@ -86,7 +88,7 @@ class Deadlines:
     def _make_first_event_error(self) -> UpstreamTimeout:
         if self._loop.time() >= self.ends_at:
             return self._make_total_error()
-        advice = "" if self._streaming else " Request a stream, or raise timeouts.first_event for this model."
+        advice = "" if self._streaming else " Request a stream, or raise timeouts.whole for this model."
         return UpstreamTimeout(
             f"The provider '{self._provider}' did not start its response in time (first_event timeout).{advice}"
         )

@@ -28,6 +28,8 @@ EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
 MAX_MEASURED_BYTES: Final = 16 * 1024
 """The most bytes of a frame, on average, that are measured as text."""
+MAX_HELD_BYTES: Final = 16 * 1024
+"""The most bytes of comments before the first data that are held back and then passed on."""
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
@@ -192,6 +194,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         "_call",
         "_frames",
         "_held",
+        "_held_bytes",
         "_hides_usage",
         "_is_measured",
         "_meter",
@@ -207,6 +210,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._splitter = adapter.splitter(self._meter)
         self._frames = sse.FrameSplitter()
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
+        self._held_bytes = 0
         self._begun = False  # the first frame with data has arrived
         self._sent = False
         self._is_measured = call.meter.estimate_prompt is not None
@@ -221,6 +225,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             frames = complete(chunk)
             if not frames:
                 continue
+            if not frames.isascii():
+                _check_text(frames)
             if self._is_measured:
                 self._measure(len(frames), frames.count(b"\n\n"))
             if self._begun and not meter.done and is_quiet(frames):
@@ -234,6 +240,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
         try:
             for chunk in items:
                 frames = splitter.feed(chunk)
+                for frame in frames:
+                    _check_text(frame)
                 if self._is_measured:
                     self._measure(sum(map(len, frames)), len(frames))
                 self._choose_each(frames, chosen)
@@ -309,7 +317,9 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
         if not self._adapter.has_data(raw):
-            self._held.append(raw)
+            self._held_bytes += len(raw)
+            if self._held_bytes <= MAX_HELD_BYTES:  # the rest is dropped: comments say nothing
+                self._held.append(raw)
             return
         if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
@@ -330,6 +340,14 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if meter.done and not meter.finished:
             self._call.meter.late_error = self._adapter.parse_error(_parse_frame_json(raw))
         return not hidden
+
+
+def _check_text(frames: bytes) -> None:
+    """Raises UpstreamError for frames that are not UTF-8: the clients of callers fail to decode them."""
+    try:
+        frames.decode()
+    except UnicodeDecodeError as error:
+        raise UpstreamError("The upstream's stream is not valid UTF-8.") from error
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:

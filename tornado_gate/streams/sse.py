@@ -14,11 +14,12 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
+from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, check_event_size
 from tornado_gate.types.value import Value
 from tornado_gate.types.wire import check_json_values
 
-MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""The maximum size of a frame, which bounds the memory of a stream. A larger frame raises UpstreamError."""
+MAX_FRAME_BYTES = DEFAULT_EVENT_BYTES
+"""The default of the maximum size of a frame, see `event_bound`. A larger frame raises UpstreamError."""
 
 _BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n")
@@ -57,8 +58,7 @@ class FrameSplitter:
             self._held, self._size, self._last = [rest] if rest else [], len(rest), rest[-3:]
         else:
             ready, self._last = b"", window[-3:]
-        if self._size > MAX_FRAME_BYTES:
-            raise event_too_large_error()
+        check_event_size(self._size)
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -70,14 +70,6 @@ class FrameSplitter:
         rest = b"".join(self._held)
         self._held, self._size, self._last = [], 0, b""
         return rest
-
-
-def event_too_large_error() -> UpstreamError:
-    """Return the error for a stream event above MAX_FRAME_BYTES."""
-    return UpstreamError(
-        f"The upstream sent a stream event above the limit of {MAX_FRAME_BYTES >> 20} MiB.",
-        code="upstream_event_too_large",
-    )
 
 
 def _find_last_border_end(piece: bytes) -> int:

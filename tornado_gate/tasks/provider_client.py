@@ -109,7 +109,7 @@ class ProviderClient:
             )
         if provider.lane is None:
             raise PluginError(provider.entry.plugin, "the plugin failed earlier")
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
         with self._gate.use_snapshot_in_background(snapshot):
             async with AsyncExitStack() as closing:
                 call = Call(

@@ -44,6 +44,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
 
     `account` owns the task, `caller_id` is the key that created it. `model` is the requested name, `provider` the entry of conf
     that makes the video with `upstream_model`, and `operation` the upstream's name for its work, None while it is unknown.
+    `provider_key` is the fingerprint of the key with which it is made, if the entry has several.
 
     `step` is the gateway's progress, `status` the one that the caller sees. `request` is the VideoRequest as JSON without its
     image: `image` has that one's media_type, filename and size, and the store has its bytes. `digest` is that of the request,
@@ -62,6 +63,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     deadline: float
     request: Mapping[str, Any]
     caller_id: str = ""
+    provider_key: str = ""
     operation: Mapping[str, Any] | None = None
     step: Step = "new"
     status: TaskStatus = "queued"

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
-from tornado_gate.gateway.attempts import Candidate, choose_target
+from tornado_gate.gateway.candidates import Candidate, choose_target
 from tornado_gate.gateway.estimates import Estimate
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
@@ -98,7 +98,7 @@ class TaskService:
             changes, model=record.model, remix_of=record.operation, seconds=record.request.get("seconds"),
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
         provider.lane.check_unseen_request(replace(call, target=target), seen=call)
         call, created = await self._create_task(call, remixed, [(target, provider)], remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
@@ -127,7 +127,13 @@ class TaskService:
             call = replace(call, target=target, pool=self._gate.pool(provider))
             translated = await translate(call, provider.usable_lane, request)
             reserved = tuple(self._gate.admission.describe_claim(call.meter))
-            record = replace(record, provider=target.provider, upstream_model=target.upstream_model, reserved=reserved)
+            record = replace(
+                record,
+                provider=target.provider,
+                upstream_model=target.upstream_model,
+                provider_key=target.key,
+                reserved=reserved,
+            )
             stored = await self._store_task(record, request, key, translated)
         except BaseException:
             self._gate.admission.cancel(call.meter)
@@ -145,13 +151,13 @@ class TaskService:
         """
         admission, left = self._gate.admission, list(targets)
         while True:
-            candidate = choose_target(self._gate, call, left)
+            candidate = choose_target(self._gate, self._gate.snapshot, call, left)
             if not admission.is_active and not call.caller.bounds:
                 return candidate
             refusal = await admission.enter(self._gate.snapshot, call, candidate[0], _estimate_task(request))
             if refusal is None:
                 return candidate
-            left.remove(candidate)
+            left = [one for one in left if one[0].provider != candidate[0].provider]
             if not left:
                 raise refusal
 

@@ -36,7 +36,7 @@ def settle_task(gate: Gate, record: TaskRecord) -> None:
     """Settle what a task has reserved of budgets: to what it cost. Called once, when its end is stored."""
     if record.reserved:
         entry = _make_entry(gate, record)
-        cost = price_row(entry, Usage(), find_outcome(entry.status, entry.error_code))
+        cost = price_row(entry, Usage(), find_outcome(entry.status, entry.error_code), is_estimated=False)
         gate.admission.settle_task(record.reserved, 0, cost or 0)
 
 

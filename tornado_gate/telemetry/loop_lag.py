@@ -1,8 +1,9 @@
-"""Measures how late the event loop runs."""
+"""Measures how late the event loop runs, and counts its tasks."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from tornado_gate.telemetry.metrics import Metrics
@@ -11,8 +12,8 @@ from tornado_gate.telemetry.metrics import Metrics
 class LoopLagMonitor:
     """Schedules a callback in the event loop every `interval_seconds` and measures its delay.
 
-    Reports the largest delay of each `period_seconds` to `metrics`, and flushes `metrics` at every callback and at the end. Call
-    `start` inside the loop; both calls may be repeated.
+    Reports the largest delay of each `period_seconds` and the number of tasks to `metrics`, and flushes `metrics` at every
+    callback and at the end. Calls `on_delay` with every delay. Call `start` inside the loop; both calls may be repeated.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class LoopLagMonitor:
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._metrics = metrics
+        self.on_delay: Callable[[float], None] = lambda _seconds: None
         self._interval = interval_seconds
         self._period = period_seconds
         self._loop: Any = loop
@@ -49,9 +51,11 @@ class LoopLagMonitor:
 
     def _tick(self) -> None:
         now = self._loop.time()
-        self._largest = max(self._largest, now - self._due)
+        delay = now - self._due
+        self._largest = max(self._largest, delay)
+        self.on_delay(delay)
         if now >= self._period_ends:
-            self._metrics.observe_loop_lag(self._largest)
+            self._metrics.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
             self._largest = 0.0
             self._period_ends = now + self._period
         self._schedule_tick()

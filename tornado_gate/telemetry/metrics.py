@@ -10,11 +10,15 @@ of a second while it runs, otherwise they are copied at once.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
+import shutil
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -54,6 +58,8 @@ class Metrics:
         self._streams = self._streams_told = 0
         self._bodies: dict[str, tuple[int, int, int]] = {}
         self._bodies_told: dict[str, tuple[int, int, int]] = {}
+        self._targets: dict[str, tuple[int, int]] = {}
+        self._targets_told: dict[str, tuple[int, int]] = {}
         self._make_request_metrics()
         self._make_process_metrics()
         self._make_video_metrics()
@@ -125,6 +131,25 @@ class Metrics:
             registry=self._registry,
         )
         self._circuits_open: dict[tuple[str, str], int] = {}
+        self._providers_down: Gauge = Gauge(
+            "tornado_gate_providers_down",
+            "1 while the health checks of a provider entry fail.",
+            ["provider"],
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._health_checks = Counter(
+            "tornado_gate_health_checks",
+            "Health checks of provider entries.",
+            ["provider", "result"],
+            registry=self._registry,
+        )
+        self._key_rests = Counter(
+            "tornado_gate_provider_key_rests",
+            "Keys of provider entries that were refused or limited by the upstream and rest, by the key's number in conf.",
+            ["provider", "key", "reason"],
+            registry=self._registry,
+        )
 
     def _make_process_metrics(self) -> None:
         from prometheus_client import Counter, Gauge
@@ -142,6 +167,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._loop_tasks: Gauge = Gauge(
+            "tornado_gate_event_loop_tasks",
+            "Tasks of the event loop at the end of the last period.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._body_bytes: Gauge = Gauge(
             "tornado_gate_body_bytes",
             "Bytes of the bodies of all open requests: large JSON bodies in memory, forms on the disk.",
@@ -158,6 +189,19 @@ class Metrics:
         )
         self._bodies_refused = Counter(
             "tornado_gate_bodies_refused", "Bodies that waited in vain and got 503.", ["storage"], registry=registry
+        )
+        self._shed = Counter(
+            "tornado_gate_shed_requests",
+            "Requests that were refused with 503 because of an overload, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._target_requests: Gauge = Gauge(
+            "tornado_gate_target_requests",
+            "Requests of provider entries with a limit of concurrency, running and waiting.",
+            ["provider", "state"],
+            registry=registry,
+            multiprocess_mode="livesum",
         )
         self._plugin_errors = Counter("tornado_gate_plugin_errors", "Plugin failures.", ["plugin"], registry=registry)
         self._reloads = Counter(
@@ -266,6 +310,7 @@ class Metrics:
                     self._remove_series(tally.labels)
             self._remove_unknown_video_series()
             self._remove_unknown_circuit_series()
+            self._remove_unknown_target_series()
 
     def _is_known(self, labels: RequestLabels) -> bool:
         return self._are_known(labels.model, labels.provider)
@@ -289,6 +334,13 @@ class Metrics:
         for provider, model in [labels for labels in self._circuits_open if not self._are_known(labels[1], labels[0])]:
             del self._circuits_open[provider, model]
             self._circuits.remove(provider, model)
+
+    def _remove_unknown_target_series(self) -> None:
+        for provider in [name for name in self._targets_told if name not in self._providers]:
+            self._targets.pop(provider, None)
+            del self._targets_told[provider]
+            for state in ("running", "waiting"):
+                self._target_requests.remove(provider, state)
 
     def _remove_series(self, labels: RequestLabels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
@@ -374,6 +426,14 @@ class Metrics:
             self._streams_told = streams
         if self._bodies != self._bodies_told:
             self._flush_bodies()
+        if self._targets != self._targets_told:
+            self._flush_targets()
+
+    def _flush_targets(self) -> None:
+        for provider, counts in self._targets.items():
+            for state, count in zip(("running", "waiting"), counts, strict=True):
+                self._target_requests.labels(provider, state).set(count)
+        self._targets_told = dict(self._targets)
 
     def _flush_bodies(self) -> None:
         for storage, (held, waiting, refused) in self._bodies.items():
@@ -388,6 +448,16 @@ class Metrics:
         if self._at_once:
             self.flush()
 
+    def set_target_requests(self, provider: str, running: int, waiting: int) -> None:
+        """Set how many requests of a configured provider entry run and wait."""
+        self._targets[provider] = running, waiting
+        if self._at_once:
+            self.flush()
+
+    def count_shed_request(self, reason: str) -> None:
+        """Count a request that was refused because of an overload; `reason` is one of a few."""
+        self._shed.labels(reason).inc()
+
     def count_upstream_error(self, provider: str, kind: str) -> None:
         """Count a failed attempt. `kind` is the error's code; codes made up by upstreams count as "other"."""
         known = provider if provider in self._providers else OTHER_LABEL
@@ -401,6 +471,19 @@ class Metrics:
         self._circuits_open[provider, model] = count
         self._circuits.labels(provider, model).set(count)
 
+    def count_key_rest(self, provider: str, key: str, reason: str) -> None:
+        """Count a key of a provider entry that rests. `key` is its number in conf, `reason` the code of an error class."""
+        provider = provider if provider in self._providers else OTHER_LABEL
+        self._key_rests.labels(provider, key, reason if reason in self._kinds else OTHER_LABEL).inc()
+
+    def set_provider_down(self, provider: str, *, is_down: bool) -> None:
+        """Set whether the health checks of a provider entry fail."""
+        self._providers_down.labels(provider if provider in self._providers else OTHER_LABEL).set(is_down)
+
+    def count_health_check(self, provider: str, result: str) -> None:
+        """Count a health check. `result` is "passed", "failed" or "not_sent"."""
+        self._health_checks.labels(provider if provider in self._providers else OTHER_LABEL, result).inc()
+
     def count_connection_limit(self, limit: str) -> None:
         """Count a connection that has reached `limit`, one of the few values of `http.server.refusals.Limit`."""
         self._connection_limits.labels(limit).inc()
@@ -409,9 +492,9 @@ class Metrics:
         """Count rows of the usage ledger. `result` is "written", "spooled" or "dropped". Any thread may call this."""
         self._ledger_rows.labels(result).inc(number)
 
-    def count_unpriced(self, model: str, provider: str) -> None:
-        """Count a request whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
-        self._unpriced.labels(*self._bound_labels(model, provider)).inc()
+    def count_unpriced(self, model: str, provider: str, number: int) -> None:
+        """Count requests whose cost is unknown. `model` is the name of the configured entry. Any thread may call this."""
+        self._unpriced.labels(*self._bound_labels(model, provider)).inc(number)
 
     def set_ledger_lag(self, seconds: float) -> None:
         """Set the age of the oldest request that is not in the database. Any thread may call this."""
@@ -457,8 +540,10 @@ class Metrics:
         self._video_tasks.labels(*labels, outcome).inc()
         self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # the clock may have been set back
 
-    def observe_loop_lag(self, seconds: float) -> None:
-        self._loop_lag.set(seconds)
+    def observe_loop(self, lag_seconds: float, tasks: int) -> None:
+        """Record the largest delay of the event loop in a period, and its tasks at the end."""
+        self._loop_lag.set(lag_seconds)
+        self._loop_tasks.set(tasks)
 
     def count_reload(self, ok: bool) -> None:
         """Count a reload that succeeded or was rejected."""
@@ -494,15 +579,54 @@ def _list_error_codes() -> frozenset[str]:
     return frozenset(codes)
 
 
-def prepare_directory(directory: Path) -> None:
-    """Create the directory for several processes, and name it in the environment. Call before the first `Metrics`.
+class RestartCounter:
+    """Counts processes that have ended unexpectedly. For the process that replaces them."""
 
-    Files of an earlier run are deleted, so that their counts are not added.
+    def __init__(self) -> None:
+        from prometheus_client import Counter
+
+        self._counter = Counter(
+            "tornado_gate_process_restarts",
+            "Serving processes that ended unexpectedly and were replaced.",
+            registry=_make_registry(),
+        )
+
+    def count(self) -> None:
+        self._counter.inc()
+
+
+def prepare_directory(directory: Path) -> int:
+    """Create a folder for the processes of this run, and name it in the environment. Call before the first `Metrics`.
+
+    Returns a descriptor that must stay open as long as one of them runs: it holds a lock. Folders of runs that have ended are
+    deleted; that of a gateway which this one replaces is not.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left_over in directory.glob("*.db"):
-        left_over.unlink(missing_ok=True)
-    os.environ[DIRECTORY_VARIABLE] = str(directory)
+    parent = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
+        for left_over in [*directory.glob("*.db"), *directory.glob("run-*")]:
+            _remove_left_over(left_over)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=directory))
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(parent)
+    os.environ[DIRECTORY_VARIABLE] = str(folder)
+    return descriptor
+
+
+def _remove_left_over(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(descriptor)
 
 
 def remove_process(process_id: int) -> None:

@@ -192,12 +192,14 @@ def redact_error(target: Target, error: GateError) -> GateError:
 
 def make_mask(target: Target) -> SecretMask | None:
     """Return the mask for the secrets of `target`; None if it has none."""
-    return _mask_of(target.api_key, tuple(target.headers.items()) if target.headers else ())
+    headers = tuple(target.headers.items()) if target.headers else ()
+    return _mask_of(target.account_keys or (target.api_key,), headers)
 
 
 @lru_cache(maxsize=256)
-def _mask_of(api_key: str, headers: tuple[tuple[str, str], ...]) -> SecretMask | None:
-    secrets = {piece for piece in (api_key, *api_key.split(":")) if len(piece) >= SHORTEST_NAMED}
+def _mask_of(api_keys: tuple[str, ...], headers: tuple[tuple[str, str], ...]) -> SecretMask | None:
+    pieces = (piece for api_key in api_keys for piece in (api_key, *api_key.split(":")))
+    secrets = {piece for piece in pieces if len(piece) >= SHORTEST_NAMED}
     for name, value in headers:
         if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value) or _RANDOM.search(value):
             secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}

@@ -17,10 +17,14 @@ MAX_LOSSES = 200
 
 
 class Timeouts(Value, frozen=True, kw_only=True):
-    """Seconds: to connect, to the first event, between two events, and for the whole response."""
+    """Seconds: to connect, to the first event, between two events, and in total.
+
+    `whole` is the time to the first byte of a whole response (one that is not streamed); None: as `first_event`.
+    """
 
     connect: float = 5.0
     first_event: float = 60.0
+    whole: float | None = None
     gap: float = 60.0
     total: float = 600.0
 
@@ -104,7 +108,8 @@ class Target(Value, frozen=True, kw_only=True):
     `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one. `settings` is the
     value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys in conf (token
     limits, …). `operations` are those that conf and the plugin allow; None means all. `shared_objects` are the kinds of objects
-    in the provider's account that every caller may use by id.
+    in the provider's account that every caller may use by id. Of an entry with several keys, `api_key` is the one to use, `key`
+    its fingerprint and `account_keys` are all of them.
     """
 
     provider: str
@@ -119,8 +124,10 @@ class Target(Value, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     operations: frozenset[str] | None = None
     shared_objects: frozenset[str] = frozenset()
+    key: str = ""
+    account_keys: tuple[str, ...] = ()
 
-    hidden_fields = frozenset({"api_key", "headers"})
+    hidden_fields = frozenset({"api_key", "headers", "account_keys"})
 
     def shares(self, kind: str) -> bool:
         """Whether every caller may use objects of this kind in the provider's account by id."""
@@ -153,6 +160,8 @@ class Meter(State):
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
     `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
+    `cost`: the nano-dollars of a complete answer, where the caller was told it.
+    `streamed`: the caller has requested a stream.
     `claim`: what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it.
     `is_inner`: the request is part of another one of the same caller, and does not count as one.
     """
@@ -178,6 +187,8 @@ class Meter(State):
     produced_frames: int = 0
     frame_bytes: int = 0
     ends_at: float | None = None
+    cost: int | None = None
+    streamed: bool = False
     claim: Any = None
     is_inner: bool = False
 
@@ -321,7 +332,8 @@ class Call(Value, frozen=True, kw_only=True):
     `operation` is the one of the route's operations that the target performs. `memory` outlives the request. `files` stores
     files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
     the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
-    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses.
+    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another
+    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it.
     The handler owns `closing`: its contents are closed when the response is
     complete, when it fails and when the caller disconnects.
     """
@@ -346,6 +358,7 @@ class Call(Value, frozen=True, kw_only=True):
     inner: InnerModelCaller | None = None
     key_digest: bytes = b""
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
+    failover: bool | None = None
 
     hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
 

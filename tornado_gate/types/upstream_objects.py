@@ -89,12 +89,16 @@ class IssuedObjects(State):
 
 
 class KeptObject(Value, frozen=True, kw_only=True):
-    """What is recorded of an object: the provider entry that keeps it, and the models by which it was created."""
+    """What is recorded of an object: the provider entry that keeps it, and the models by which it was created.
+
+    `key` is the fingerprint of the provider's key with which it was created, if the entry has several.
+    """
 
     provider: str
     model: str
     upstream_model: str
     unmetered: bool = False
+    key: str = ""
 
 
 class StoredObjectRequest(Value, frozen=True, kw_only=True):

@@ -48,8 +48,11 @@ class Route(Value, frozen=True):
     `other_defaults` are the keys besides the operation that it may return; without them, names in ``defaults`` are not checked.
     `socket` routes are upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with
     ``Upgrade: websocket`` for the same path): each message is one request of this route (`types/message_sockets.py`).
-    `references` lists the ids of objects at an upstream that a request contains; its body is not checked yet. `empty_body`: a
-    request without a body counts as one with an empty object.
+    `prompt_prefix` returns the JSON values of a body that stay the same through a conversation: instructions, tools, first
+    message. `references` lists the ids of objects at an upstream that a request contains. The body that both get is not checked
+    yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
+    stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
+    ``x-gate-stream: ping=15``).
     """
 
     method: str
@@ -66,6 +69,8 @@ class Route(Value, frozen=True):
     empty_body: bool = False
     other_defaults: tuple[str, ...] = ()
     messages: OpenMessageSocket | None = None
+    keep_alive: Callable[[WireRequest], bytes] | None = None
+    prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -23,6 +23,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_anthropic.references import list_references
 from tornado_gate_format_anthropic.version import VERSION_HEADER
 
@@ -44,12 +45,27 @@ lazy_import(__name__, "lanes")
 def routes() -> list[Route]:
     return [
         *(
-            Route("POST", path, operation, wire_format=formats.ANTHROPIC_MESSAGES, references=list_references)
+            Route(
+                "POST",
+                path,
+                operation,
+                wire_format=formats.ANTHROPIC_MESSAGES,
+                references=list_references,
+                keep_alive=_find_keep_alive,
+                prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
+            )
             for path, operation in (("/v1/messages", "chat"), ("/v1/messages/count_tokens", "count_tokens"))
         ),
         Route("GET", "/v1/models", "models", model="none", claims=_is_ours),
         Route("GET", "/v1/models/{model}", "models", model="none", claims=_is_ours),
     ]
+
+
+def _find_keep_alive(wire: WireRequest) -> bytes:
+    """Return what keeps a stream of this request alive before its first event."""
+    from tornado_gate_format_anthropic.replies import KEEP_ALIVE
+
+    return KEEP_ALIVE if wire.json.get("stream") is True else b""
 
 
 def _is_ours(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:

@@ -64,7 +64,7 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
     if wire.route.operation == "embeddings":
         return parse_embedding(call, wire)
     camel_body = check_generate(wire.json)
-    state = StreamState(in_chunks=_is_stream(wire), sse_wanted=_wants_sse(wire))
+    state = StreamState(in_chunks=_is_stream(wire), sse_wanted=paths.wants_events(wire))
     if call.operation in ("images", "image_edits"):
         return parse_image_request(call, wire, state)
     if call.operation == "speech":
@@ -80,10 +80,6 @@ def translate_request(call: Call, wire: WireRequest) -> Request | Awaitable[Requ
 
 def _is_stream(wire: WireRequest) -> bool:
     return wire.route.path.endswith(f":{paths.STREAM_METHOD}")
-
-
-def _wants_sse(wire: WireRequest) -> bool:
-    return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
 
 
 def translate_response(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
@@ -118,7 +114,7 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest | None:
         check_for_upstream(check_count, wire.json)
     else:
         check_for_upstream(check_generate, wire.json)
-    return forward_body(wire, streams=_is_stream(wire), sse_wanted=_wants_sse(wire))
+    return forward_body(wire, streams=_is_stream(wire), sse_wanted=paths.wants_events(wire))
 
 
 def forward_response(call: Call, request: VerbatimRequest | StoredObjectRequest, incoming: UpstreamResponse) -> Reply:

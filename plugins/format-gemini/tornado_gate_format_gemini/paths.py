@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.types import Route
+from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_gemini.references import list_interaction_references, list_references
 
 SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
+KEEP_ALIVE: Final = b": ping\n\n"
 BATCH_METHOD: Final = "batchEmbedContents"
 INTERACTION_PATH: Final = "/interactions/{interaction_id}"
 CANCEL_ACTION: Final = "cancel"
+_read_generate_prefix = make_prefix_reader("tools", "systemInstruction", "system_instruction", conversation="contents")
+_read_interaction_prefix = make_prefix_reader("tools", "system_instruction", conversation="input")
 _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 """Operations of a generate request to a model that does not support chat."""
 
@@ -21,8 +25,26 @@ _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 def _make_method_options(
     operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    references = list_references if wire_format == formats.GEMINI_GENERATE else None
-    return {"operation": operation, "wire_format": wire_format, "other_operations": also, "references": references}
+    is_generate = wire_format == formats.GEMINI_GENERATE
+    return {
+        "operation": operation,
+        "wire_format": wire_format,
+        "other_operations": also,
+        "references": list_references if is_generate else None,
+        "keep_alive": find_keep_alive if is_generate else None,
+        "prompt_prefix": _read_generate_prefix if is_generate else None,
+    }
+
+
+def wants_events(wire: WireRequest) -> bool:
+    """Return whether a stream is asked for as server-sent events; without ``alt=sse`` it is a JSON array."""
+    return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
+
+
+def find_keep_alive(wire: WireRequest) -> bytes:
+    """Return what keeps a stream of server-sent events alive before its first event, b"" for other requests."""
+    is_stream = wire.route.path.endswith(f":{STREAM_METHOD}") and wants_events(wire)
+    return KEEP_ALIVE if is_stream or wire.json.get("stream") is True else b""
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
@@ -49,6 +71,8 @@ def _interaction_routes() -> Iterator[Route]:
             "chat",
             formats.GEMINI_INTERACTIONS,
             references=list_interaction_references,
+            keep_alive=find_keep_alive,
+            prompt_prefix=_read_interaction_prefix,
         )
         path = version + INTERACTION_PATH
         yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True)

@@ -27,10 +27,10 @@ from tornado_gate.wire.gemini_generate import render_response, render_stream
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_format_gemini.envelope import render_error_body, render_error_frame
 from tornado_gate_format_gemini.models import render_models
+from tornado_gate_format_gemini.paths import KEEP_ALIVE
 
 JSON_TYPE: Final = "application/json"
 EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
-KEEP_ALIVE: Final = b": ping\n\n"
 
 ARRAY_KEEP_ALIVE: Final = b"\n"
 """A separate chunk after each array element. The core writes a chunk when the next one arrives, so this flushes the element."""

@@ -15,7 +15,8 @@ from tornado_gate.types import Call, Meter, Reply, UpstreamResponse, VerbatimReq
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import ArraySplitter, GenerateStreamMeter, note_body
 from tornado_gate_format_gemini.envelope import render_error_body, render_error_frame
-from tornado_gate_format_gemini.replies import ARRAY_KEEP_ALIVE, EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
+from tornado_gate_format_gemini.paths import KEEP_ALIVE
+from tornado_gate_format_gemini.replies import ARRAY_KEEP_ALIVE, EVENT_STREAM_TYPE, JSON_TYPE
 
 
 class GeminiForwardState(Value, frozen=True):

@@ -33,7 +33,8 @@ from tornado_gate.streams.events import close, collect
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_completions import parse_request, read_prompt, render_response, render_stream
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE, stream_frames
+from tornado_gate_format_openai.paths import KEEP_ALIVE
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, stream_frames
 from tornado_gate_format_openai.schemas import StreamOptionsSchema, check_logit_bias
 
 MAX_PROMPTS: Final = 2048

@@ -23,6 +23,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
+from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_format_openai.compaction import (
     CompactionState,
     check_compaction,
@@ -35,6 +36,7 @@ from tornado_gate_format_openai.completions import (
     make_completion_reply,
     parse_completion_request,
 )
+from tornado_gate_format_openai.paths import find_keep_alive
 from tornado_gate_format_openai.references import list_chat_references, list_response_references
 from tornado_gate_format_openai.replies import make_chat_reply
 from tornado_gate_format_openai.response_schemas import check_response
@@ -62,8 +64,23 @@ def _open_response_socket(call: Call, keep_bytes: KeepBytes) -> MessageAdapter:
 
 
 ROUTES: Final = (
-    Route("POST", "/v1/chat/completions", "chat", wire_format=openai_chat.WIRE_FORMAT, references=list_chat_references),
-    Route("POST", "/v1/completions", "chat", wire_format=openai_completions.WIRE_FORMAT),
+    Route(
+        "POST",
+        "/v1/chat/completions",
+        "chat",
+        wire_format=openai_chat.WIRE_FORMAT,
+        references=list_chat_references,
+        keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
+    ),
+    Route(
+        "POST",
+        "/v1/completions",
+        "chat",
+        wire_format=openai_completions.WIRE_FORMAT,
+        keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader(conversation="prompt"),
+    ),
     Route(
         "POST",
         "/v1/responses",
@@ -71,6 +88,8 @@ ROUTES: Final = (
         wire_format=openai_responses.WIRE_FORMAT,
         references=list_response_references,
         messages=_open_response_socket,
+        keep_alive=find_keep_alive,
+        prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
     ),
     Route(
         "POST",

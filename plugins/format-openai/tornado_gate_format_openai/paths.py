@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from tornado_gate.types import Route
+from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats
 from tornado_gate_format_openai.references import list_image_references, list_response_references
+
+KEEP_ALIVE: Final = b": ping\n"
+"""A comment line without the blank line that ends an event: a parser that ends an event at every blank line would parse empty
+data as JSON and fail. Source: openai-go before 3.43 (its issue 556, pull request 621, 2026-03)."""
+
+
+def find_keep_alive(wire: WireRequest) -> bytes:
+    """Return what keeps a stream of this request alive before its first event, b"" for a request without ``stream``."""
+    return KEEP_ALIVE if wire.json.get("stream") in (True, "true") else b""
+
+
+def find_speech_keep_alive(wire: WireRequest) -> bytes:
+    """Return what keeps a stream of sound as events alive before its first event, b"" for sound as bytes."""
+    return KEEP_ALIVE if wire.json.get("stream_format") == "sse" else b""
+
 
 EMBEDDING_ROUTES: Final = (
     Route("POST", "/v1/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS),
@@ -28,11 +43,26 @@ COUNT_ROUTES: Final = (
 
 MODERATION_ROUTES: Final = (Route("POST", "/v1/moderations", "moderation", wire_format=formats.OPENAI_MODERATIONS),)
 
-SPEECH_ROUTES: Final = (Route("POST", "/v1/audio/speech", "speech", wire_format=formats.OPENAI_SPEECH),)
+SPEECH_ROUTES: Final = (
+    Route(
+        "POST",
+        "/v1/audio/speech",
+        "speech",
+        wire_format=formats.OPENAI_SPEECH,
+        keep_alive=find_speech_keep_alive,
+    ),
+)
 
 TRANSLATIONS_PATH: Final = "/v1/audio/translations"
 TRANSCRIPTION_ROUTES: Final = tuple(
-    Route("POST", path, "transcription", wire_format=formats.OPENAI_TRANSCRIPTIONS, multipart="only")
+    Route(
+        "POST",
+        path,
+        "transcription",
+        wire_format=formats.OPENAI_TRANSCRIPTIONS,
+        multipart="only",
+        keep_alive=find_keep_alive,
+    )
     for path in ("/v1/audio/transcriptions", TRANSLATIONS_PATH)
 )
 
@@ -59,6 +89,7 @@ IMAGE_ROUTES: Final = (
         wire_format=formats.OPENAI_IMAGES,
         default=_choose_default_images,
         other_defaults=("images_three",),
+        keep_alive=find_keep_alive,
     ),
     Route(
         "POST",
@@ -67,6 +98,7 @@ IMAGE_ROUTES: Final = (
         wire_format=formats.OPENAI_IMAGE_EDITS,
         multipart="too",
         references=list_image_references,
+        keep_alive=find_keep_alive,
     ),
     Route("POST", VARIATIONS_PATH, "image_edits", wire_format=formats.OPENAI_IMAGE_EDITS, multipart="only"),
 )

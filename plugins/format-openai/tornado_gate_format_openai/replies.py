@@ -16,11 +16,9 @@ from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.openai_chat import ChatStreamRenderer, is_legacy, mark_legacy_call, render_response
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_format_openai.models import render_models
+from tornado_gate_format_openai.paths import KEEP_ALIVE
 
 DONE_FRAME: Final = sse.render(b"[DONE]")
-KEEP_ALIVE: Final = b": ping\n"
-"""A comment line without the blank line that ends an event: a parser that ends an event at every blank line would parse empty
-data as JSON and fail. Source: openai-go before 3.43 (its issue 556, pull request 621, 2026-03)."""
 
 JSON_TYPE: Final = "application/json"
 EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"

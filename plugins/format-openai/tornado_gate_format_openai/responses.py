@@ -27,7 +27,8 @@ from tornado_gate.wire.openai_responses import (
     restore_items,
 )
 from tornado_gate_format_openai import compaction, contract, conversation_store, dialect, history, store, storing
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
+from tornado_gate_format_openai.paths import KEEP_ALIVE
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE
 from tornado_gate_format_openai.response_fields import select_unsupported
 
 _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")

@@ -49,7 +49,8 @@ from tornado_gate.wire.openai_speech import (
 )
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbatim
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, KEEP_ALIVE, render_error_frame
+from tornado_gate_format_openai.paths import KEEP_ALIVE
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, render_error_frame
 
 ROUTES: Final = paths.SPEECH_ROUTES
 

@@ -46,7 +46,8 @@ from tornado_gate.wire.openai_transcriptions import (
 )
 from tornado_gate_format_openai import paths
 from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbatim
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE
+from tornado_gate_format_openai.paths import KEEP_ALIVE
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE
 
 ROUTES: Final = paths.TRANSCRIPTION_ROUTES
 

@@ -11,7 +11,8 @@ from tests.support.gates import FakeProvider, make_config, make_services, model
 from tests.tasks.test_store_contract import a_task
 from tornado_gate import provider_impl
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
-from tornado_gate.errors import InvalidField
+from tornado_gate.config.routing import Affinity, HealthCheck
+from tornado_gate.errors import InvalidField, UpstreamKeyRefused
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.server.admin import views
 from tornado_gate.server.services import Services
@@ -77,6 +78,32 @@ def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services)
     assert provider.circuits == shown.targets[0].circuits
     assert provider.circuits[0].account == ""
     assert 9 < provider.circuits[0].retry_seconds <= 10
+
+
+def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
+    config = make_config(
+        tmp_path, {"m": model("m", "fake", strategy="latency", affinity=Affinity())}, providers=("fake",)
+    )
+    keys = (Secret(SECRET), Secret(SECRET + "2"))
+    fake = ProviderConfig(
+        name="fake", plugin="fake", api_key=keys[0], api_keys=keys, health_check=HealthCheck(path="/models")
+    )
+    services = make_services(tmp_path, replace(config, providers={"fake": fake}), fake=FakeProvider())
+    gate = services.gate
+    target, _ = gate.snapshot.list_targets("m")[0]
+    gate.key_health.note_failure(target, UpstreamKeyRefused("no"), gate.health.clock(), gate.snapshot.config.circuits)
+    (shown,) = views.describe_models(services)
+    assert (shown.health, shown.strategy) == ("available", "latency")
+    assert shown.affinity == ("prompt_cache_key", "session_headers", "metadata.user_id", "prefix")
+    first, second = shown.targets[0].keys
+    assert (first.number, first.error_code, second.rests_seconds) == (1, "upstream_authentication", 0.0)
+    assert 299 < first.rests_seconds <= 300
+    gate.health.mark_down("fake")
+    (provider,) = views.describe_providers(services)
+    assert (provider.health, len(provider.keys)) == ("down", 2)
+    (shown,) = views.describe_models(services)
+    assert (shown.health, shown.reason) == ("unavailable", "fake: its health checks fail")
+    assert SECRET.encode() not in msgspec.json.encode([shown, provider])
 
 
 def test_providers_show_their_host_and_no_secret(services: Services) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 
 ROOT = Path(__file__).parents[3]
 KEY = "examples-key-0123456789"
@@ -33,5 +32,6 @@ def client(gateway: Gateway) -> Iterator[httpx.Client]:
 def administrator_key(gateway: Gateway) -> str:
     """Made by the command, as docs/admin.md says; conf/gate.yaml has none."""
     place = ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var")]
-    command = [str(COMMAND), "keys", "create", "--name", "ops", "--role", "administrator", *place]
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    done = run_command("keys", "create", "--name", "ops", "--role", "administrator", *place)
+    done.check_returncode()
+    return done.stdout.strip()

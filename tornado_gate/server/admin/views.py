@@ -45,10 +45,23 @@ class CircuitView(Value, frozen=True, kw_only=True):
     error_code: str = ""
 
 
+class KeyView(Value, frozen=True, kw_only=True):
+    """One of several keys of a provider entry, by its number in conf. It is at rest for `rests_seconds`, because of `error_code`.
+
+    Of a target: at rest for its model; of a provider entry: for all models.
+    """
+
+    number: int
+    rests_seconds: float = 0.0
+    error_code: str = ""
+
+
 class TargetView(Value, frozen=True, kw_only=True):
     """A target of a model. `upstream_model` of a wildcard entry may contain a ``*``. Weight 0: it gets no new requests.
 
-    `priced` says whether the price of the upstream model is known.
+    `priced` says whether the price of the upstream model is known. `down`: the health checks of its provider entry fail. `keys`
+    are those of an entry with several. `in_flight` are the requests that it has now, `first_event_seconds` is the average time to
+    the first event; None where the model's strategy needs no measurement.
     """
 
     provider: str
@@ -60,13 +73,17 @@ class TargetView(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...]
     circuits: tuple[CircuitView, ...]
     priced: bool = False
+    down: bool = False
+    keys: tuple[KeyView, ...] = ()
+    in_flight: int | None = None
+    first_event_seconds: float | None = None
 
 
 class ModelView(Value, frozen=True, kw_only=True):
     """A model entry of conf. `wildcard`: its name has a ``*``. `facts` are its descriptive keys, such as `display_name`.
 
     `health`: `available`: every target works; `degraded`: some do; `unavailable`: none; `off`: the plugins of its targets are
-    off (`reason` says which).
+    off (`reason` says which). `strategy` is how its targets are chosen, `affinity` are the sources of its cache affinity.
     """
 
     name: str
@@ -77,13 +94,16 @@ class ModelView(Value, frozen=True, kw_only=True):
     targets: tuple[TargetView, ...]
     fallback: tuple[str, ...]
     facts: Mapping[str, Any]
+    strategy: str = "weighted"
+    affinity: tuple[str, ...] = ()
 
 
 class ProviderView(Value, frozen=True, kw_only=True):
     """A provider entry of conf. `origin` is scheme and host of its address. `has_api_key` tells only whether a key is set.
 
     `wire_formats` are those whose bodies it accepts unchanged. `models` are the entries that have it as a target. `timeouts`
-    are in seconds.
+    are in seconds. `keys` are those of an entry with several. `health` is "down" while its health checks fail, "up" while they
+    succeed, "" without checks.
     """
 
     name: str
@@ -97,6 +117,8 @@ class ProviderView(Value, frozen=True, kw_only=True):
     timeouts: Mapping[str, float]
     models: tuple[str, ...]
     circuits: tuple[CircuitView, ...]
+    keys: tuple[KeyView, ...] = ()
+    health: Literal["", "up", "down"] = ""
 
 
 class PluginView(Value, frozen=True, kw_only=True):
@@ -154,15 +176,18 @@ def describe_models(services: Services) -> list[ModelView]:
     """The models of conf in its order, with their targets and what is known of them now; then those that are off."""
     snapshot = services.gate.snapshot
     circuits = list_circuits(services)
-    views = [_describe_model(snapshot, entry, circuits) for entry in snapshot.config.models.values()]
+    views = [_describe_model(services, snapshot, entry, circuits) for entry in snapshot.config.models.values()]
     off = [
         (str(path[1]), reason) for path, reason in snapshot.config.inactive if path[0] == "models" and len(path) == 2
     ]
     return views + [_make_inactive_model(name, reason) for name, reason in off]
 
 
-def _describe_model(snapshot: Snapshot, entry: ModelEntry, circuits: list[CircuitView]) -> ModelView:
-    targets = tuple(_describe_target(snapshot, entry, target, circuits) for target in entry.targets)
+def _describe_model(
+    services: Services, snapshot: Snapshot, entry: ModelEntry, circuits: list[CircuitView]
+) -> ModelView:
+    targets = tuple(_describe_target(services, snapshot, entry, target, circuits) for target in entry.targets)
+    affinity = entry.affinity
     health, reason = _judge_health(targets)
     return ModelView(
         name=entry.name,
@@ -173,16 +198,22 @@ def _describe_model(snapshot: Snapshot, entry: ModelEntry, circuits: list[Circui
         targets=targets,
         fallback=entry.fallback,
         facts=entry.facts,
+        strategy=entry.strategy,
+        affinity=()
+        if affinity is None
+        else (*affinity.sources, *((affinity.otherwise,) if affinity.otherwise != "none" else ())),
     )
 
 
 def _describe_target(
-    snapshot: Snapshot, entry: ModelEntry, target: ModelTarget, circuits: list[CircuitView]
+    services: Services, snapshot: Snapshot, entry: ModelEntry, target: ModelTarget, circuits: list[CircuitView]
 ) -> TargetView:
     provider = snapshot.providers[target.provider]
     upstream_model = resolve_upstream_model(entry.name, "*" if "*" in entry.name else "", target)
     prefix, star, suffix = upstream_model.partition("*")
     offered = provider.capabilities.get_operations(upstream_model)
+    load = snapshot.loads.peek(target.provider, upstream_model) if entry.name in snapshot.measured else None
+    latency = None if load is None else load.latency
     return TargetView(
         provider=target.provider,
         plugin=provider.entry.plugin,
@@ -192,6 +223,10 @@ def _describe_target(
         error=_get_provider_error(snapshot, provider),
         operations=tuple(sorted(offered if entry.operations is None else offered & entry.operations)),
         priced=snapshot.prices.find(target.provider, upstream_model) is not None,
+        down=target.provider in services.gate.health.down,
+        keys=_list_keys(services, provider, upstream_model),
+        in_flight=None if load is None else load.in_flight,
+        first_event_seconds=None if latency is None else round(latency, 3),
         circuits=tuple(
             circuit
             for circuit in circuits
@@ -219,10 +254,26 @@ def _judge_health(targets: Iterable[TargetView]) -> tuple[ModelHealth, str]:
 def _explain_failure(target: TargetView) -> str:
     if target.state == "failed":
         return f"{target.provider}: {target.error}"
+    if target.down:
+        return f"{target.provider}: its health checks fail"
+    if target.keys and all(key.rests_seconds for key in target.keys):
+        return f"{target.provider}: all its keys are at rest"
     broken = [circuit for circuit in target.circuits if circuit.state != "closed" and not circuit.account]
     if "*" in target.upstream_model or not broken:
         return ""  # a circuit of one name says nothing about the other names of a wildcard
     return f"{target.provider}: its circuit for {target.upstream_model} is {broken[0].state}"
+
+
+def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model: str = "") -> tuple[KeyView, ...]:
+    """The keys of an entry with several, and how long each is at rest for an upstream model, or for all."""
+    gate, views = services.gate, []
+    now = gate.health.clock()
+    for key in provider.keys:
+        rests = gate.key_health.find(provider.entry.name, key.fingerprint)
+        seconds = 0.0 if rests is None else max(0.0, rests.get_end(upstream_model) - now)
+        code = rests.code if rests is not None and seconds else ""
+        views.append(KeyView(number=key.number, rests_seconds=round(seconds, 1), error_code=code))
+    return tuple(views)
 
 
 def _make_inactive_model(name: str, reason: str) -> ModelView:
@@ -262,15 +313,16 @@ def describe_providers(services: Services) -> list[ProviderView]:
     """The provider entries of conf in its order, then those that are off."""
     snapshot = services.gate.snapshot
     circuits = list_circuits(services)
-    views = [_describe_provider(snapshot, provider, circuits) for provider in snapshot.providers.values()]
+    views = [_describe_provider(services, provider, circuits) for provider in snapshot.providers.values()]
     for path, reason in snapshot.config.inactive:
         if path[0] == "providers" and len(path) == 2:
             views.append(_make_inactive_provider(str(path[1]), reason))
     return views
 
 
-def _describe_provider(snapshot: Snapshot, provider: ConfiguredProvider, circuits: list[CircuitView]) -> ProviderView:
+def _describe_provider(services: Services, provider: ConfiguredProvider, circuits: list[CircuitView]) -> ProviderView:
     entry, capabilities, name = provider.entry, provider.capabilities, provider.entry.name
+    snapshot, is_down = services.gate.snapshot, provider.entry.name in services.gate.health.down
     timeouts = entry.timeouts
     return ProviderView(
         name=name,
@@ -288,6 +340,8 @@ def _describe_provider(snapshot: Snapshot, provider: ConfiguredProvider, circuit
             if any(target.provider == name for target in model.targets)
         ),
         circuits=tuple(circuit for circuit in circuits if circuit.provider == name),
+        keys=_list_keys(services, provider),
+        health="" if entry.health_check is None else "down" if is_down else "up",
     )
 
 

@@ -6,7 +6,7 @@ import time
 
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageQuery, UsageRow
-from tornado_gate.server.admin.views import CircuitView, ModelView, describe_models, describe_providers
+from tornado_gate.server.admin.views import CircuitView, KeyView, ModelView, describe_models, describe_providers
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
@@ -34,6 +34,7 @@ class ModelsPage(AdminHandler):
             healths=("available", "degraded", "unavailable", "off"),
             processes=self.snapshot.config.server.processes,
             describe_circuit=describe_circuit,
+            describe_key_rest=describe_key_rest,
         )
 
 
@@ -59,6 +60,11 @@ def describe_circuit(circuit: CircuitView) -> str:
     return f"{whom}No requests are sent.{since}{wait}{last}"
 
 
+def describe_key_rest(key: KeyView) -> str:
+    """Why a key of a provider entry is at rest."""
+    return find_reason(key.error_code).meaning
+
+
 class ProvidersPage(AdminHandler):
     """`/console/providers`."""
 
@@ -73,6 +79,7 @@ class ProvidersPage(AdminHandler):
             recent={row.group["provider"]: row for row in rows},
             processes=self.snapshot.config.server.processes,
             describe_circuit=describe_circuit,
+            describe_key_rest=describe_key_rest,
         )
 
 

@@ -172,8 +172,12 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Wait for tasks, or raise videos.queued_per_account in conf.",
     ),
     "overloaded": Reason(
-        "The memory for request bodies is used up.",
-        "Repeat later; raise limits.bodies_bytes in conf if the machine has memory.",
+        "The gateway had too much work: open requests, memory, memory for bodies, or delay.",
+        "Repeat later; the metric tornado_gate_shed_requests_total says which of the limits in conf was reached.",
+    ),
+    "target_busy": Reason(
+        "The provider had as many requests of the gateway as conf allows at a time.",
+        "Repeat later, raise providers.NAME.concurrency in conf, or add a second target or a fallback.",
     ),
     "storage_full": Reason(
         "The storage for files is full.",

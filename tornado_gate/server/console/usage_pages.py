@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
@@ -20,7 +20,7 @@ from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 USAGE: Final = "/console/usage"
 MOST_GROUPS: Final = 200
@@ -38,6 +38,7 @@ CSV_COLUMNS: Final = (
     "cost_usd",
     "unpriced_requests",
 )
+_OWNERS: Final = ("key", "user")
 _DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
 """By what the usage of one group is grouped next."""
 
@@ -145,21 +146,39 @@ class UsageFile(UsageHandler):
 def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
     """The sums by group, the largest first, and the series of the chart, whose names are the groups' values. Blocks."""
     measure = _MEASURES[view.metric]
-    rows = reports.usage(view.make_query(user, view.group))
+    query = view.make_query(user, view.group)
+    # There may be as many keys and users as rows of totals: only those that are shown are asked for by time.
+    parts = None if view.group in _OWNERS and not (query.key or query.user) else _read_parts(reports, view, user)
+    rows = reports.usage(query) if parts is None else _add_groups(parts, view.group)
     rows.sort(key=lambda row: (-measure(row), -row.requests))
     chosen = [row.group[view.group] for row in rows if measure(row) > 0][: usage_chart.MOST_SERIES]
     collected = _Series(view, measure)
-    if len(rows) <= MOST_GROUPS:
-        for row in reports.usage(view.make_query(user, view.bar_name, view.group)):
+    if parts is None and len(rows) <= MOST_GROUPS:
+        parts = _read_parts(reports, view, user)
+    if parts is not None:
+        for row in parts:
             value = row.group[view.group]
             collected.add(value if value in chosen else OTHER, row)
     else:
         for row in reports.usage(view.make_query(user, view.bar_name)):
             collected.add(OTHER, row)
-        for value in chosen:
+        for value in filter(None, chosen):  # no filter selects those without a key or user
             for row in reports.usage(view.make_query(user, view.bar_name, **{view.group: value})):
                 collected.move(OTHER, value, row)
     return rows, collected.list(chosen)
+
+
+def _read_parts(reports: Reports, view: UsageView, user: User) -> list[UsageRow]:
+    """The sums by bar and group."""
+    return reports.usage(view.make_query(user, view.bar_name, view.group))
+
+
+def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
+    """The sums by the group `name` alone."""
+    groups: dict[str, list[UsageRow]] = {}
+    for row in parts:
+        groups.setdefault(row.group[name], []).append(row)
+    return [replace(add_rows(rows), group={name: value}) for value, rows in groups.items()]
 
 
 class _Series:
@@ -188,13 +207,9 @@ class _Series:
         return [(name, self._values[name]) for name in (*order, OTHER) if any(self._values.get(name, ()))]
 
 
-def add_rows(rows: Iterable[UsageRow]) -> UsageRow:
+def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
     """The sums of all rows."""
-    sums: dict[str, Any] = dict.fromkeys(COUNTERS, 0)
-    for row in rows:
-        for name in COUNTERS:
-            sums[name] += getattr(row, name)
-    return UsageRow(**sums)
+    return UsageRow(**{name: sum([getattr(row, name) for row in rows]) for name in COUNTERS})
 
 
 def name_group(group: str, value: str) -> str:

@@ -43,7 +43,7 @@ class UsageView(Value, frozen=True, kw_only=True):
     filters: Mapping[str, str]
     fault: str = ""
 
-    def make_query(self, user: User, *group_by: str, **filters: str) -> UsageQuery:
+    def make_query(self, user: User, /, *group_by: str, **filters: str) -> UsageQuery:
         """A report for the visitor: never beyond `whose`."""
         wanted = {**self.filters, **filters}
         if self.whose == "me":

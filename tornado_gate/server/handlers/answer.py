@@ -10,10 +10,11 @@ from functools import lru_cache
 
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import GateError, InternalError, UpstreamTimeout
+from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
 from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.pricing import compute_answer_cost
+from tornado_gate.gateway.stream_policy import HEADER, parse_stream_policy
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.ledger.entries import BODY_BYTES, find_end_user
 from tornado_gate.server.dispatch import dispatch
@@ -23,6 +24,7 @@ from tornado_gate.server.handlers.files import send_file
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close
+from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
 from tornado_gate.types.call import MORE_LOSSES_MARK, LazyExitStack
@@ -32,7 +34,14 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(AuthenticatedHandler):
-    """Dispatches the request and writes the reply with back-pressure; closes everything that the request opened."""
+    """Dispatches the request and writes the reply with back-pressure; closes everything that the request opened.
+
+    `ping_seconds`: the caller's own interval of keep-alives, which begin before the first event; 0: that of conf, after it.
+    """
+
+    may_be_shed = True
+    begins_early = True
+    ping_seconds = 0
 
     async def answer(self) -> None:
         """Answer the request; closes what it opened also after an error."""
@@ -40,16 +49,21 @@ class AnswerHandler(AuthenticatedHandler):
         call = self.call = self.make_call(closing)
         self.gate.acquire_snapshot(self.snapshot)
         try:
+            if HEADER in self.lower_headers:
+                call = self.call = self._apply_stream_policy(call)
             wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
             self.end_user = find_end_user(wire.json)
             if self.snapshot.config.ledger.bodies:
                 self.recorded_body = wire.raw[:BODY_BYTES]
-            answer = await self.make_answer(call, wire)
+            answer = await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
             call.meter.first_event_seconds = time.monotonic() - self.started
+            if self.headers_written:
+                await self._continue_stream(answer.reply)
+                return
             self._describe(answer.call, answer.reply)
             if isinstance(answer.reply.chunks, BufferedBody):
                 self._add_cost(answer.call)
@@ -57,7 +71,7 @@ class AnswerHandler(AuthenticatedHandler):
             else:
                 await self._write_reply(answer.reply)
         except GateError as error:
-            self._fail_late(error)
+            self.fail_late(error)
         finally:
             try:
                 if not closing.is_empty:
@@ -68,6 +82,38 @@ class AnswerHandler(AuthenticatedHandler):
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """The answer of the part that serves the route. Raises GateError."""
         return dispatch(self.services, self.snapshot, call, wire)
+
+    def _apply_stream_policy(self, call: Call) -> Call:
+        """The call with what the caller wants of a stream. Raises InvalidField."""
+        policy = parse_stream_policy(self.lower_headers[HEADER])
+        self.ping_seconds = policy.ping_seconds
+        return call if policy.failover is None else call.replace(failover=policy.failover)
+
+    async def _answer_with_pings(self, call: Call, wire: WireRequest) -> PreparedAnswer | MediaFile:
+        """`make_answer`; until it returns, a caller who has asked for a stream gets keep-alives."""
+        keep_alive = self.route.keep_alive(wire) if self.begins_early and self.route.keep_alive else b""
+        self.written_at = time.monotonic()
+        pings = _KeepAliveWriter(self, keep_alive, self.ping_seconds)
+        try:
+            return await self.make_answer(call, wire)
+        finally:
+            pings.stop()
+
+    def begin_stream(self) -> None:
+        """Set what the head of a stream says before its target has answered: a later failure is an event of the stream."""
+        self.status = 200
+        self.headers["Content-Type"] = EVENTS
+        if self.call is not None and self.call.meter.claim is not None:
+            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.meter.claim.levels))
+
+    async def _continue_stream(self, reply: Reply) -> None:
+        """Write a reply after the head that `begin_stream` has made. Raises UpstreamError for one that is no stream."""
+        if not reply.content_type.startswith("text/event-stream"):
+            await close(reply.chunks)
+            raise UpstreamError(
+                "The upstream did not answer with a stream, which had begun. Send the request without 'ping'."
+            )
+        await self._write_reply(reply)
 
     def _describe(self, call: Call, reply: Reply) -> None:
         self.status = reply.status
@@ -88,7 +134,7 @@ class AnswerHandler(AuthenticatedHandler):
             raise
         except Exception:
             self.log_exception()
-            self._fail_late(InternalError())
+            self.fail_late(InternalError())
         finally:
             await close(reply.chunks)
 
@@ -148,7 +194,8 @@ class AnswerHandler(AuthenticatedHandler):
 
     async def _write_stream(self, reply: Reply) -> None:
         self.written_at = time.monotonic()
-        pings = _KeepAliveWriter(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
+        seconds = self.ping_seconds or self.snapshot.config.server.keep_alive_seconds
+        pings = _KeepAliveWriter(self, reply.keep_alive, seconds)
         self.gate.metrics.count_stream_opened()
         try:
             await self._write_pieces(reply)
@@ -156,16 +203,13 @@ class AnswerHandler(AuthenticatedHandler):
             pings.stop()
             self.gate.metrics.count_stream_closed()
 
-    def _fail_late(self, error: GateError) -> None:
+    def fail_late(self, error: GateError) -> None:
         """Send an error that the format did not render. After the headers: as the last event of a stream, else by closing."""
-        if not self.headers_written:
-            self.fail(error)
+        if not self.headers_written or "event-stream" not in self.headers.get("Content-Type", ""):
+            super().fail_late(error)
             return
         self.error_code = error.code
         wire_format = self.snapshot.formats[self.format]
-        if "event-stream" not in self.headers.get("Content-Type", ""):
-            self.cut()  # so that the client sees an incomplete response
-            return
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 
 
@@ -184,7 +228,7 @@ def _make_header_safe(text: str) -> str:
 
 
 class _KeepAliveWriter:
-    """Writes the format's keep-alive between two chunks when nothing was written for `seconds`."""
+    """Writes the format's keep-alive when nothing was written for `seconds`; begins the stream if it has not begun."""
 
     __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
 
@@ -202,6 +246,8 @@ class _KeepAliveWriter:
     def on_timer(self) -> None:
         silent = time.monotonic() - self._exchange.written_at
         if silent >= self._seconds:
+            if not self._exchange.headers_written:
+                self._exchange.begin_stream()
             ignore_result(self._exchange.write(self._keep_alive))
             silent = 0.0
         self._slot = self._start_timer(self._seconds - silent)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.codec import json_body, multipart
-from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate.errors import GateError, TooLarge, UnsupportedMediaType
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.gateway.routing import MatchedRoute
@@ -30,7 +30,12 @@ EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
 class AuthenticatedHandler(Exchange):
-    """Checks the request before it reads the body, reads the body, then calls `answer`."""
+    """Checks the request before it reads the body, reads the body, then calls `answer`.
+
+    `may_be_shed`: an overloaded gateway refuses the request.
+    """
+
+    may_be_shed = False
 
     def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
@@ -43,6 +48,7 @@ class AuthenticatedHandler(Exchange):
         self.is_body_paused = False
         self.form: multipart.FormReader | None = None
         self.limit = 0
+        self.is_open = False  # counted in `gate.overload`
         self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
         self.lower_headers = request.lowered
@@ -53,9 +59,6 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        if self.gate.draining:
-            self.set_header("Connection", "close")
-            raise Unavailable("The gateway is shutting down. Send the request again.", code="shutting_down")
         key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
         key_digest = digest_key(key)
         caller = self.gate.find_cached_caller(key_digest)
@@ -75,6 +78,9 @@ class AuthenticatedHandler(Exchange):
             common.check_address(caller, self.request, self.snapshot.config.server)
         self.check_operation()
         self._check_body_headers(is_form)
+        if self.may_be_shed and self.route.method not in METHODS_WITHOUT_BODY:
+            self.gate.overload.enter(caller.account)
+            self.is_open = True
         if is_form:
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
@@ -132,6 +138,9 @@ class AuthenticatedHandler(Exchange):
     def release(self) -> None:
         """Release the memory and the temporary files of the body."""
         self.services.rates.remove(self)
+        if self.is_open:
+            self.is_open = False
+            self.gate.overload.leave(self.caller.account)
         self.body.clear()
         if self.claim is not None:
             self.claim.release()

@@ -43,7 +43,12 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 def get_request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` if it is valid, else a new id. `headers` have lower-case names or ignore case."""
     given = headers.get("x-request-id")
-    return given if given and _VALID_ID.fullmatch(given) else "req_" + make_unique_id()[:24]
+    return given if given and _VALID_ID.fullmatch(given) else make_request_id()
+
+
+def make_request_id() -> str:
+    """A new id: microseconds since 1970, then 40 random bits. Ids in the order of time make the ledger's index of them cheap."""
+    return f"req_{time.time_ns() // 1000:014x}{make_unique_id()[:10]}"
 
 
 def has_body(headers: Mapping[str, str]) -> bool:

@@ -22,6 +22,8 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 class ExplainHandler(AuthenticatedHandler):
     """Authenticates and reads the body as the given route does, and returns the explanation of the request."""
 
+    may_be_shed = True
+
     def __init__(self, services: Services, request: CallerRequest) -> None:
         super().__init__(services, request, MatchedRoute(ServedRoute("", ROUTE), {}))
 

@@ -110,7 +110,9 @@ def _render_error(error: GateError) -> bytes:
 
 
 class MessageExchange(AnswerHandler):
-    """Answers one `SocketRequest`. Call `run` once."""
+    """Answers one `SocketRequest`. Call `run` once. It needs no keep-alives: a WebSocket has its own."""
+
+    begins_early = False
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class MessageExchange(AnswerHandler):
     def prepare(self) -> Awaitable[None] | None:
         """As for HTTP; the key and the headers were read at the handshake."""
         self.limit = self.snapshot.config.limits.body_bytes
-        if self.gate.draining:
+        if self.gate.closing:
             raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
         caller = self.gate.find_cached_caller(self.key_digest)
         if caller is None:

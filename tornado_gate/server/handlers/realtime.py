@@ -71,7 +71,7 @@ class RealtimeHandler(SocketHandler):
         """Authenticate the caller, find the model and connect the provider."""
         await self.closing.__aenter__()
         try:
-            if self.gate.draining:
+            if self.gate.closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
@@ -86,6 +86,7 @@ class RealtimeHandler(SocketHandler):
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
+            self._admit(call.caller)
             self.call, self.socket = await connect(self.gate, self.snapshot, call, self.side)
             if self.refusal is not None:
                 raise self.refusal
@@ -98,6 +99,11 @@ class RealtimeHandler(SocketHandler):
         except BaseException:
             await self._release_resources()
             raise
+
+    def _admit(self, caller: Caller) -> None:
+        """Count the session among the open requests of the process. Raises Unavailable."""
+        self.gate.overload.enter(caller.account)
+        self.closing.callback(self.gate.overload.leave, caller.account)
 
     async def _stop_if_caller_left(self) -> None:
         """Close what was opened since the caller disconnected, and raise Finish, if it has."""
@@ -176,7 +182,7 @@ class RealtimeHandler(SocketHandler):
         counts = None if self.call.meter.claim is None else self._count_usage
         self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
         self.relay.begin()
-        if self.gate.draining:
+        if self.gate.closing:
             self.relay.shut_down()
         if self.refusal is not None:
             self.relay.revoke(self.refusal)

@@ -87,7 +87,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
     503: (
         "No target is available, a plugin failed, or the gateway is overloaded or shutting down.",
         (
-            *("unavailable", "shutting_down", "overloaded", "plugin_failed", "plugin_unavailable"),
+            *("unavailable", "shutting_down", "overloaded", "target_busy", "plugin_failed", "plugin_unavailable"),
             *("storage_unavailable", "too_many_connections", "upstream_overloaded", "provider_removed"),
         ),
     ),

@@ -44,6 +44,11 @@ REQUEST_PARAMETERS: Mapping[str, tuple[str, JsonValue]] = {
         "`1`: a request field that the upstream does not support is a 400 instead of a name in `X-Gate-Loss`.",
         {"type": "string", "enum": ["1"]},
     ),
+    "x-gate-stream": (
+        "Whether another target is tried after a failure, and keep-alives after so many seconds of silence: "
+        "`failover=pre-first-event|never; ping=15`.",
+        {"type": "string", "examples": ["failover=never; ping=15"]},
+    ),
 }
 
 

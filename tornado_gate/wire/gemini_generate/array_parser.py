@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.sse import MAX_FRAME_BYTES, event_too_large_error
+from tornado_gate.streams.event_bound import check_event_size
 from tornado_gate.types.wire import UNCOUNTED_BYTES, JsonValueCounter
 
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
@@ -37,8 +37,7 @@ class ArraySplitter:
         while not self.closed and (element := self._take_object()) is not None:
             found.append(element)
             self._counter = JsonValueCounter()
-        if len(self._buffer) > MAX_FRAME_BYTES:
-            raise event_too_large_error()
+        check_event_size(len(self._buffer))
         return found
 
     def _take_object(self) -> bytes | None:

@@ -11,7 +11,8 @@ from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import Call, GeneratedImage, ImageRequest, ImageResult, Reply, StreamEvent, Usage
 from tornado_gate.wire.openai_images import ImageSaver, StreamKind, render_response, render_stream
 from tornado_gate_format_openai.images.reply_options import ImageState
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE, render_error_frame
+from tornado_gate_format_openai.paths import KEEP_ALIVE
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, render_error_frame
 
 
 def reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:

@@ -26,8 +26,8 @@ from tornado_gate.types import (
     VideoTask,
 )
 from tornado_gate_format_openai.dialect import Dialect
-from tornado_gate_format_openai.paths import PREFIXED_VIDEOS
-from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, KEEP_ALIVE, render_error_frame
+from tornado_gate_format_openai.paths import KEEP_ALIVE, PREFIXED_VIDEOS
+from tornado_gate_format_openai.replies import EVENT_STREAM_TYPE, JSON_TYPE, render_error_frame
 from tornado_gate_format_openai.videos.reply_options import Kind, TaskState
 from tornado_gate_format_openai.videos.requests import choose_video_dialect
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.ledger.rows import make_stored_row
 from tests.server.console.members.site import Visit, Visitor
 from tests.support.xss import find_markup
 from tornado_gate.accounts.people import Actor
-from tornado_gate.database.usage_tables import usage
-from tornado_gate.ledger.rows import make_row_id
-from tornado_gate.ledger.writing import COLUMNS, write_rows
+from tornado_gate.ledger.writing import StoredRow, write_rows
 from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
@@ -24,20 +23,12 @@ from tornado_gate.types.value import replace
 pytestmark = pytest.mark.gen_test(timeout=60)
 
 COMMAND = Actor(id="command", name="command", role="administrator")
-_DEFAULTS = {
-    column.name: [] if column.name == "tags" else (0 if column.type.python_type in (int, float) else "")
-    for column in usage.columns
-}
 
 
-def make_row(age: float, **given: Any) -> tuple[Any, ...]:
+def make_row(age: float, **given: Any) -> StoredRow:
     """A row of the ledger for a request that ended `age` seconds ago."""
-    moment = time.time() - age
-    values = {
-        **_DEFAULTS, "id": make_row_id(round(moment * 1e6)), "moment": moment, "status": 200, "outcome": "complete", "model": "m",
-        "input_tokens": 10, "output_tokens": 5, "cost": 2_000_000_000, "tags": "[]", "attribution": "{}", "body": None, **given,
-    }  # fmt: skip
-    return tuple(values[name] for name in COLUMNS)
+    usual = {"key": "", "provider": "", "input_tokens": 10, "output_tokens": 5, "cost": 2_000_000_000}
+    return make_stored_row(time.time() - age, **{**usual, **given})
 
 
 def add_rows(services: Services, *rows: tuple[Any, ...]) -> None:

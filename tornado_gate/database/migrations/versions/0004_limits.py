@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003_limits"
-down_revision = "0002_usage"
+revision = "0004_limits"
+down_revision = "0003_ledger"
 
 
 def upgrade() -> None:
