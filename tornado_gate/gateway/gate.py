@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Protocol
@@ -102,6 +102,7 @@ class Gate:
         self.admission = Admission(make_limiter(config, self._read_spending, metrics))
         self._reading_overrides: asyncio.Task[None] | None = None
         self._override_end: asyncio.TimerHandle | None = None
+        self._is_started = False
         self._apply(self.snapshot)
         self.keys.on_change.append(self._reread_overrides)
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
@@ -111,6 +112,7 @@ class Gate:
         await self.keys.start()
         self.ledger.start()
         await self.admission.limiter.start()
+        self._is_started = True
         await self._read_overrides()
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
@@ -119,6 +121,9 @@ class Gate:
     async def close(self) -> None:
         self.host.watchdog.stop()
         self._lag.stop()
+        self._is_started = False
+        if self._reading_overrides is not None:
+            self._reading_overrides.cancel()
         if self._override_end is not None:
             self._override_end.cancel()
         await self.admission.limiter.close()
@@ -218,8 +223,8 @@ class Gate:
 
     def _reread_overrides(self) -> None:
         """Keys have changed, and maybe overrides."""
-        with suppress(RuntimeError):  # without a loop: before `start`, which reads them
-            self._reading_overrides = asyncio.get_running_loop().create_task(self._read_overrides())
+        if self._is_started:
+            self._reading_overrides = asyncio.create_task(self._read_overrides())
 
     async def _read_overrides(self) -> None:
         try:

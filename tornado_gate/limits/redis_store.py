@@ -9,6 +9,7 @@ A command that takes longer than TIMEOUT_SECONDS counts as failed. What cannot b
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 import time
@@ -26,7 +27,7 @@ from tornado_gate.types import Bound
 
 try:
     from redis import asyncio as client
-    from redis.exceptions import RedisError
+    from redis.exceptions import NoScriptError, RedisError
 except ImportError as error:
     message = "needs the package 'redis': install tornado-gate[redis]"
     raise ConfigError([(("limits", "store"), message)]) from error
@@ -34,14 +35,15 @@ except ImportError as error:
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 0.5
-CONNECTIONS: Final = 16
+CONNECTIONS: Final = 8
 HEARTBEAT_SECONDS: Final = 0.5
 LEASE_MS: Final = 2000
 CONCURRENCY_WAIT: Final = 1.0
 UNREAD_SECONDS: Final = 600
 REREAD_SECONDS: Final = 60
 MOST_PENDING: Final = 100_000
-BATCH: Final = 200
+BATCH: Final = 100
+"""Reservations that are sent at once."""
 
 _LETTERS: Final = {"requests": "w", "tokens": "w", OPEN: "o", PERIODS: "p"}
 _FIELDS: Final = dict(zip(PERIOD_NAMES, ("ud", "um", "td", "tm"), strict=True))
@@ -58,16 +60,17 @@ class RedisStore:
     def __init__(self, address: str) -> None:
         scheme, colon, rest = address.partition("://")
         scheme = {"valkey": "redis", "valkeys": "rediss"}.get(scheme, scheme)
-        pool = client.BlockingConnectionPool.from_url(
+        self._redis = client.Redis.from_url(
             scheme + colon + rest,
             protocol=2,  # without the round trips of a greeting
             socket_timeout=TIMEOUT_SECONDS * 2,
             socket_connect_timeout=TIMEOUT_SECONDS * 2,
             max_connections=CONNECTIONS,
-            timeout=None,  # `_guard` limits the whole time
         )
-        self._redis = client.Redis.from_pool(pool)
-        self._script = self._redis.register_script(_SCRIPT)
+        self._digest = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+        self._waiting: deque[tuple[list[Any], asyncio.Future[Any]]] = deque()
+        self._pump: asyncio.Task[None] | None = None
+        self._is_uncertain = False
         self._lease = secrets.token_hex(8)
         self._open: dict[Bound, int] = {}
         self._pending: deque[Change] = deque(maxlen=MOST_PENDING)
@@ -173,11 +176,52 @@ class RedisStore:
         moment: Sequence[int] = (0, 0),
         lease: str = "",
     ) -> Any:
+        """The result of the script. Raises StoreUnavailable."""
         keys = [_make_name(bound) for bound in bounds]
         arguments: list[Any] = [what, lease or self._lease, LEASE_MS, UNREAD_SECONDS, *moment]
         for bound, amount in zip(bounds, amounts, strict=True):
             arguments += [_LETTERS[bound.family], _FIELDS.get(bound.name, ""), amount, bound.limit]
-        return await self._guard(self._script(keys=keys, args=arguments))
+        result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append(([len(keys), *keys, *arguments], result))
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._send_waiting())
+        return await result
+
+    async def _send_waiting(self) -> None:
+        """Send what requests wait for: all that came meanwhile in one go, over one connection."""
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))]
+            try:
+                answers = await self._guard(self._send([arguments for arguments, _ in batch]))
+            except StoreUnavailable as error:
+                self._is_uncertain = True  # some of it may have been counted
+                batch += self._waiting
+                self._waiting.clear()
+                answers = [error] * len(batch)
+            for (_, result), answer in zip(batch, answers, strict=True):
+                if result.done():
+                    continue
+                if isinstance(answer, Exception):
+                    result.set_exception(StoreUnavailable(f"{type(answer).__name__}: {answer}"))
+                else:
+                    result.set_result(answer)
+
+    async def _send(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        async def send(some: Sequence[Sequence[Any]]) -> list[Any]:
+            pipeline = self._redis.pipeline(transaction=False)
+            for command in some:
+                pipeline.evalsha(self._digest, *command)
+            found: list[Any] = await pipeline.execute(raise_on_error=False)
+            return found
+
+        answers = await send(commands)
+        unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+        if unknown:  # a server that has been started anew
+            await self._redis.script_load(_SCRIPT)
+            again = await send([commands[index] for index in unknown])
+            for index, answer in zip(unknown, again, strict=True):
+                answers[index] = answer
+        return answers
 
     async def _guard(self, command: Any) -> Any:
         """The result of a command. Raises StoreUnavailable when it fails or takes too long."""
@@ -196,13 +240,16 @@ class RedisStore:
                 await self._renew_lease()
 
     async def _renew_lease(self) -> None:
-        """Renew the lease. If it had expired, take another one, and count the open requests again."""
+        """Renew the lease. If it had expired, or may have counted too much, take another one, and count what is open again."""
         name = _make_lease_name(self._lease)
         was_there = await self._guard(self._redis.set(name, "1", px=LEASE_MS, get=True))
-        if was_there is None and self._open:
+        if (was_there is None and self._open) or self._is_uncertain:
+            self._is_uncertain = False
             self._lease = secrets.token_hex(8)
             await self._guard(self._redis.set(_make_lease_name(self._lease), "1", px=LEASE_MS))
             opened = dict(self._open)
+            if not opened:
+                return
             self._pending.appendleft((tuple(opened), tuple(opened.values()), Moment(0, 0, 0), self._lease))
             self._send_soon()
 
