@@ -26,14 +26,12 @@ from tornado_gate.gateway import (
 )
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.budgets import estimate_quantities
 from tornado_gate.gateway.candidates import NO_NEEDS, Needs
+from tornado_gate.gateway.estimates import Estimate, estimate_prompt_tokens, estimate_request
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.own_links import MARK, inline_own_links
-from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.gateway.tool_texts import check_tool_texts
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
@@ -82,7 +80,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     if token_counts.must_estimate(snapshot, call):
         return await _answer_estimate(gate, call, once)
     needs = await find_needs(snapshot, call, operations, once)
-    estimate = await _estimate_quantities(gate, call, operations, once) if call.caller.has_budget else None
+    estimate = None
+    if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
+        estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 
 
@@ -186,16 +186,14 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
     return PreparedAnswer(call, token_counts.reply_with_estimate(call, once.wire_format, request, tokens))
 
 
-async def _estimate_quantities(
-    gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache
-) -> Quantities:
-    """What the request may use, for the budget of its caller."""
+async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
+    """What the request may use, for its bounds."""
     body = once.wire.json
     if once.is_large:
         prompt = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
         prompt = estimate_prompt_tokens(body)
-    return estimate_quantities(operations[0], body, prompt)
+    return estimate_request(operations[0], body, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
