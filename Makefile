@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONF ?= conf/gate.yaml
 CASE ?= chat
+FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 600
+CHAOS_SECONDS ?= 600
 KEY ?= $(HOME)/.ssh/id_ed25519
 STAMPS := $(VENV)/stamps
 NODE_TESTS := tests/node
@@ -23,7 +26,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test coverage lint hooks matrix conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test fuzz soak chaos coverage lint hooks matrix conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -36,6 +39,15 @@ run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
 
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then run all tests (PYTEST_ARGS=…: select tests)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+soak: $(STAMPS)/dev ## mixed traffic against failing upstreams for SOAK_SECONDS (default 600); every answer is checked (SOAK_ARGS=…)
+	$(BIN)/python -m bench.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
+
+chaos: $(STAMPS)/dev ## the same with kills, restarts and reloads, for CHAOS_SECONDS (CHAOS_ARGS=--postgres: and of PostgreSQL)
+	$(BIN)/python -m bench.soak --chaos --seconds $(CHAOS_SECONDS) $(CHAOS_ARGS)
 
 coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write the coverage report htmlcov/ (PYTEST_ARGS=…)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)

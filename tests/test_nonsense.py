@@ -48,6 +48,10 @@ STREAMS: dict[str, tuple[dict[str, str], tuple[Any, ...]]] = {
         EVENT_STREAM,
         ('data: {"type": "content_block_delta", "index": "x", "delta": 5, "choices": "x", "candidates": 5}\n\n',),
     ),
+    "no UTF-8": (
+        EVENT_STREAM,
+        (b'data: {"type": "ping", "choices": [{"delta": {"content": "\xff"}}], "candidates": [{"a": "\xff"}]}\n\n',),
+    ),
     "an error": (EVENT_STREAM, ('event: error\ndata: {"type": "error", "error": {"message": "boom"}}\n\n',)),
     "a stream that breaks off": (EVENT_STREAM, ('data: {"type": "ping"}\n\ndata: {"ty', Close())),
     "a line without end": (EVENT_STREAM, ("data: ", *["x" * 1024 * 1024] * (MAX_FRAME_BYTES // 1024 // 1024 + 1))),

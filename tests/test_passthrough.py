@@ -86,6 +86,18 @@ def test_a_later_failure_is_the_last_frame(plugin: dict[str, Any]) -> None:
     ]
 
 
+def test_text_that_is_not_utf8_is_an_error_before_it_reaches_the_caller(plugin: dict[str, Any]) -> None:
+    spoilt, cut = WORD.replace(b"Hi", b"H\xffi"), WORD.replace(b"Hi", "Größe".encode())
+    with pytest.raises(UpstreamError, match="UTF-8"):
+        streamed(plugin, spoilt, END)
+    assert streamed(plugin, WORD, WORD + spoilt, END) == [
+        WORD,
+        sse.render_json({"error": "The upstream's stream is not valid UTF-8."}),
+    ]
+    at = cut.index(b"\xc3") + 1
+    assert streamed(plugin, WORD, cut[:at], cut[at:], END) == [WORD, cut, END], "a character may come in two reads"
+
+
 def test_a_body_that_is_there_is_answered_at_once(plugin: dict[str, Any]) -> None:
     raw = b'{"answer": "Hi"}'
     reply = forward(plugin["ADAPTER"], BufferedBody(raw), headers=JSON)

@@ -64,8 +64,8 @@ def test_sessions_end_when_the_process_drains(services: Services) -> None:
             raise AssertionError(error)
 
     services.sessions.add(Session(), RealtimeConfig(), services.gate.keys.changes)
-    services.drain()
-    assert services.gate.draining
+    services.close_sessions()
+    assert services.gate.closing
     assert ended == [True]
 
 

@@ -28,7 +28,8 @@ class ChildFailed(AssertionError):
 class Child:
     """One child process. stdout and stderr are collected together, in the order of their lines.
 
-    Tests wait for its output or its exit only, never for a fixed time: a deadline is the limit of a wait that failed.
+    `inherited` are descriptors that it keeps open. Tests wait for its output or its exit only, never for a fixed time: a
+    deadline is the limit of a wait that failed.
     """
 
     def __init__(
@@ -38,21 +39,22 @@ class Child:
         environment: Mapping[str, str] | None = None,
         folder: Path = REPOSITORY,
         forked: bool = False,
+        inherited: Sequence[int] = (),
     ) -> None:
         """`forked`: the command is `tornado-gate`, and the fork server starts it if the environment allows it."""
         self.command = list(command)
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
         self.process: subprocess.Popen[str] | ForkedProcess
-        if forked and get_fork_server().can_start(environment):
+        if forked and not inherited and get_fork_server().can_start(environment):
             self.process = get_fork_server().start(self.command[1:], environment, folder, stderr=False)
         else:
-            self.process = self._start(environment, folder)
+            self.process = self._start(environment, folder, inherited)
         self._lines: list[str] = []
         self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, name=f"output of {command[0]}", daemon=True)
         self._reader.start()
 
-    def _start(self, environment: Mapping[str, str], folder: Path) -> subprocess.Popen[str]:
+    def _start(self, environment: Mapping[str, str], folder: Path, inherited: Sequence[int]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             self.command,
             cwd=folder,
@@ -64,6 +66,7 @@ class Child:
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
+            pass_fds=inherited,
         )
 
     @property

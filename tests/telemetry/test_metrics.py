@@ -169,12 +169,13 @@ def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
     metrics.count_plugin_error("local")
     metrics.count_reload(True)
     metrics.count_reload(False)
-    metrics.observe_loop_lag(0.125)
+    metrics.observe_loop(0.125, 7)
     assert value(metrics, "open_streams") == 1
     assert value(metrics, "plugin_errors_total", plugin="local") == 1
     assert value(metrics, "reloads_total", result="ok") == 1
     assert value(metrics, "reloads_total", result="failed") == 1
     assert value(metrics, "event_loop_lag_seconds") == 0.125
+    assert value(metrics, "event_loop_tasks") == 7
 
 
 def test_open_video_tasks_are_told_by_provider_and_state(metrics: Metrics) -> None:
@@ -269,7 +270,7 @@ for process in range(3):
     if not child:
         metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 0.1)
         metrics.count_stream_opened()
-        metrics.observe_loop_lag(process)
+        metrics.observe_loop(process, 2)
         metrics.set_video_tasks({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
         metrics.count_video_ended("openai", "gpt", "completed", 2.0)
         os._exit(0)
@@ -290,6 +291,7 @@ def test_several_processes_are_rendered_as_one(tmp_path: Path, monkeypatch: pyte
     assert found["tornado_gate_requests_total", frozenset(LABELS.items())] == 4
     assert found["tornado_gate_open_streams", frozenset()] == 2
     assert found["tornado_gate_event_loop_lag_seconds", frozenset()] == 1
+    assert found["tornado_gate_event_loop_tasks", frozenset()] == 4, "the sum of the living processes"
     queued = frozenset({"provider": "openai", "state": "queued"}.items())
     assert found["tornado_gate_open_video_tasks", queued] == 8, "it is what the last living process saw, not a sum"
     assert found["tornado_gate_video_oldest_seconds", frozenset()] == 99
@@ -302,8 +304,23 @@ def test_what_a_former_run_counted_is_removed(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "counter_1.db").write_bytes(b"old")
     (tmp_path / "else.txt").write_text("not ours")
     prepare_directory(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["else.txt"]
-    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] == str(tmp_path)
+    assert [path.name for path in tmp_path.glob("*.*")] == ["else.txt"]
+
+
+def test_the_folder_of_a_run_is_removed_when_none_of_its_processes_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    first = prepare_directory(tmp_path)
+    second = prepare_directory(tmp_path)  # a gateway that replaces the first one, which still runs
+    assert len(list(tmp_path.glob("run-*"))) == 2
+    os.close(first)
+    third = prepare_directory(tmp_path)
+    assert len(list(tmp_path.glob("run-*"))) == 2
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
+    for lock in (second, third):
+        os.close(lock)
+    assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
 
 
 class FakeLoop:
@@ -359,9 +376,10 @@ def test_lag_stops_and_starts_again_without_doubling(metrics: Metrics) -> None:
 @pytest.mark.gen_test
 async def test_lag_is_measured_on_the_running_loop(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(metrics, "observe_loop_lag", measured.set_result)
+    monkeypatch.setattr(metrics, "observe_loop", lambda lag, tasks: measured.set_result((lag, tasks)))
     lag = LoopLagMonitor(metrics, interval_seconds=0.001, period_seconds=0.0)
     lag.start()
-    seconds = await measured
+    seconds, tasks = await measured
     lag.stop()
+    assert tasks >= 1, "this test is one"
     assert 0 <= seconds < 1

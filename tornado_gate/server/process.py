@@ -9,37 +9,38 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from tornado_gate import config as conf
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.server import descriptors, heap
+from tornado_gate.server import descriptors, heap, systemd
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.command_name import format_command
+from tornado_gate.server.drain import HANDED_OVER_SECONDS, Drain, Listener, TornadoListener
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.greeting import print_greeting
+from tornado_gate.server.handover import Predecessor, Replacement
+from tornado_gate.server.listeners import Listeners, ServeError, format_address, open_listeners, take_inherited
 from tornado_gate.server.pages import load_pages
 from tornado_gate.server.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.services import Services
-from tornado_gate.server.supervisor import Supervisor
+from tornado_gate.server.supervisor import HANDED_OVER, STOP, Board, Supervisor
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics, prepare_directory
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +54,6 @@ LOAD_DELAY_SECONDS = 0.5
 """Seconds after the start of serving until deferred modules are imported, so that these imports do not delay the start."""
 
 
-class ServeError(Exception):
-    """The server cannot start; the message says why and what to do."""
-
-
 class Overrides(Value, frozen=True, kw_only=True):
     """Command-line flags, which override the file. None: not given."""
 
@@ -67,20 +64,30 @@ class Overrides(Value, frozen=True, kw_only=True):
 
 
 def load_config(
-    path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ, bound_host: str = ""
+    path: Path | None,
+    overrides: Overrides,
+    environment: Mapping[str, str] = os.environ,
+    bound_host: str = "",
+    *,
+    at_rest: bool = False,
 ) -> Config:
     """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError.
 
-    `bound_host` is the address on which this process listens already.
+    `bound_host` is the address on which this process listens already. With `at_rest`, raises FileBusy if another process has the
+    file open for writing.
     """
     given = {
         name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
     }
-    return conf.load(path, environment, given, bound_host) if path else conf.default_config(given)
+    return conf.load(path, environment, given, bound_host, at_rest=at_rest) if path else conf.default_config(given)
 
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
+    inherited, predecessor = take_inherited(os.environ), Predecessor(os.environ)
+    if inherited is not None and inherited.is_activated:
+        bound_host, bound_port = inherited.find_host()
+        overrides = replace(overrides, host=bound_host, port=bound_port)
     seen = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server
@@ -93,7 +100,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     if count > 1:
-        prepare_directory(server.data_dir / "metrics")
+        prepare_directory(server.data_dir / "metrics")  # the descriptor stays open: it is a lock
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
@@ -101,8 +108,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
         heap.reduce_garbage_collection()  # a collection would copy the shared pages
-    sockets = _bind(server.host, server.port)
-    metrics_sockets = _bind(server.metrics_host, server.metrics_port) if server.metrics_port is not None else []
+    listeners = open_listeners(server, inherited)
+    board = Board(server.drain_delay + server.drain_seconds) if count > 1 else None
     process = ServingProcess(
         path=path,
         seen=seen,
@@ -111,24 +118,27 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         host=host,
         keystore=keystore,
         scrubber=logging_.scrubber,
-        sockets=sockets,
-        metrics_sockets=metrics_sockets,
+        listeners=listeners,
+        board=board,
     )
 
-    address = _format_address(server.host, sockets)
+    address = format_address(server, listeners)
 
     def ready() -> None:
         create_command = format_command("keys create --name NAME", path, overrides.data_dir)
         print_greeting(say, address, config, first, keystore, create_command)
+        systemd.notify_ready()
+        predecessor.report_serving()
 
-    if count == 1:
+    if board is None:
         run_loop(server.loop, process.serve(ready))
     else:
         supervisor = Supervisor(
             count,
             lambda told: run_loop(server.loop, process.serve(told)),
-            sockets=[*sockets, *metrics_sockets],
+            listeners=listeners,
             flush=logging_.close,
+            board=board,
         )
         supervisor.run(ready)
 
@@ -158,30 +168,8 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         host.watchdog.stop()
 
 
-def _bind(host: str, port: int) -> list[socket.socket]:
-    try:
-        return bind_sockets(port, host)
-    except OSError as error:
-        raise ServeError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. "
-            "Choose another port with --port or server.port in conf, or stop the process that uses it."
-        ) from error
-
-
-def _format_address(host: str, sockets: list[socket.socket]) -> str:
-    shown = f"[{host}]" if ":" in host else host or "127.0.0.1"
-    return f"http://{shown}:{sockets[0].getsockname()[1]}"
-
-
-class Listener(Protocol):
-    """An HTTP server for callers: Tornado's HTTPServer or `http.server.front.HttpServer`."""
-
-    def stop(self) -> None: ...
-    async def close_all_connections(self) -> None: ...
-
-
 class ServingProcess(Value, frozen=True, kw_only=True):
-    """One serving process, run inside an event loop with what `run` has prepared."""
+    """One serving process, run inside an event loop with what `run` has prepared. `board` None: there is no supervisor."""
 
     path: Path | None
     seen: FileState
@@ -190,32 +178,62 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     host: PluginHost
     keystore: KeyStore
     scrubber: logs.Scrubber
-    sockets: list[socket.socket]
-    metrics_sockets: list[socket.socket]
+    listeners: Listeners
+    board: Board | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
-        """Serve until SIGTERM or SIGINT, then drain; a second signal ends the drain. `ready` is called when it serves."""
+        """Serve until a signal (`drain`), then drain. `ready` is called when it serves."""
         services = make_services(self.config, self.host, self.keystore, Metrics())
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()
         servers = await self._listen(services)
         reloader = Reloader(services, self._load, self.scrubber, self.path, self.seen)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, services, stop)
-        loop.add_signal_handler(signal.SIGHUP, reloader.request_reload)
+        drain = Drain(services, servers)
+        self._handle_signals(services, drain)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)
         watching = asyncio.ensure_future(reloader.watch())
         heap.reduce_garbage_collection()
         ready()
         resting = asyncio.ensure_future(self._load_deferred_modules())
-        await stop.wait()
+        await drain.wait()
         watching.cancel()
         resting.cancel()
-        await self._drain(services.gate, servers)
+        await drain.run()
         await services.close()
         await asyncio.to_thread(journal.write)
+
+    def _handle_signals(self, services: Services, drain: Drain) -> None:
+        loop, board = asyncio.get_running_loop(), self.board
+        if board is None:
+            replacement = Replacement(self.listeners, loop, drain.hand_over)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._stop, drain, number, replacement)
+            loop.add_signal_handler(signal.SIGUSR2, replacement.start)
+            return
+        services.gate.is_crash_loop = lambda: board.is_crash_loop
+        loop.add_signal_handler(STOP, self._stop_child, services, drain, board)
+        loop.add_signal_handler(HANDED_OVER, self._hand_over_child, services, drain, board)
+        loop.add_reader(board.life, self._on_supervisor_end, services, drain, board)
+
+    def _stop(self, drain: Drain, number: int, replacement: Replacement) -> None:
+        replacement.cancel()
+        drain.stop(number)
+
+    def _stop_child(self, services: Services, drain: Drain, board: Board) -> None:
+        server = services.gate.snapshot.config.server
+        board.set_drain_seconds(server.drain_delay + server.drain_seconds)
+        drain.stop(board.stop_signal)
+
+    def _hand_over_child(self, services: Services, drain: Drain, board: Board) -> None:
+        board.set_drain_seconds(HANDED_OVER_SECONDS + services.gate.snapshot.config.server.drain_seconds)
+        drain.hand_over()
+
+    def _on_supervisor_end(self, services: Services, drain: Drain, board: Board) -> None:
+        """The supervisor was killed: without this, its processes would keep the port for ever."""
+        asyncio.get_running_loop().remove_reader(board.life)
+        log.error("the supervisor of this process has ended; this one stops too")
+        drain.stop(signal.SIGTERM)
 
     async def _load_deferred_modules(self) -> None:
         """Import deferred modules in a thread; the event loop still runs every few milliseconds.
@@ -227,27 +245,28 @@ class ServingProcess(Value, frozen=True, kw_only=True):
 
     def _import_deferred_modules(self) -> None:
         self.host.load_deferred_modules()
-        load_pages()
+        if self.config.console.enabled:
+            load_pages()
         heap.retain_freed_memory()
         gc.freeze()
 
     def _load(self) -> Config:
-        return load_config(self.path, self.overrides, bound_host=self.config.server.host)
+        return load_config(self.path, self.overrides, bound_host=self.config.server.host, at_rest=True)
 
     async def _listen(self, services: Services) -> list[Listener]:
         settings = self.config.server
         total = descriptors.limit_connections(settings.max_connections, descriptors.raise_limit())
         limits = ConnectionLimits(total, settings.max_connections_per_address or max(1, total // 2))
         refusals = GateRefusals(services.gate)
-        app = make_app(services, metrics=not self.metrics_sockets)
-        servers = [await self._start_listener(app, self.sockets, limits, refusals)]
-        if self.metrics_sockets:
+        app = make_app(services, metrics=not self.listeners.metrics)
+        servers = [await self._start_listener(app, self.listeners.http, limits, refusals)]
+        if self.listeners.metrics:
             limits, app = ConnectionLimits(METRICS_CONNECTIONS), make_metrics_app(services)
-            servers.append(await self._start_listener(app, self.metrics_sockets, limits, refusals))
+            servers.append(await self._start_listener(app, self.listeners.metrics, limits, refusals))
         return servers
 
     async def _start_listener(
-        self, app: Application, sockets: list[socket.socket], limits: ConnectionLimits, refusals: GateRefusals
+        self, app: Application, sockets: Sequence[socket.socket], limits: ConnectionLimits, refusals: GateRefusals
     ) -> Listener:
         if self.config.server.http == "httptools":
             server = HttpServer(
@@ -265,24 +284,4 @@ class ServingProcess(Value, frozen=True, kw_only=True):
             return server
         tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
         tornados.add_sockets(sockets)
-        return tornados
-
-    def _stop(self, services: Services, stop: asyncio.Event) -> None:
-        if services.gate.draining:
-            services.gate.idle.set()
-        services.drain()
-        stop.set()
-
-    async def _drain(self, gate: Gate, servers: list[Listener]) -> None:
-        """Stop accepting connections, wait for open requests, then close the remaining connections."""
-        for server in servers:
-            server.stop()
-        seconds = self.config.server.drain_seconds
-        log.info("draining: %d open requests, up to %.0f s", gate.open_requests, seconds)
-        try:
-            async with asyncio.timeout(seconds):
-                await gate.idle.wait()
-        except TimeoutError:
-            log.warning("%d requests were still open after %.0f s", gate.open_requests, seconds)
-        for server in servers:
-            await server.close_all_connections()
+        return TornadoListener(tornados)

@@ -92,9 +92,9 @@ class Services(Value, frozen=True, kw_only=True):
         for file in (self.memory, self.secrets):
             await asyncio.to_thread(file.close)
 
-    def drain(self) -> None:
-        """Accept no new requests, and close WebSocket sessions, which do not end by themselves."""
-        self.gate.draining = True
+    def close_sessions(self) -> None:
+        """Open no new WebSocket sessions, and close the open ones, which do not end by themselves."""
+        self.gate.closing = True
         self.sessions.shut_down()
 
     def replace(self, snapshot: Snapshot) -> None:

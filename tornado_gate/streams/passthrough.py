@@ -19,6 +19,7 @@ import orjson
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
+from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.wire import invalid_json_error, parse_json
 
@@ -111,11 +112,13 @@ class StreamAdapter(ABC):
         """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
     def parse_body(self, raw: bytes) -> Any:
-        """Parse a whole body as JSON; long values may be omitted. Raises JSONDecodeError."""
-        return orjson.loads(raw)
+        """Parse a whole body as JSON; long values may be omitted. A long body is parsed in a thread. Raises JSONDecodeError."""
+        return load_json(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
-        """Record the usage of a whole body and return the caller's bytes. Raises GateError if the body is an error."""
+        """Record the usage of a whole body and return the caller's bytes, for a long body in a thread. Raises GateError if the
+        body is an error.
+        """
         return raw
 
     def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
@@ -163,7 +166,11 @@ def forward_body(
 async def _forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    yield _read_body(call, adapter, request, await incoming.read())
+    raw = await incoming.read()
+    if len(raw) > WHOLE_BYTES:
+        yield await run_alone(_read_body, call, adapter, request, raw)
+    else:
+        yield _read_body(call, adapter, request, raw)
 
 
 def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:
@@ -226,6 +233,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             frames = complete(chunk)
             if not frames:
                 continue
+            if not frames.isascii():
+                _check_text(frames)
             if measured is not None:  # what `_measure` does, without the cost of a call for each chunk
                 count, length = frames.count(b"\n\n"), len(frames)
                 measured.produced_frames += count
@@ -241,6 +250,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
         try:
             for chunk in items:
                 frames = splitter.feed(chunk)
+                for frame in frames:
+                    _check_text(frame)
                 if self._is_measured:
                     self._measure(sum(map(len, frames)), len(frames))
                 self._choose_each(frames, chosen)
@@ -339,6 +350,14 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if meter.done and not meter.finished:
             self._call.meter.late_error = self._adapter.parse_error(_parse_frame_json(raw))
         return not hidden
+
+
+def _check_text(frames: bytes) -> None:
+    """Raises UpstreamError for frames that are not UTF-8: the clients of callers fail to decode them."""
+    try:
+        frames.decode()
+    except UnicodeDecodeError as error:
+        raise UpstreamError("The upstream's stream is not valid UTF-8.") from error
 
 
 def _bound_length(length: int, count: int) -> int:

@@ -7,6 +7,7 @@ of wrapping it in another iterator. Batches contain only the items that are avai
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -20,6 +21,19 @@ END: Final = "end"
 
 Ending = BaseException | Literal["end"] | None
 """The end of the items: an exception or END; None while more items may follow."""
+
+
+def find_interruption(cancelled: asyncio.CancelledError) -> GateError | None:
+    """The error with which the current task was ended by ``task.cancel(error)``; None for any other cancellation.
+
+    So a request that the gateway ends itself goes the way of other errors: the format renders it at the end of its stream.
+    """
+    error = cancelled.args[0] if cancelled.args else None
+    task = asyncio.current_task()
+    if not isinstance(error, GateError) or task is None:
+        return None
+    task.uncancel()
+    return error
 
 
 class BatchIterator(Generic[T]):
@@ -204,6 +218,8 @@ class Flow(BatchIterator[T]):
     def _find_ending(self, error: BaseException, outer: float) -> Ending:
         """Return the ending for an exception of the source."""
         found = error if self.limits is None else self.limits.explain_error(outer, error)
+        if isinstance(found, asyncio.CancelledError):
+            return find_interruption(found) or found
         return END if isinstance(found, StopAsyncIteration) else found
 
     async def _raise_ending(self) -> None:

@@ -1,4 +1,4 @@
-"""Measures how late the event loop runs."""
+"""Measures how late the event loop runs, and counts its tasks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tornado_gate.telemetry.metrics import Metrics
 class LoopLagMonitor:
     """Schedules a callback in the event loop every `interval_seconds` and measures its delay.
 
-    Reports the largest delay of each `period_seconds` to `metrics`, and flushes `metrics` at every callback and at the end. Calls
-    `on_delay` with every delay. Call `start` inside the loop; both calls may be repeated.
+    Reports the largest delay of each `period_seconds` and the number of tasks to `metrics`, and flushes `metrics` at every
+    callback and at the end. Calls `on_delay` with every delay. Call `start` inside the loop; both calls may be repeated.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LoopLagMonitor:
         self._largest = max(self._largest, delay)
         self.on_delay(delay)
         if now >= self._period_ends:
-            self._metrics.observe_loop_lag(self._largest)
+            self._metrics.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
             self._largest = 0.0
             self._period_ends = now + self._period
         self._schedule_tick()

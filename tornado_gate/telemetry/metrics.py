@@ -10,11 +10,15 @@ of a second while it runs, otherwise they are copied at once.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
+import shutil
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -33,6 +37,7 @@ MAX_CHILDREN = 20_000
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+LIMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 
 
@@ -162,6 +167,12 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._loop_tasks: Gauge = Gauge(
+            "tornado_gate_event_loop_tasks",
+            "Tasks of the event loop at the end of the last period.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
         self._body_bytes: Gauge = Gauge(
             "tornado_gate_body_bytes",
             "Bytes of the bodies of all open requests: large JSON bodies in memory, forms on the disk.",
@@ -220,6 +231,7 @@ class Metrics:
             ["limit"],
             registry=registry,
         )
+        self._make_limit_metrics()
         build = Gauge(
             "tornado_gate_build_info",
             "Always 1; the labels contain the versions.",
@@ -228,6 +240,29 @@ class Metrics:
             multiprocess_mode="max",
         )
         build.labels(__version__, platform.python_version()).set(1)
+
+    def _make_limit_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        self._limit_refusals = Counter(
+            "tornado_gate_limit_refusals",
+            "Requests that a bound has refused, by its name and by what it bounds: key, user, team, model, provider, gateway.",
+            ["bound", "subject"],
+            registry=self._registry,
+        )
+        self._limit_seconds = Histogram(
+            "tornado_gate_limit_store_seconds",
+            "Seconds in which the bounds of a request were reserved, by store: embedded or redis.",
+            ["store"],
+            registry=self._registry,
+            buckets=LIMIT_BUCKETS,
+        )
+        self._limits_away: Gauge = Gauge(
+            "tornado_gate_limit_store_away",
+            "1 while limits.store cannot be used and requests are counted on this machine only, of the worst process.",
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
 
     def _make_video_metrics(self) -> None:
         from prometheus_client import Counter, Gauge, Histogram
@@ -341,6 +376,18 @@ class Metrics:
     def count_images(self, model: str, provider: str, images: int) -> None:
         """Count generated images. `model` is the name of the configured entry."""
         self._images.labels(*self._bound_labels(model, provider)).inc(images)
+
+    def count_limit_refusal(self, bound: str, subject: str) -> None:
+        """Count a request that a bound has refused, by the name of the bound and the kind of its subject."""
+        self._limit_refusals.labels(bound, subject).inc()
+
+    def observe_limit_store(self, store: str, seconds: float) -> None:
+        """Note how long a reservation took in the store named "embedded" or "redis"."""
+        self._limit_seconds.labels(store).observe(seconds)
+
+    def set_limit_store_away(self, away: bool) -> None:
+        """Note whether the store of conf cannot be used."""
+        self._limits_away.set(away)
 
     def count_unfinished(self, model: str, provider: str, outcome: str) -> None:
         """Count a response that is "broken" or "aborted". `model` is the name of the configured entry."""
@@ -493,8 +540,10 @@ class Metrics:
         self._video_tasks.labels(*labels, outcome).inc()
         self._video_seconds.labels(labels[0], outcome).observe(max(0.0, seconds))  # the clock may have been set back
 
-    def observe_loop_lag(self, seconds: float) -> None:
-        self._loop_lag.set(seconds)
+    def observe_loop(self, lag_seconds: float, tasks: int) -> None:
+        """Record the largest delay of the event loop in a period, and its tasks at the end."""
+        self._loop_lag.set(lag_seconds)
+        self._loop_tasks.set(tasks)
 
     def count_reload(self, ok: bool) -> None:
         """Count a reload that succeeded or was rejected."""
@@ -530,15 +579,54 @@ def _list_error_codes() -> frozenset[str]:
     return frozenset(codes)
 
 
-def prepare_directory(directory: Path) -> None:
-    """Create the directory for several processes, and name it in the environment. Call before the first `Metrics`.
+class RestartCounter:
+    """Counts processes that have ended unexpectedly. For the process that replaces them."""
 
-    Files of an earlier run are deleted, so that their counts are not added.
+    def __init__(self) -> None:
+        from prometheus_client import Counter
+
+        self._counter = Counter(
+            "tornado_gate_process_restarts",
+            "Serving processes that ended unexpectedly and were replaced.",
+            registry=_make_registry(),
+        )
+
+    def count(self) -> None:
+        self._counter.inc()
+
+
+def prepare_directory(directory: Path) -> int:
+    """Create a folder for the processes of this run, and name it in the environment. Call before the first `Metrics`.
+
+    Returns a descriptor that must stay open as long as one of them runs: it holds a lock. Folders of runs that have ended are
+    deleted; that of a gateway which this one replaces is not.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left_over in directory.glob("*.db"):
-        left_over.unlink(missing_ok=True)
-    os.environ[DIRECTORY_VARIABLE] = str(directory)
+    parent = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
+        for left_over in [*directory.glob("*.db"), *directory.glob("run-*")]:
+            _remove_left_over(left_over)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=directory))
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(parent)
+    os.environ[DIRECTORY_VARIABLE] = str(folder)
+    return descriptor
+
+
+def _remove_left_over(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(descriptor)
 
 
 def remove_process(process_id: int) -> None:

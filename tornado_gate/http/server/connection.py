@@ -111,7 +111,7 @@ class ServerConnection(PacedProtocol):
     @property
     def is_stopping(self) -> bool:
         """Whether the current response is the last of the connection."""
-        return self._server.stopping
+        return self._server.retiring
 
     def on_response_complete(self) -> None:
         """The response is complete. If the request body is incomplete, the connection ends."""

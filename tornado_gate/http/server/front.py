@@ -63,7 +63,10 @@ class HttpServer:
         self.body_bytes = body_bytes
         self.limits = limits or ConnectionLimits()
         self.refusals = refusals or PlainRefusals()
+        self.retiring = False
+        """Each connection gets at most one more response, with `Connection: close`."""
         self.stopping = False
+        """A connection without a request is closed."""
         self._listening: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._empty: asyncio.Event | None = None
@@ -74,28 +77,46 @@ class HttpServer:
         self.done = loop.create_future()
         self.done.set_result(None)
         for bound in sockets:
-            serving = await loop.create_server(
-                lambda: ServerConnection(self, loop), sock=bound, backlog=ACCEPTED_AT_ONCE
-            )
+            create = loop.create_server
+            if bound.family == socket.AF_UNIX and not isinstance(loop, asyncio.BaseEventLoop):
+                create = loop.create_unix_server  # type: ignore[assignment]  # uvloop; asyncio's would delete the socket's file
+            serving = await create(lambda: ServerConnection(self, loop), sock=bound, backlog=ACCEPTED_AT_ONCE)
             bound.listen(BACKLOG)
             self._listening.append(serving)
 
     def stop(self) -> None:
         """Accept no new connections. Idle ones close; running requests are answered with `Connection: close`."""
-        self.stopping = True
+        self.retire()
+        self.stop_listening()
+        self.close_idle()
+
+    def retire(self) -> None:
+        """Answer each further request with `Connection: close`. New connections are still accepted."""
+        self.retiring = True
+
+    def stop_listening(self) -> None:
+        """Accept no new connections. If another process has the same sockets, it accepts what waits in their queues."""
         for serving in self._listening:
             serving.close()
         self._listening.clear()
+
+    def close_idle(self) -> None:
+        """Close connections without a request, now and from now on."""
+        self.stopping = True
         for connection in list(self._connections):
             connection.close_if_idle()
+
+    async def wait_closed(self) -> None:
+        """Wait until no connection is open, except WebSockets."""
+        if self._connections:
+            self._empty = asyncio.Event()
+            await self._empty.wait()
 
     async def close_all_connections(self) -> None:
         """Close all connections and wait until they are closed. WebSockets stay open, as with Tornado's server."""
         for connection in list(self._connections):
             connection.abort()
-        if self._connections:
-            self._empty = asyncio.Event()
-            await self._empty.wait()
+        await self.wait_closed()
 
     # Called by connections
 

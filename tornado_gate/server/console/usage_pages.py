@@ -18,7 +18,7 @@ from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import quote_cell
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
-from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
+from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.types.value import Value, replace
 
@@ -82,6 +82,7 @@ class UsagePage(UsageHandler):
             "usage.html",
             title="Usage",
             view=view,
+            fields=FIELDS,
             ranges=RANGES,
             metrics=METRICS,
             total=total,

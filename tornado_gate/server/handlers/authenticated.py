@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.codec import json_body, multipart
-from tornado_gate.errors import GateError, TooLarge, Unavailable, UnsupportedMediaType
+from tornado_gate.errors import GateError, TooLarge, UnsupportedMediaType
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.gateway.routing import MatchedRoute
@@ -47,9 +47,7 @@ class AuthenticatedHandler(Exchange):
         self.claim: BodyClaim | None = None
         self.is_body_paused = False
         self.form: multipart.FormReader | None = None
-        self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
-        self.is_concurrent = False  # counted in `gate.concurrency`
         self.is_open = False  # counted in `gate.overload`
         self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
@@ -61,9 +59,6 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        if self.gate.draining:
-            self.set_header("Connection", "close")
-            raise Unavailable("The gateway is shutting down. Send the request again.", code="shutting_down")
         key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
         key_digest = digest_key(key)
         caller = self.gate.find_cached_caller(key_digest)
@@ -86,11 +81,6 @@ class AuthenticatedHandler(Exchange):
         if self.may_be_shed and self.route.method not in METHODS_WITHOUT_BODY:
             self.gate.overload.enter(caller.account)
             self.is_open = True
-        if caller.has_concurrency_limit and self.route.method not in METHODS_WITHOUT_BODY:
-            self.gate.concurrency.enter(caller)
-            self.is_concurrent = True
-        if caller.has_rate_limit:
-            self.rate_headers = self.gate.limits.admit(caller)
         if is_form:
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
@@ -146,14 +136,11 @@ class AuthenticatedHandler(Exchange):
         super().finish()
 
     def release(self) -> None:
-        """Release the memory and the temporary files of the body, and the place among the key's concurrent requests."""
+        """Release the memory and the temporary files of the body."""
         self.services.rates.remove(self)
         if self.is_open:
             self.is_open = False
             self.gate.overload.leave(self.caller.account)
-        if self.is_concurrent:
-            self.is_concurrent = False
-            self.gate.concurrency.leave(self.caller)
         self.body.clear()
         if self.claim is not None:
             self.claim.release()

@@ -29,7 +29,8 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import GateError, InternalError, RequestError
+from tornado_gate.errors import GateError, InternalError, RateLimited, RequestError
+from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
@@ -131,6 +132,7 @@ class Exchange(HTTPMessageDelegate):
     """
 
     is_shared = True
+    interruption: GateError | None = None
 
     def __init__(self, gate: Gate, request: CallerRequest, format: str = "", operation: str = "") -> None:
         self.started = time.monotonic()
@@ -227,14 +229,25 @@ class Exchange(HTTPMessageDelegate):
         ):  # a task that is cancelled before its first step runs no `finally`
             self._on_caller_left()
 
+    def interrupt(self, error: GateError) -> None:
+        """End the answer with `error`, because the gateway shuts down."""
+        if self.work is not None and not self.finished:
+            self.interruption = error
+            self.work.cancel(error)  # `streams.stages` raises the error instead
+
     async def _run(self) -> None:
         self.work_started = True
+        running = self.gate.running
+        running.add(self)
         try:
             await self.answer()
             if not self.finished:
                 self.end()
         except asyncio.CancelledError:
-            self._on_caller_left()
+            if self.interruption is None:
+                self._on_caller_left()
+            elif not self.finished:
+                self.fail_late(self.interruption)
         except StreamClosedError:
             if not self.finished:
                 self.outcome = "aborted"
@@ -246,6 +259,7 @@ class Exchange(HTTPMessageDelegate):
             else:
                 self.fail(InternalError())
         finally:
+            running.discard(self)
             self.work = None
             self._end_exchange()
 
@@ -325,10 +339,20 @@ class Exchange(HTTPMessageDelegate):
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
+        if isinstance(error, RateLimited) and error.levels is not None:
+            self.set_headers(render_limit_headers(self.snapshot, self.call, error.levels, self.format))
         if not self.body_read and common.has_body(self.request.lowered):
             self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request
         self.call = self.call or self.make_partial_call()
         self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
+
+    def fail_late(self, error: GateError) -> None:
+        """Send an error, also after the status line was sent: then the response ends where it is."""
+        if not self.headers_written:
+            self.fail(error)
+            return
+        self.error_code = error.code
+        self.cut()
 
     def cut(self) -> None:
         """Close the connection in the middle of a response, so that the client sees that it is incomplete."""
@@ -346,6 +370,8 @@ class Exchange(HTTPMessageDelegate):
         headers = HTTPHeaders()
         for name, value in fields.items():
             headers[name] = clean_header_value(value)
+        if self.gate.draining or self.gate.closing:
+            headers["Connection"] = "close"
         return self.connection.write_headers(ResponseStartLine("", status, reason), headers, chunk)
 
     def log_exception(self) -> None:

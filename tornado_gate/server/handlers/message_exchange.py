@@ -167,7 +167,7 @@ class MessageExchange(AnswerHandler):
     def prepare(self) -> Awaitable[None] | None:
         """As for HTTP; the key and the headers were read at the handshake."""
         self.limit = self.snapshot.config.limits.body_bytes
-        if self.gate.draining:
+        if self.gate.closing:
             raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
         caller = self.gate.find_cached_caller(self.key_digest)
         if caller is None:

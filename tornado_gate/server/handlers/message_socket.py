@@ -65,7 +65,7 @@ class MessageSocketHandler(SocketHandler):
     async def prepare(self) -> None:
         """Authenticate the caller and open the format's adapter."""
         try:
-            if self.gate.draining:
+            if self.gate.closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
@@ -132,7 +132,7 @@ class MessageSocketHandler(SocketHandler):
         self.request.headers = self._headers = HTTPHeaders()  # frees 2 KB that are not read again
         self.session = MessageSession(self.services, self.adapter, self.ws_connection.connection, handshake)
         self.session.begin(self.rules.minutes)
-        if self.gate.draining:
+        if self.gate.closing:
             self.shut_down()
         if self.refusal is not None:
             self.session.revoke(self.refusal)

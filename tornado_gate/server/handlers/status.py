@@ -46,12 +46,17 @@ class HealthHandler(StatusHandler):
 
 
 class ReadyHandler(StatusHandler):
-    """The process accepts requests; 503 while it shuts down or is overloaded, and while a required plugin cannot work."""
+    """The process accepts requests; 503 while it shuts down or is overloaded, while a required plugin cannot work, and in a
+    crash loop."""
 
     def get(self) -> None:
         if self.gate.draining:
             self.set_status(503)
             self.write({"status": "draining"})
+            return
+        if self.gate.is_crash_loop():
+            self.set_status(503)
+            self.write({"status": "crash_loop", "reason": "processes end soon after their start; see the log"})
             return
         options = self.snapshot.config.plugin_options
         incomplete = {name for name in self.gate.host.deferred_faults if name in options and options[name].required}

@@ -1,0 +1,1 @@
+"""`make soak` and `make chaos`: mixed traffic whose every answer is checked, against an upstream that fails (docs/testing.md)."""

@@ -1,0 +1,176 @@
+"""One run: traffic at a rate, a table row for each interval, and a verdict at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from bench.soak.callers import Callers
+from bench.soak.chaos import Chaos
+from bench.soak.kinds import KINDS
+from bench.soak.ledger import check_ledger
+from bench.soak.records import FAULTS, Journal, Request, find_percentile
+from bench.soak.site import STEADY, Site, Usage, measure
+
+MAX_OPEN = 400
+END_SECONDS = 150.0
+GROWTH = 1.05
+LONG_SECONDS = 590.0
+"""Growth is a verdict of runs that take at least so long: before, caches fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The gateway's resources at a moment of the run, in seconds from its start."""
+
+    at: float
+    usage: Usage
+    tasks: int
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The result of a run."""
+
+    journal: Journal
+    seconds: float
+    samples: list[Sample] = field(default_factory=list)
+    injected: Counter[str] = field(default_factory=Counter)
+    disturbed: Counter[str] = field(default_factory=Counter)
+    ledger: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Run:
+    """Sends traffic to a running site."""
+
+    def __init__(self, site: Site, seconds: float, rate: float, interval: float, seed: int) -> None:
+        self._site, self._seconds, self._rate, self._interval = site, seconds, rate, interval
+        self._random = random.Random(seed)
+        self._seed = seed
+        self.journal = Journal()
+        self._open: set[asyncio.Task[Request]] = set()
+        self._skipped = 0
+        self._samples: list[Sample] = []
+        self._seen = 0
+
+    async def run(self, chaos: Chaos | None = None) -> Verdict:
+        """Run for the time, wait for what is open, stop the gateway, and judge."""
+        callers = Callers(self._site.url, self.journal, self._site.steady.told, self._seed)
+        started = time.time()
+        until = started + self._seconds
+        print(HEAD, flush=True)
+        helpers = [asyncio.create_task(self._report(callers, started, until))]
+        if chaos is not None:
+            helpers.append(asyncio.create_task(chaos.run(until)))
+        await self._send(callers, until)
+        await asyncio.gather(*helpers)
+        if self._open:
+            await asyncio.wait(self._open, timeout=END_SECONDS)
+        for task in self._open:
+            task.cancel()
+        await callers.close()
+        await asyncio.to_thread(self._site.stop_gateway)
+        return self._judge(time.time() - started, chaos)
+
+    async def _send(self, callers: Callers, until: float) -> None:
+        """Requests arrive at random moments, at the rate, whether or not earlier ones have been answered."""
+        kinds, weights = list(KINDS), [plan.weight for plan in KINDS.values()]
+        due = time.time()
+        while (due := due + self._random.expovariate(self._rate)) < until:
+            await asyncio.sleep(max(0.0, due - time.time()))
+            if len(self._open) >= MAX_OPEN:
+                self._skipped += 1
+                continue
+            kind = self._random.choices(kinds, weights)[0]
+            plan = KINDS[kind]
+            task = asyncio.create_task(callers.call(kind, plan.choose_model(self._random), plan.act))
+            self._open.add(task)
+            task.add_done_callback(self._open.discard)
+
+    async def _report(self, callers: Callers, started: float, until: float) -> None:
+        """A row for each interval. The first sample is taken before the traffic."""
+        due = started
+        while True:
+            self._samples.append(Sample(time.time() - started, await self._measure(), await callers.count_tasks()))
+            print(self._describe(), flush=True)
+            if due >= until:
+                return
+            due = min(until, due + self._interval)
+            await asyncio.sleep(max(0.0, due - time.time()))
+
+    async def _measure(self) -> Usage:
+        return await asyncio.to_thread(measure, self._site.gateway.child.process.pid)
+
+    def _describe(self) -> str:
+        self.journal.settle()
+        sample, fresh = self._samples[-1], self.journal.requests[self._seen :]
+        self._seen = len(self.journal.requests)
+        counts = self.journal.count()
+        p50, p99 = (find_percentile(list_seconds(fresh), share) * 1000 for share in (0.5, 0.99))
+        usage = sample.usage
+        return ROW.format(
+            at=sample.at, requests=self._seen, right=counts["right"], errors=counts["error"], left=counts["left"],
+            cut=counts["cut"], wrong=sum(counts[one] for one in FAULTS if one != "OPEN"), open=len(self._open),
+            p50=p50, p99=p99, rss=usage.rss_mb, files=usage.files, threads=usage.threads, tasks=sample.tasks,
+        )  # fmt: skip
+
+    def _judge(self, seconds: float, chaos: Chaos | None) -> Verdict:
+        journal, site = self.journal, self._site
+        journal.settle()
+        verdict = Verdict(journal, seconds, self._samples)
+        for line in site.steady.told.read_text(encoding="ascii").splitlines():
+            verdict.injected[line.partition(" ")[2]] += 1
+        verdict.faults += [
+            f"{one.outcome}: {one.id} {one.kind} {one.model} after {one.seconds:.2f} s, status {one.status}: {one.detail}"
+            for one in journal.list_faults()
+        ]
+        missing, verdict.ledger = check_ledger(journal, site.data_dir, site.database)
+        verdict.faults += missing
+        if self._skipped:
+            verdict.notes.append(f"{self._skipped} requests were not sent: {MAX_OPEN} were open")
+        if chaos is not None:
+            verdict.disturbed = chaos.counts
+            verdict.faults += chaos.faults
+            if chaos.downtimes:
+                verdict.notes.append(f"restarts took {', '.join(f'{one:.1f}' for one in chaos.downtimes)} s")
+        elif self._seconds >= LONG_SECONDS:
+            verdict.faults += find_growth(self._samples)
+        verdict.faults += [f"the log says: {line}" for line in find_tracebacks(site.output)]
+        return verdict
+
+
+def list_seconds(requests: list[Request]) -> list[float]:
+    """The durations of whole answers of steady models."""
+    return [one.seconds for one in requests if one.kind == "chat" and one.model.startswith(STEADY) and one.ended]
+
+
+def find_growth(samples: list[Sample]) -> list[str]:
+    """Growth of what must not grow, from the first tenth of the run (at most ten minutes) to its end."""
+    end = samples[-1]
+    begin = next(one for one in samples if one.at >= min(600.0, end.at / 10))
+    faults = []
+    for name in ("rss_mb", "files", "threads"):
+        before, after = getattr(begin.usage, name), getattr(end.usage, name)
+        if after > before * GROWTH + (3 if name != "rss_mb" else 0):
+            faults.append(f"{name} grew from {before:.0f} after {begin.at:.0f} s to {after:.0f} after {end.at:.0f} s")
+    return faults
+
+
+def find_tracebacks(output: str) -> list[str]:
+    """Lines of the gateway's log that report a defect: unexpected errors."""
+    return [line[:1000] for line in output.splitlines() if "unexpected" in line or "Traceback" in line][:20]
+
+
+COLUMNS = (
+    ("at", "s", "7.0f"), ("requests", "requests", "9d"), ("right", "right", "7d"), ("errors", "errors", "7d"),
+    ("left", "left", "6d"), ("cut", "cut", "5d"), ("wrong", "WRONG", "6d"), ("open", "open", "5d"),
+    ("p50", "p50 ms", "7.1f"), ("p99", "p99 ms", "8.1f"), ("rss", "RSS MB", "7.1f"), ("files", "files", "6d"),
+    ("threads", "threads", "8d"), ("tasks", "tasks", "6d"),
+)  # fmt: skip
+HEAD = " ".join(f"{title:>{int(width.split('.')[0].rstrip('fd'))}}" for _, title, width in COLUMNS)
+ROW = " ".join(f"{{{name}:{width}}}" for name, _, width in COLUMNS)
