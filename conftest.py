@@ -1,7 +1,7 @@
 """For every test below: how long an example takes to make or to run is no verdict, for machines differ and are busy.
 
-Each run tries other examples, so that many short runs find what one long run does. `--hypothesis-profile=thorough` (in PYTEST_ARGS)
-is a long one.
+Each run tries other examples, so that many short runs find what one long run does. PYTEST_ARGS=--hypothesis-profile=thorough
+makes a long one.
 """
 
 from __future__ import annotations
