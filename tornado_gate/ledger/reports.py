@@ -170,7 +170,9 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
     for name, value in wanted.items():
         chosen = _filter(chosen, table, name, value)
     for name, values in several.items():
-        chosen = chosen.where(table.c[name].in_(values), table.c[name] != literal_column("''"))
+        chosen = chosen.where(table.c[name].in_(values))
+        if "" not in values:  # as in `_filter`
+            chosen = chosen.where(table.c[name] != literal_column("''"))
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
 

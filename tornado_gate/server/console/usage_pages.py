@@ -157,9 +157,8 @@ def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[Usag
     for row in parts:
         value = row.group.get(view.group)
         collected.add(value if value in chosen else OTHER, row)
-    named = tuple(filter(None, chosen))  # no filter selects those without a key or user
-    if is_large and named:
-        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: named})
+    if is_large and chosen:
+        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: tuple(chosen)})
         for row in reports.usage(query):
             collected.move(OTHER, row.group[view.group], row)
     return rows, collected.list(chosen)
