@@ -35,7 +35,7 @@ GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "statu
 MOST_ROWS: Final = 1000
 """The maximum number of requests in one answer."""
 
-_FILTERS = ("user", "team", "key", "model", "provider", "tag")
+_FILTERS = ("user", "team", "key", "model", "provider", "tag", "status")
 _SECONDS = {"day": DAY, "hour": HOUR}
 
 
@@ -143,7 +143,7 @@ def _is_error() -> ColumnElement[bool]:
     return usage.c.outcome.in_([literal_column(f"'{outcome}'") for outcome in ERROR_OUTCOMES])
 
 
-def _filter(query: Select[Any], table: Table, name: str, wanted: str) -> Select[Any]:
+def _filter(query: Select[Any], table: Table, name: str, wanted: str | int) -> Select[Any]:
     """Add a condition. The index of a column that may be empty has no rows with empty ones, which the query must say too."""
     if not wanted:
         return query
@@ -170,7 +170,9 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
     for name, value in wanted.items():
         chosen = _filter(chosen, table, name, value)
     for name, values in several.items():
-        chosen = chosen.where(table.c[name].in_(values), table.c[name] != literal_column("''"))
+        chosen = chosen.where(table.c[name].in_(values))
+        if "" not in values:  # as in `_filter`
+            chosen = chosen.where(table.c[name] != literal_column("''"))
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
 

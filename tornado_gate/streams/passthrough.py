@@ -19,6 +19,7 @@ import orjson
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
+from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.wire import invalid_json_error, parse_json
 
@@ -111,11 +112,13 @@ class StreamAdapter(ABC):
         """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
     def parse_body(self, raw: bytes) -> Any:
-        """Parse a whole body as JSON; long values may be omitted. Raises JSONDecodeError."""
-        return orjson.loads(raw)
+        """Parse a whole body as JSON; long values may be omitted. A long body is parsed in a thread. Raises JSONDecodeError."""
+        return load_json(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
-        """Record the usage of a whole body and return the caller's bytes. Raises GateError if the body is an error."""
+        """Record the usage of a whole body and return the caller's bytes, for a long body in a thread. Raises GateError if the
+        body is an error.
+        """
         return raw
 
     def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
@@ -163,7 +166,11 @@ def forward_body(
 async def _forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    yield _read_body(call, adapter, request, await incoming.read())
+    raw = await incoming.read()
+    if len(raw) > WHOLE_BYTES:
+        yield await run_alone(_read_body, call, adapter, request, raw)
+    else:
+        yield _read_body(call, adapter, request, raw)
 
 
 def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:

@@ -18,7 +18,7 @@ from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import quote_cell
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
-from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
+from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.types.value import Value, replace
 
@@ -82,6 +82,7 @@ class UsagePage(UsageHandler):
             "usage.html",
             title="Usage",
             view=view,
+            fields=FIELDS,
             ranges=RANGES,
             metrics=METRICS,
             total=total,
@@ -156,9 +157,8 @@ def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[Usag
     for row in parts:
         value = row.group.get(view.group)
         collected.add(value if value in chosen else OTHER, row)
-    named = tuple(filter(None, chosen))  # no filter selects those without a key or user
-    if is_large and named:
-        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: named})
+    if is_large and chosen:
+        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: tuple(chosen)})
         for row in reports.usage(query):
             collected.move(OTHER, row.group[view.group], row)
     return rows, collected.list(chosen)

@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -85,6 +86,33 @@ async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does
     page = await bob.get(f"/console/usage?whose={team.id}&group=user")
     assert "ada@example.org" in page.text
     assert "team-model" in (await bob.get(f"/console/usage?whose={team.id}")).text
+
+
+async def test_the_form_filters_by_status_and_tag(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    add_rows(
+        services,
+        make_row(60, user=ids["ada"], model="good", tags='["nightly","ci"]'),
+        make_row(61, user=ids["ada"], model="limited", status=429, outcome="refused", tags='["ci"]'),
+        make_row(62, user=ids["ada"], model="plain"),
+    )
+    models = {"good", "limited", "plain"}
+    expected = {
+        "status=429": {"limited"}, "status=200": {"good", "plain"}, "tag=ci": {"good", "limited"}, "tag=nightly": {"good"},
+        "tag=ci&status=200": {"good"}, "tag=CI": set(), "status=abc": models, "status=99": models, "status=٤٢٩": models,
+        "whose=me&tag=ci&status=429": {"limited"}, "range=24h&tag=ci&group=key&model=good": {"good"},
+    }  # fmt: skip
+    for query, shown in expected.items():
+        page = await ada.get("/console/usage?" + quote(query, safe="=&"))
+        assert {name for name in models if f">{name}<" in page.html or f"model {name} " in page.text} == shown, query
+        file = await ada.get("/console/usage.csv?" + quote(query, safe="=&"))
+        assert file.status == 200, query
+    page = await ada.get("/console/usage?status=429&tag=ci")
+    assert page.find('name="status" value="([^"]*)"') == "429"
+    assert page.find('name="tag" value="([^"]*)"') == "ci"
+    assert page.html.count('name="tag"') == page.html.count('name="status"') == 1
+    assert "status 429" in page.text
+    assert "tag ci" in page.text
 
 
 async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit, services: Services) -> None:
