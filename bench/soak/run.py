@@ -105,7 +105,7 @@ class Run:
             await asyncio.sleep(max(0.0, due - time.time()))
 
     async def _measure(self) -> Usage:
-        return await asyncio.to_thread(measure, self._site.gateway.child.process.pid)
+        return await asyncio.to_thread(measure, self._site.process)
 
     def _describe(self) -> str:
         self.journal.settle()
@@ -164,7 +164,7 @@ def find_growth(samples: list[Sample]) -> list[str]:
 
 def find_tracebacks(output: str) -> list[str]:
     """Lines of the gateway's log that report a defect: unexpected errors."""
-    return [line[:1000] for line in output.splitlines() if "unexpected" in line or "Traceback" in line][:20]
+    return [line[:1000] for line in output.splitlines() if "unexpected error" in line or "Traceback" in line][:20]
 
 
 COLUMNS = (

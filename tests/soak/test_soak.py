@@ -133,6 +133,12 @@ def test_only_what_a_disruption_hit_is_excused() -> None:
     journal.settle()
     assert {one.outcome for one in hit} == {"cut"}
     assert "cut" not in {one.outcome for one in missed}, "a request in flight at SIGTERM must be answered"
+    journal.disruptions.append(Disruption("database", 30, 33, has_no_database=True))
+    chat, page = lose(journal, 31, 32, 503), lose(journal, 31, 32, 503)
+    page.kind = "page /admin/v1/keys"
+    journal.settle()
+    missed.append(chat)
+    assert page.outcome == "cut"
     assert journal.list_faults() == missed
 
 
