@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.support.gateway import Gateway
-from tests.support.upstream import Answer, Hang, Upstream
+from tests.support.upstream import Hang, Upstream, answer
 from tests.support.valkey import Valkey
 
 PATIENCE_SECONDS = 30.0
@@ -151,7 +151,7 @@ def test_each_format_tells_what_is_left_in_its_own_way(gateway: Gateway) -> None
 
 
 def test_the_places_of_a_killed_process_become_free(gateway: Gateway, upstream: Upstream) -> None:
-    upstream.script(*[Answer(steps=[Hang()]) for _ in range(2)])
+    upstream.script(answer(Hang()), answer(Hang()))
     before = len(upstream.requests)
     with ThreadPoolExecutor(2) as threads:
         jobs = [threads.submit(ask, gateway, "two", model="slow") for _ in range(2)]
