@@ -265,7 +265,7 @@ def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: G
     [
         ({"kind": "planet"}, "kind"),
         ({"bound": "requests_per_year"}, "bound"),
-        ({"factor": 2}, "value"),
+        ({"factor": 2}, "factor"),
         ({"until": "yesterday"}, "until"),
         ({"subject": "x", "kind": "gateway"}, "subject"),
         ({"value": -1}, "value"),
