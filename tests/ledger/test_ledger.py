@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import threading
 import time
@@ -117,6 +118,32 @@ def test_nothing_is_lost_while_the_database_is_away(
     assert count_total(database) == 5
     assert metrics.rows == {"written": 5, "spooled": 3}
     assert metrics.lag == 0
+
+
+def test_nothing_is_lost_while_the_disk_is_full_too(
+    ledger: Ledger,
+    database: Database,
+    metrics: CountedMetrics,
+    outage: tuple[Callable[[], None], Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take, bring = outage
+
+    def refuse(rows: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    take()
+    with monkeypatch.context() as full:
+        full.setattr(ledger._spool, "append", refuse)
+        for number in range(3):
+            ledger.add(make_entry(f"r{number}"))
+            assert ledger.flush()
+    bring()
+    ledger.add(make_entry("r3"))
+    assert ledger.flush()
+    assert ledger.flush()  # the first one may have spooled its row before the database was looked at again
+    assert sorted(list_requests(database)) == ["r0", "r1", "r2", "r3"]
+    assert metrics.rows.get("dropped", 0) == 0
 
 
 def test_an_end_without_a_database_keeps_the_rows_for_the_next_start(

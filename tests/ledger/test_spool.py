@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +54,20 @@ def test_the_oldest_rows_are_dropped_when_the_spool_is_full(tmp_path: Path) -> N
     assert kept == (ROWS * 5)[dropped:]
     assert spool.append(ROWS * 100) == 900, "they do not fit into an empty spool either"
     assert read(spool) == kept
+
+
+def test_a_full_disk_leaves_no_half_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path, 1_000_000)
+    spool.append(ROWS[:1])
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space"):
+        full.setattr(os, "fsync", fail)
+        spool.append(ROWS[1:])
+    spool.append(ROWS[:1])
+    assert read(spool) == [ROWS[0], ROWS[0]]
 
 
 def test_a_running_process_keeps_its_rows(tmp_path: Path) -> None:

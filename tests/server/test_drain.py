@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from tests.support.gateway import COMMAND, Gateway
+from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import Hang, Upstream, answer, sse
 
 KEY = "test-key-of-drains"
@@ -77,9 +76,8 @@ def read_end(session: ClientConnection) -> tuple[list[Any], int, str]:
 
 
 def list_usage(gateway: Gateway) -> str:
-    command = [str(COMMAND), "usage", "--conf", "gate.yaml", "--data-dir", "var", "--group-by", "model", "--json"]
-    done = subprocess.run(command, cwd=gateway.folder, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
+    arguments = ("usage", "--conf", "gate.yaml", "--data-dir", "var", "--group-by", "model", "--json")
+    return run_command(*arguments, folder=gateway.folder).stdout
 
 
 @pytest.mark.parametrize(("processes", "http"), [(2, "httptools"), (1, "tornado")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -86,6 +86,64 @@ def test_a_faulty_file_is_not_put_in_force(gateway: Gateway, fault: str) -> None
     reload_with(gateway, text)
     gateway.child.wait_for_line(rf"configuration not reloaded: .*{re.escape(expected)}")
     assert [model["id"] for model in models(gateway).json()["data"]] == ["local-chat", "local-embed"]
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def make_dangling_link(path: Path) -> None:
+    path.symlink_to("nowhere.yaml")
+
+
+def write_latin(path: Path) -> None:
+    path.write_bytes(CONF.replace("name: test", "name: caf\u00e9").encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (make_folder, "cannot be read: Is a directory"),
+        (make_dangling_link, "cannot be read: No such file or directory"),
+        (write_latin, "has a byte that is not UTF-8"),
+    ],
+)
+def test_what_is_no_readable_file_is_not_put_in_force_and_the_gateway_stays_ready(
+    gateway: Gateway, make: Callable[[Path], None], expected: str
+) -> None:
+    failed = count_failed_reloads(gateway)
+    path, kept = gateway.folder / "gate.yaml", gateway.folder / "gate.yaml.kept"
+    path.rename(kept)
+    make(path)
+    gateway.child.process.send_signal(signal.SIGHUP)
+    gateway.child.wait_for_line(rf"configuration not reloaded: .*{expected}")
+    assert models(gateway).status_code == 200
+    assert httpx.get(gateway.url + "/readyz", trust_env=False).status_code == 200
+    assert count_failed_reloads(gateway) > failed
+    path.rmdir() if path.is_dir() else path.unlink()
+    kept.rename(path)
+
+
+def count_failed_reloads(gateway: Gateway) -> float:
+    text = httpx.get(gateway.url + "/metrics", trust_env=False).text
+    found = re.search(r'^tornado_gate_reloads_total\{result="failed"\} ([\d.]+)$', text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def test_a_config_map_of_kubernetes_is_read_when_its_link_is_replaced(gateway: Gateway) -> None:
+    folder = gateway.folder
+    for name, text in (("..old", CONF), ("..new", CONF.replace("local-embed", "local-tts"))):
+        (folder / name).mkdir()
+        (folder / name / "gate.yaml").write_text(text, encoding="utf-8")
+    (folder / "..data").symlink_to("..old")
+    (folder / "link").symlink_to("..data/gate.yaml")
+    (folder / "link").rename(folder / "gate.yaml")
+    gateway.child.wait_for_line(r"configuration \d+ is in force")
+    (folder / "..data_tmp").symlink_to("..new")
+    (folder / "..data_tmp").rename(folder / "..data")
+    gateway.child.wait_for_line(r"configuration \d+ is in force")
+    assert [model["id"] for model in models(gateway).json()["data"]] == ["local-chat", "local-tts"]
+    (folder / "gate.yaml").unlink()
 
 
 def test_a_file_that_is_written_in_pieces_is_never_put_in_force_by_half(gateway: Gateway) -> None:

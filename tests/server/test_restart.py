@@ -18,6 +18,8 @@ import pytest
 
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import Child
+from tornado_gate.server.handover import Successor
+from tornado_gate.server.listeners import Listeners
 
 KEY = "test-key-of-restarts"
 CONF = f"""
@@ -112,7 +114,7 @@ def wait_for_end(process: int) -> None:
 def test_no_request_fails_while_the_gateway_is_replaced(
     start_gateway: StartGateway, stop_successors: list[int], processes: int, times: int
 ) -> None:
-    gateway = start_gateway(CONF, "--processes", str(processes))
+    gateway = start_gateway(CONF, "--processes", str(processes), installed=True)
     first = running = gateway.child.process.pid
     with Traffic(gateway.url) as traffic:
         for _ in range(times):
@@ -132,7 +134,7 @@ def test_no_request_fails_while_the_gateway_is_replaced(
 
 
 def test_a_new_gateway_that_cannot_start_changes_nothing(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(CONF)
+    gateway = start_gateway(CONF, installed=True)
     (gateway.folder / "gate.yaml").write_text("models: [", encoding="utf-8")
     gateway.child.process.send_signal(signal.SIGUSR2)
     gateway.child.wait_for_line("does not replace this one, which continues: it ended before it served")
@@ -196,3 +198,9 @@ def test_a_socket_that_does_not_listen_is_said(tmp_path: Path) -> None:
         child = activate([idle], "http", "--conf", "gate.yaml", folder=tmp_path)
         child.wait_for_line("the inherited descriptor 3 does not listen for streams")
         assert child.process.wait(PATIENCE_SECONDS) == 1
+
+
+def test_the_first_process_of_a_container_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with socket.create_server(("127.0.0.1", 0)) as bound, pytest.raises(OSError, match="replace the container instead"):
+        Successor(Listeners(http=(bound,)))

@@ -25,12 +25,14 @@ from tornado_gate.config.model import (
 )
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.settings import load_settings
+from tornado_gate.config.source import FileBusy
 from tornado_gate.types.value import replace
 
 __all__ = [
     "FIRST_PARTY_FORMATS",
     "CircuitsConfig",
     "Config",
+    "FileBusy",
     "FileFaults",
     "KeyEntry",
     "LimitsConfig",
@@ -57,13 +59,16 @@ def load(
     server: Mapping[str, Any] | None = None,
     bound_host: str = "",
     text: str | None = None,
+    *,
+    at_rest: bool = False,
 ) -> Config:
     """Return the Config of the file at `path`. Raises FileFaults with all faults of the file.
 
     `server` are values that override those of the section. `bound_host` is the address that a running gateway listens on, which
-    a reload does not change. `text` is checked instead of the content of the file, if it is given.
+    a reload does not change. `text` is checked instead of the content of the file, if it is given. With `at_rest`, raises
+    FileBusy if another process has the file open for writing.
     """
-    document = source.read(path) if text is None else source.parse(text.removeprefix("\ufeff"), path)
+    document = source.read(path, at_rest=at_rest) if text is None else source.parse(text.removeprefix("\ufeff"), path)
     filled = fill(document.values, environment)
     data, faults = schema.check(filled.values)
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
@@ -82,7 +87,8 @@ def load(
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
     config = build.build(data, path, document.lines, inactive)
     sections = frozenset(name for name, value in document.values.items() if value is not None)
-    return replace(config, sections=sections, warnings=(*short_keys, *exposure.find_server_warnings(config.server)))
+    warnings = (*short_keys, *exposure.find_server_warnings(config.server))
+    return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed)
 
 
 SECTIONS_TO_KEEP = ("providers", "models", "keys")
@@ -91,9 +97,16 @@ SECTIONS_TO_KEEP = ("providers", "models", "keys")
 def check_lost_sections(running: Config, new: Config) -> None:
     """Raise FileFaults if `new` lacks a section with entries of the running configuration, as a file does that lost its end.
 
-    A section that is written as empty, such as ``keys: []``, is not lost.
+    A section that is written as empty, such as ``keys: []``, is not lost. A file without the mark of the end (``...``), which
+    the running configuration has, has lost its end too.
     """
     faults: list[Fault] = []
+    if running.is_closed and not new.is_closed:
+        message = (
+            "the last line is not '...', as it is in the running configuration, so the file has probably lost its end; "
+            "end it with '...', or restart the gateway to use it without"
+        )
+        faults.append(((), message))
     for name in SECTIONS_TO_KEEP:
         if name in running.sections and name not in new.sections and getattr(running, name):
             empty = "[]" if name == "keys" else "{}"

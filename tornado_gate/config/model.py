@@ -408,7 +408,8 @@ class Config(Value, frozen=True, kw_only=True):
 
     `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off; `plugin_options` has
     those that are on and have options. `unlisted_plugins` maps provider entries that are off to their plugins, which ``plugins``
-    does not list. `sections` are the top-level keys with a value. `warnings` are (key path, message) of what is valid but unsafe.
+    does not list. `sections` are the top-level keys with a value. `is_closed`: the file ends with the line ``...``.
+    `warnings` are (key path, message) of what is valid but unsafe.
     """
 
     path: Path | None
@@ -442,4 +443,5 @@ class Config(Value, frozen=True, kw_only=True):
     inactive: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     unlisted_plugins: Mapping[str, str] = field(default_factory=dict)
     sections: frozenset[str] = frozenset()
+    is_closed: bool = False
     warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath
+from tornado_gate.config.written import hold_off_writers
 from tornado_gate.types.value import State, field
 
 LARGEST_FILE = 16 * 1024 * 1024
@@ -38,17 +39,26 @@ _Loader: Any = type(
 )
 
 
+class FileBusy(FileFaults):
+    """Another process has the file open for writing: what is in it may be a part."""
+
+
 class Document(State):
     """The content of a file: None, str, bool, int, float, list and dict with string keys. `lines` counts from 1."""
 
     values: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    is_closed: bool = False
+    """The text ends with the line ``...``, YAML's mark of the end."""
 
 
-def read(path: Path) -> Document:
-    """Read the file at `path`. Raises FileFaults if it cannot be read or is not valid YAML."""
-    content = _read_unchanging(path)
+def read(path: Path, *, at_rest: bool = False) -> Document:
+    """Read the file at `path`. Raises FileFaults if it cannot be read or is not valid YAML.
+
+    With `at_rest`, raises FileBusy if another process has the file open for writing.
+    """
+    content = _read_unchanging(path, at_rest=at_rest)
     if len(content) > LARGEST_FILE:
         raise FileFaults([((), f"is too large; at most {LARGEST_FILE >> 20} MiB are allowed")], path, {})
     try:
@@ -59,19 +69,21 @@ def read(path: Path) -> Document:
     return parse(text, path)
 
 
-def _read_unchanging(path: Path) -> bytes:
+def _read_unchanging(path: Path, *, at_rest: bool) -> bytes:
     """Return the content of a file that was not changed while it was read. Raises FileFaults.
 
     A writer that does not replace the file atomically leaves half of it to be read: it is read again a little later.
     """
     for _ in range(READ_ATTEMPTS):
         try:
-            with path.open("rb") as file:
+            with path.open("rb") as file, hold_off_writers(file.fileno()) as held:
                 before = os.fstat(file.fileno())
                 content = file.read(LARGEST_FILE + 1)
                 after = os.fstat(file.fileno())
         except OSError as error:
             raise FileFaults([((), f"cannot be read: {error.strerror}")], path, {}) from None
+        if held is False and at_rest:
+            raise FileBusy([((), "another process has the file open for writing")], path, {})
         is_same = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
         if not stat.S_ISREG(after.st_mode) or (is_same and len(content) == min(after.st_size, LARGEST_FILE + 1)):
             return content
@@ -82,12 +94,14 @@ def _read_unchanging(path: Path) -> bytes:
 def parse(text: str, path: Path) -> Document:
     """Parse YAML text as a Document. Raises FileFaults for the file `path` if it is not valid YAML."""
     try:
-        _check_depth(text)
+        is_closed = _check_depth(text)
         loader = make_loader(text)
         try:
-            return _NodeReader(loader).read()
+            document = _NodeReader(loader).read()
         finally:
             loader.dispose()
+        document.is_closed = is_closed
+        return document
     except _YamlError as error:
         message, line = str(error), error.line
     except yaml.MarkedYAMLError as error:
@@ -109,11 +123,11 @@ class _YamlError(Exception):
         self.line = line
 
 
-def _check_depth(text: str) -> None:
+def _check_depth(text: str) -> bool:
     """Raise _YamlError for text nested too deeply. libyaml composes recursively in C, where deep nesting crashes the process;
-    this function reads events, without recursion.
+    this function reads events, without recursion. Returns whether the text has the mark of the end.
     """
-    depth = 0
+    depth, is_closed = 0, False
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
@@ -123,6 +137,9 @@ def _check_depth(text: str) -> None:
                 )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            is_closed = bool(event.explicit)
+    return is_closed
 
 
 def _get_line_number(mark: Any) -> int:

@@ -34,6 +34,8 @@ MAX_HELD_BODIES: Final = 50
 BATCH_ROWS: Final = 1000
 MAX_ENTRIES: Final = 100_000
 """Entries in memory; further ones are dropped and counted. The thread takes them away twice a second."""
+MAX_KEPT_ROWS: Final = 10_000
+"""Rows in memory while neither the database nor the disk takes any: about 10 MB."""
 RETRY_SECONDS: Final = 2.0
 """Seconds until the database is tried again."""
 CLOSE_SECONDS: Final = 20.0
@@ -80,6 +82,7 @@ class Ledger:
         self._lost_since: float | None = None
         self._retry_at = 0.0
         self._has_dropped = False
+        self._kept: deque[StoredRow] = deque()  # what neither the database nor the disk could take
 
     def add(self, entry: Entry) -> None:
         """Record a request. Never raises and never waits. Keeps nothing of the request's body beyond a moment."""
@@ -145,6 +148,7 @@ class Ledger:
                 self._done = wanted
                 self._turns.notify_all()
             if ending and not self._entries:
+                self._give_up_kept()
                 self._spool.close()
                 return
 
@@ -212,12 +216,36 @@ class Ledger:
         try:
             dropped = self._spool.append(rows)
         except OSError as error:
-            log.error("the usage of %d requests is lost: %s", len(rows), error)
-            self._drop(len(rows))
+            self._keep(rows, error)
             return
         self._metrics.count_ledger_rows("spooled", len(rows))
         if dropped:
             self._drop(dropped)
+
+    def _keep(self, rows: Sequence[StoredRow], error: OSError) -> None:
+        """Keep rows in memory, as far as there is room: the disk is full, for example."""
+        if not self._kept:
+            log.error("usage cannot be written to the data directory and is kept in memory: %s", error)
+        self._kept += rows
+        lost = max(0, len(self._kept) - MAX_KEPT_ROWS)
+        for _ in range(lost):
+            self._kept.popleft()
+        if lost:
+            self._drop(lost)
+
+    def _write_kept(self) -> None:
+        while self._kept and self._lost_since is None:
+            rows = [self._kept.popleft() for _ in range(min(BATCH_ROWS, len(self._kept)))]
+            self._store([(row, True) for row in rows])
+
+    def _give_up_kept(self) -> None:
+        """Write kept rows to the spool before the end, which is their last chance."""
+        rows = list(self._kept)
+        try:
+            self._drop(self._spool.append(rows) if rows else 0)
+        except OSError as error:
+            log.error("the usage of %d requests is lost: %s", len(rows), error)
+            self._drop(len(rows))
 
     def _note_loss(self, error: DatabaseError) -> None:
         if self._lost_since is None:
@@ -226,6 +254,8 @@ class Ledger:
         self._retry_at = time.monotonic() + RETRY_SECONDS
 
     def _drop(self, number: int) -> None:
+        if not number:
+            return
         self._metrics.count_ledger_rows("dropped", number)
         if not self._has_dropped:
             self._has_dropped = True
@@ -258,6 +288,7 @@ class Ledger:
             log.warning("the usage ledger can be written again")
             self._lost_since = None
             self._has_dropped = False
+        self._write_kept()
 
     def _is_back(self) -> bool:
         try:

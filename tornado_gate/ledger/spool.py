@@ -9,6 +9,7 @@ free belong to a process that has ended: whoever gets the lock writes them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -52,13 +53,7 @@ class Spool:
         dropped = self._make_room(len(data) + len(_HEAD))
         if dropped is None:
             return len(rows)
-        path = self._find_segment(len(data))
-        with open(path, "ab", opener=open_private) as file:
-            if not file.tell():
-                file.write(_HEAD)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _append(self._find_segment(len(data)), data)
         return dropped
 
     def list_segments(self) -> list[Path]:
@@ -135,6 +130,20 @@ class Spool:
                 self.remove(path)
                 total -= sizes[path]
         return dropped if total + size <= self.max_bytes else None
+
+
+def _append(path: Path, data: bytes) -> None:
+    """Append to a segment, durably: all or nothing. Raises OSError."""
+    with open(path, "ab", buffering=0, opener=open_private) as file:
+        size = file.tell()
+        data = data if size else _HEAD + data
+        try:
+            if file.write(data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)  # what follows half a line would be lost with it
+            raise
 
 
 def read_segment(path: Path) -> Iterator[StoredRow]:

@@ -30,6 +30,10 @@ class Successor:
 
     def __init__(self, listeners: Listeners) -> None:
         """Start it. Raises OSError."""
+        if os.getpid() == 1:
+            raise OSError(
+                "this is the first process of its container, which would end with it; replace the container instead"
+            )
         environment = {name: value for name, value in os.environ.items() if name != DIRECTORY_VARIABLE}
         self.descriptor, told = os.pipe()
         os.set_blocking(self.descriptor, False)

@@ -64,16 +64,22 @@ class Overrides(Value, frozen=True, kw_only=True):
 
 
 def load_config(
-    path: Path | None, overrides: Overrides, environment: Mapping[str, str] = os.environ, bound_host: str = ""
+    path: Path | None,
+    overrides: Overrides,
+    environment: Mapping[str, str] = os.environ,
+    bound_host: str = "",
+    *,
+    at_rest: bool = False,
 ) -> Config:
     """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError.
 
-    `bound_host` is the address on which this process listens already.
+    `bound_host` is the address on which this process listens already. With `at_rest`, raises FileBusy if another process has the
+    file open for writing.
     """
     given = {
         name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
     }
-    return conf.load(path, environment, given, bound_host) if path else conf.default_config(given)
+    return conf.load(path, environment, given, bound_host, at_rest=at_rest) if path else conf.default_config(given)
 
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
@@ -239,12 +245,13 @@ class ServingProcess(Value, frozen=True, kw_only=True):
 
     def _import_deferred_modules(self) -> None:
         self.host.load_deferred_modules()
-        load_pages()
+        if self.config.console.enabled:
+            load_pages()
         heap.retain_freed_memory()
         gc.freeze()
 
     def _load(self) -> Config:
-        return load_config(self.path, self.overrides, bound_host=self.config.server.host)
+        return load_config(self.path, self.overrides, bound_host=self.config.server.host, at_rest=True)
 
     async def _listen(self, services: Services) -> list[Listener]:
         settings = self.config.server

@@ -1,14 +1,21 @@
-"""Applies a changed configuration to a running process: on SIGHUP, and when the file has changed."""
+"""Applies a changed configuration to a running process: on SIGHUP, and when the file has changed.
+
+A file is read when nobody writes it: when no process has it open for writing (`config.written`), and, unless SIGHUP says that it
+is complete, when it has not changed for SETTLED_SECONDS, because some writers open it several times.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tornado_gate import config as conf
 from tornado_gate.config.model import Config
+from tornado_gate.config.written import is_unwritten
 from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
@@ -20,8 +27,11 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 1.0
 RELOAD_SECONDS = 120.0
-SETTLE_SECONDS = 0.2
-SETTLE_CHECKS = 50
+LOOK_SECONDS = 0.25
+"""The time between two looks at a file that is written."""
+SETTLED_SECONDS = 1.0
+LONG_SECONDS = 30.0
+"""A file that is written for so long is reported."""
 FIXED_SETTINGS = (
     "host",
     "port",
@@ -40,6 +50,8 @@ FIXED_SETTINGS = (
 """Keys of the section ``server`` that a reload does not change."""
 
 FileState = tuple[int, int, int] | None
+UNKNOWN: FileState = (-1, -1, -1)
+"""Differs from the state of every file."""
 
 
 def log_warnings(snapshot: Snapshot) -> None:
@@ -91,25 +103,38 @@ class Reloader:
                 pass
             now = await asyncio.to_thread(get_file_state, self._path)
             if self._asked.is_set() or now != self._seen:
-                self._asked.clear()
                 self._seen = await self._wait_until_written(now)
+                self._asked.clear()
                 await self.reload()
 
     async def _wait_until_written(self, state: FileState) -> FileState:
-        """Wait until the file has not changed for a moment: a writer may need several writes. Returns its state."""
-        for _ in range(SETTLE_CHECKS):
-            await asyncio.sleep(SETTLE_SECONDS)
+        """Wait until nobody writes the file. Returns its state."""
+        begun = since = time.monotonic()
+        is_reported = False
+        while True:
+            unwritten = await asyncio.to_thread(is_unwritten, self._path)
             now = await asyncio.to_thread(get_file_state, self._path)
-            if now == state:
-                break
-            state = now
-        return state
+            if now != state:
+                state, since = now, time.monotonic()
+            if unwritten is not False:
+                is_settled = time.monotonic() - since >= SETTLED_SECONDS
+                if is_settled or (unwritten and self._asked.is_set()):
+                    return state
+            if not is_reported and time.monotonic() - begun >= LONG_SECONDS:
+                is_reported = True
+                log.warning("%s is being written; it is read when it is closed and does not change", self._path)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await (asyncio.sleep(LOOK_SECONDS) if self._asked.is_set() else self._asked.wait())
 
     async def reload(self) -> bool:
         """Build a new snapshot and apply it. Returns whether it was applied."""
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
                 snapshot = await asyncio.to_thread(self._build)
+        except conf.FileBusy:
+            self._seen = UNKNOWN  # it was opened again: look at it again
+            return False
         except ConfigError as error:
             for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
                 log.error("configuration not reloaded: %s", line)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
 from tornado_gate.types.upstream_objects import ALL_KINDS, ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
+
+Result = TypeVar("Result")
 
 MORE_LOSSES_MARK = "..."
 MAX_LOSSES = 200
@@ -333,7 +335,8 @@ class Call(Value, frozen=True, kw_only=True):
     files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
     the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
     `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another
-    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it.
+    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it. `worker` runs a function in
+    a thread; None if the request's body is small, see `run`.
     The handler owns `closing`: its contents are closed when the response is
     complete, when it fails and when the caller disconnects.
     """
@@ -359,12 +362,23 @@ class Call(Value, frozen=True, kw_only=True):
     key_digest: bytes = b""
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
     failover: bool | None = None
+    worker: Callable[..., Awaitable[Any]] | None = None
 
-    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
+    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker"})
 
     def replace(self, **changes: Any) -> Call:
         """Return a copy with the fields in `changes` replaced."""
         return replace(self, **changes)
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The result of a function that processes all of the request: of a large one in a thread, so that the event loop is free.
+
+        For hooks that are coroutines; the core calls other hooks in the thread itself.
+        """
+        if self.worker is None:
+            return function(*arguments)
+        result: Result = await self.worker(function, *arguments)
+        return result
 
     def drop_field(self, name: str) -> None:
         """Record that the target does not support the field `name` (the caller's spelling), for the header x-gate-loss.

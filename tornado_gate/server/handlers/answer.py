@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
 
@@ -51,7 +51,11 @@ class AnswerHandler(AuthenticatedHandler):
         try:
             if HEADER in self.lower_headers:
                 call = self.call = self._apply_stream_policy(call)
-            wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
+            if self.claim is None:
+                wire = self.read_wire_request(call)
+            else:
+                call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
+                wire = await self.read_large_wire_request(call)
             self.end_user = find_end_user(wire.json)
             if self.snapshot.config.ledger.bodies:
                 self.recorded_body = wire.raw[:BODY_BYTES]
