@@ -39,6 +39,7 @@ from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound, Caller, Limits
+from tornado_gate.types.answer_budget import set_answers_bytes
 
 log = logging.getLogger(__name__)
 
@@ -268,6 +269,7 @@ class Gate:
         self.overload.limits = config.limits
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
+        set_answers_bytes(config.limits.answers_bytes)
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
         for pool in self._pools.values():
             pool.limits = config.limits
