@@ -1,8 +1,29 @@
-"""For every test below: how long an example takes to make or to run is no verdict, for machines differ and are busy."""
+"""For every test below: how many examples property tests make, and which.
+
+How long an example takes to make or to run is no verdict, for machines differ and are busy. `make test` makes the same examples
+every time, so that a red run can be repeated. `make fuzz` sets FUZZ_FACTOR: each property test then makes so many times more
+examples, new ones in each run, and keeps what failed in .hypothesis/.
+"""
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
+
+settings.register_profile("house", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Multiply the examples of each property test, also of those that say how many they make."""
+    if not FACTOR:
+        return
+    for found in {getattr(item, "obj", None) for item in items}:
+        test = getattr(found, "__func__", found)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own is not None:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FACTOR)

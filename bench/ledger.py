@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, insert, literal_column, select, text
+from sqlalchemy import BigInteger, func, insert, literal, literal_column, select, text
 
 from tests.ledger.rows import make_stored_row
 from tests.support.postgres import PostgresServer
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
-from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
+from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, USER_DAYS, usage
 from tornado_gate.ledger.reports import Reports, sum_rows
 from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, find_first_id
 from tornado_gate.ledger.writing import StoredRow, insert_rows
@@ -93,14 +93,14 @@ def make_totals(database: Database, start: float, end: float) -> None:
                 if span == "hours":
                     names = [column.name for column in table.primary_key.columns][1:]
                     groups = [literal_column("'nightly'" if name == "tag" else f'"{name}"') for name in names]
-                    chosen = select(literal_column(str(hour)), *groups, *map(sum_rows, COUNTERS)).where(*rows)
+                    chosen = select(literal(hour, BigInteger), *groups, *map(sum_rows, COUNTERS)).where(*rows)
                     chosen = chosen.where(usage.c.tags != "[]") if tagged else chosen
                     chosen = chosen.group_by(*(literal_column(f'"{name}"') for name in names if name != "tag"))
                     chosen = chosen.having(func.count() > 0)
                     connection.execute(insert(table).from_select(["bucket", *names, *COUNTERS], chosen))
         of_hours = {(tagged, keyed): table for (span, tagged, keyed), table in TOTALS.items() if span == "hours"}
         days = [(table, of_hours[key[1:]]) for key, table in TOTALS.items() if key[0] == "days"]
-        for table, hours in (*days, (OWNER_DAYS, of_hours[False, True])):
+        for table, hours in (*days, (OWNER_DAYS, of_hours[False, True]), (USER_DAYS, of_hours[False, True])):
             names = [column.name for column in table.primary_key.columns][1:]
             day, groups = hours.c.bucket - hours.c.bucket % literal_column(str(DAY)), [hours.c[name] for name in names]
             chosen = select(day.label("day"), *groups, *(func.sum(hours.c[name]) for name in COUNTERS))
@@ -159,15 +159,25 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
     }
 
 
-def measure(question: Callable[[], Any]) -> float:
-    """The least time of a question in milliseconds: other load on the machine only adds time."""
+def measure(database: Database, question: Callable[[], Any]) -> tuple[float, float]:
+    """The least time of a question, and its least CPU time here and in the server: other load on the machine only adds time."""
     question()
-    times = []
+    times, costs = [], []
     for _ in range(REPEATS):
-        begin = time.perf_counter()
+        server, begin, used = read_server_seconds(database), time.perf_counter(), time.thread_time()
         question()
+        costs.append((time.thread_time() - used + read_server_seconds(database) - server) * 1000)
         times.append((time.perf_counter() - begin) * 1000)
-    return min(times)
+    return min(times), min(costs)
+
+
+def read_server_seconds(database: Database) -> float:
+    """The CPU time of the server's process for the connection that was used last, which is the one that is used next."""
+    if database.is_file:
+        return 0.0
+    with database.read() as connection:
+        process = connection.execute(text("SELECT pg_backend_pid()")).scalar()
+    return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
 @contextmanager
@@ -190,8 +200,8 @@ def open_postgresql() -> Iterator[Database]:
         server.close()
 
 
-def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
-    """Fill the ledger and return the time of each question in milliseconds."""
+def run(database: Database, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """Fill the ledger and return the time and the CPU time of each question in milliseconds."""
     now, begin, count = time.time(), time.perf_counter(), 0
     for rows in make_rows(options, now):
         with database.write() as connection:
@@ -203,20 +213,22 @@ def run(database: Database, options: argparse.Namespace) -> dict[str, float]:
         with database.write() as connection:
             connection.execute(text("ANALYZE"))
     print(f"{database.dialect}: {count} rows in {seconds:.0f} s, {count / seconds:.0f} per second", file=sys.stderr)
-    return {name: measure(question) for name, question in list_questions(Reports(database), options, now).items()}
+    questions = list_questions(Reports(database), options, now)
+    return {name: measure(database, question) for name, question in questions.items()}
 
 
 def main(options: argparse.Namespace) -> int:
     chosen = {"sqlite": open_sqlite, "postgresql": open_postgresql}
     wanted = [name for name in chosen if getattr(options, name)] or list(chosen)
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, tuple[float, float]]] = {}
     for name in wanted:
         with chosen[name]() as database:
             found[name] = run(database, options)
-    print(f"| milliseconds | {' | '.join(wanted)} |\n|---|{'---|' * len(wanted)}")
+    print(f"| milliseconds (CPU time) | {' | '.join(wanted)} |\n|---|{'---|' * len(wanted)}")
     for question in found[wanted[0]]:
-        print(f"| {question} | {' | '.join(f'{found[name][question]:.1f}' for name in wanted)} |")
-    slow = [question for name in wanted for question, took in found[name].items() if took > LIMIT_MILLISECONDS]
+        cells = [f"{took:.1f} ({used:.1f})" for took, used in (found[name][question] for name in wanted)]
+        print(f"| {question} | {' | '.join(cells)} |")
+    slow = [question for name in wanted for question, took in found[name].items() if took[0] > LIMIT_MILLISECONDS]
     if slow:
         print(f"SLOWER THAN {LIMIT_MILLISECONDS} ms: {', '.join(slow)}", file=sys.stderr)
     return 1 if slow else 0

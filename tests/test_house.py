@@ -32,6 +32,7 @@ ORDER = [
         "database",
         "accounts",
         "ledger",
+        "limits",
         "hookspecs",
         "plugins",
     ],

@@ -167,8 +167,14 @@ class RateLimited(RequestError):
     type = "rate_limit_error"
     code = "rate_limited"
 
-    def __init__(self, message: str, *, retry_after: float, **rest: Any) -> None:
+    def __init__(
+        self, message: str, *, retry_after: float, exceeded: dict[str, str] | None = None, **rest: Any
+    ) -> None:
         super().__init__(message, headers={"Retry-After": str(max(1, math.ceil(retry_after)))}, **rest)
+        self.exceeded = exceeded or {}
+        """Of a bound in conf, as texts: `bound`, `subject`, `limit` and `used`; empty for any other limit."""
+        self.levels: Any = None
+        """What is left of the limits per minute that refused the request (`types.LimitLevels`); None for any other limit."""
 
 
 class UpstreamError(GateError):

@@ -24,6 +24,7 @@ import pluggy
 from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
+    LimitLevels,
     Operation,
     RealtimeAdapter,
     Reply,
@@ -198,6 +199,16 @@ class FormatSpec:
 
         `error.body()` returns the strings `message`, `type`, `param` and `code`. The core sends status and headers. `call` is
         None if the request failed before it was read.
+        """
+        raise AssertionError("a specification is never called")
+
+    @format_spec(firstresult=True)
+    def limit_headers(self, call: Call | None, levels: LimitLevels) -> dict[str, str]:
+        """Optional: return the headers with which this format tells what is left of the caller's limits per minute.
+
+        `levels.requests` and `levels.tokens` are None where nothing is limited. Called for answers and for refused requests of
+        callers with a limit. The core itself sends ``x-ratelimit-limit-requests`` and the like, and ``Retry-After``. Errors of
+        refused requests have `RateLimited.exceeded`, for `translate_error`.
         """
         raise AssertionError("a specification is never called")
 

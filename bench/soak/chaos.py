@@ -38,7 +38,7 @@ class Chaos:
         """Disturb until the time; ends with a whole site."""
         acts: list[Callable[[int], Awaitable[None]]] = [
             self._kill_worker, self._reload_valid, self._restart_upstream, self._reload_broken, self._revoke_key,
-            self._restart_gateway,
+            self._replace_gateway, self._restart_gateway,
         ]  # fmt: skip
         if self._postgres is not None:
             acts.append(self._stop_database)
@@ -127,6 +127,12 @@ class Chaos:
         self.downtimes.append(time.time() - start)
         self._note("restart of the gateway", start, refuses=True)
 
+    async def _replace_gateway(self, number: int) -> None:
+        """SIGUSR2: nothing may be refused or cut."""
+        start = time.time()
+        await asyncio.to_thread(self._site.replace_gateway)
+        self._note("replacement of the gateway", start)
+
     async def _stop_database(self, number: int) -> None:
         """PostgreSQL is away for a while: requests go on, rows wait on the disk."""
         assert self._postgres is not None
@@ -134,4 +140,4 @@ class Chaos:
         await asyncio.to_thread(self._postgres.stop)
         await asyncio.sleep(OUTAGE_SECONDS)
         await asyncio.to_thread(self._postgres.start)
-        self._note("restart of PostgreSQL", start)
+        self._note("restart of PostgreSQL", start, has_no_database=True)

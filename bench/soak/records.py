@@ -14,6 +14,8 @@ was down. The others fail the test: `WRONG` content or an error that must not be
 answer at all; `OPEN`: the request has not ended."""
 LEDGER_SECONDS = 2.0
 """A row is in the database after so long: the interval of the ledger, and time to write on a busy machine."""
+NEEDS_DATABASE = ("page /admin", "page /console", "bad: wrong key")
+"""Kinds of requests that cannot be answered without the database."""
 FAULTS: tuple[Outcome, ...] = ("WRONG", "MIXED", "LOST", "OPEN")
 
 
@@ -58,7 +60,8 @@ class Disruption:
     """Something that was done to the gateway or around it, from `start` to `end` in Unix seconds.
 
     `cuts`: requests in flight may lose their connection. `refuses`: requests that start meanwhile may be refused, those in flight
-    must be answered. `loses_rows`: a process was killed with what it had not written.
+    must be answered. `loses_rows`: a process was killed with what it had not written. `has_no_database`: pages, and the check of
+    keys that are not in the file, may be 503.
     """
 
     kind: str
@@ -67,6 +70,7 @@ class Disruption:
     cuts: bool = False
     refuses: bool = False
     loses_rows: bool = False
+    has_no_database: bool = False
 
     def touches(self, start: float, end: float) -> bool:
         return self.start <= end and start <= self.end
@@ -75,6 +79,8 @@ class Disruption:
         """Whether it explains that a request got no answer, or a 503."""
         if self.cuts and self.touches(request.started, request.ended):
             return True
+        if self.has_no_database and request.status == 503 and request.kind.startswith(NEEDS_DATABASE):
+            return self.touches(request.started, request.ended)
         return self.refuses and self.touches(request.started, request.started)
 
     def may_lose_row_of(self, request: Request) -> bool:

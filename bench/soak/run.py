@@ -18,8 +18,9 @@ from bench.soak.site import STEADY, Site, Usage, measure
 MAX_OPEN = 400
 END_SECONDS = 150.0
 GROWTH = 1.05
+WARM_SECONDS = 590.0
 LONG_SECONDS = 590.0
-"""Growth is a verdict of runs that take at least so long: before, caches fill."""
+"""Growth is a verdict of runs that take at least so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Run:
             await asyncio.sleep(max(0.0, due - time.time()))
 
     async def _measure(self) -> Usage:
-        return await asyncio.to_thread(measure, self._site.gateway.child.process.pid)
+        return await asyncio.to_thread(measure, self._site.process)
 
     def _describe(self) -> str:
         self.journal.settle()
@@ -150,9 +151,9 @@ def list_seconds(requests: list[Request]) -> list[float]:
 
 
 def find_growth(samples: list[Sample]) -> list[str]:
-    """Growth of what must not grow, from the first tenth of the run (at most ten minutes) to its end."""
+    """Growth of what must not grow, after the middle of the run, or after ten minutes: until then threads and caches come."""
     end = samples[-1]
-    begin = next(one for one in samples if one.at >= min(600.0, end.at / 10))
+    begin = next(one for one in samples if one.at >= min(WARM_SECONDS, end.at / 2))
     faults = []
     for name in ("rss_mb", "files", "threads"):
         before, after = getattr(begin.usage, name), getattr(end.usage, name)
@@ -163,7 +164,7 @@ def find_growth(samples: list[Sample]) -> list[str]:
 
 def find_tracebacks(output: str) -> list[str]:
     """Lines of the gateway's log that report a defect: unexpected errors."""
-    return [line[:1000] for line in output.splitlines() if "unexpected" in line or "Traceback" in line][:20]
+    return [line[:1000] for line in output.splitlines() if "unexpected error" in line or "Traceback" in line][:20]
 
 
 COLUMNS = (

@@ -21,7 +21,7 @@ FORMATS = "oag"
 _PLUGINS = {"o": ("openai", "/v1"), "a": ("anthropic", ""), "g": ("gemini", "")}
 _UPSTREAM_MODELS = {"o": "gpt-4o", "a": "claude-sonnet-4-5", "g": "gemini-2.5-flash"}
 _CONF = """# changed {changes} times
-server: {{processes: {processes}, access_log: false, drain_seconds: 20, log_level: warning}}
+server: {{processes: {processes}, access_log: false, drain_seconds: 20}}
 plugins: {{local: true, openai: true, anthropic: true, gemini: true}}
 {database}providers:
   local: {{plugin: local}}
@@ -81,6 +81,7 @@ class Site:
     steady: Upstream = field(init=False)
     shaky: Upstream = field(init=False)
     gateway: Gateway = field(init=False)
+    process: int = field(init=False)
 
     def __post_init__(self) -> None:
         told = self.folder / "faults.txt"
@@ -102,11 +103,26 @@ class Site:
         self.start_gateway()
 
     def start_gateway(self) -> None:
-        self.gateway = Gateway.start(self.make_conf(), self.folder, "--port", str(self.port))
+        self.gateway = Gateway.start(self.make_conf(), self.folder, "--port", str(self.port), installed=True)
+        self.process = self.gateway.child.process.pid
+
+    def replace_gateway(self) -> None:
+        """SIGUSR2: a new gateway takes over the sockets, and the old one ends. Raises AssertionError if that takes too long."""
+        old, child = self.process, self.gateway.child
+        os.kill(old, signal.SIGUSR2)
+        self.process = int(child.wait_for_line(r"process (\d+) was started to replace this one")[1])
+        child.wait_for_line("tornado-gate: serving ")
+        wait_for_end(old)
 
     def stop_gateway(self) -> None:
         """SIGTERM, then wait for the end: requests in flight are answered."""
-        self.output += self.gateway.stop()
+        child = self.gateway.child
+        if self.process == child.process.pid:
+            self.output += child.stop()
+            return
+        os.kill(self.process, signal.SIGTERM)
+        wait_for_end(self.process)
+        self.output += child.stop()  # it has ended, and its successor has closed the output now
 
     def close(self) -> None:
         with suppress(Exception):
@@ -161,7 +177,7 @@ class Site:
 
     def list_workers(self) -> list[int]:
         """The serving processes, without the supervisor and without helpers that they started."""
-        parent = self.gateway.child.process.pid
+        parent = self.process
         if self.processes == 1:
             return [parent]
         children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
@@ -182,6 +198,15 @@ class Site:
                 return
             time.sleep(0.05)
         raise AssertionError(f"the supervisor has not replaced worker {gone} in {seconds} s")
+
+
+def wait_for_end(process: int, seconds: float = 60.0) -> None:
+    """Wait until a process has ended, also if nobody has read its exit code."""
+    deadline = time.monotonic() + seconds
+    while Path(f"/proc/{process}").exists() and "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"process {process} has not ended in {seconds} s")
+        time.sleep(0.05)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,12 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("name", "a\nb", "control characters"),
     ("name", "a\ud800", "control characters"),
     ("name", "safe\u202eexe", "invisible characters"),
+    ("name", "a\u200db", "invisible characters"),
+    ("name", "\u200d👩", "invisible characters"),
+    ("name", "👩\u200d", "invisible characters"),
+    ("name", "👩\u200d\u200d👧", "invisible characters"),
+    ("name", "👩\u200dx", "invisible characters"),
+    ("name", "👩\u200d👧\u202e", "invisible characters"),
     ("models", "gpt-*", "must be a list of texts"),
     ("models", [5], "must be a list of texts"),
     ("models", {"a": 1}, ""),
@@ -71,6 +77,12 @@ def test_a_fault_names_its_field(field: str, value: Any, words: str) -> None:
     assert caught.value.field in {field, *(value if isinstance(value, dict) else ())}
     assert caught.value.message.isprintable()
     assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize("emoji", ["👨\u200d👩\u200d👧", "👩🏽\u200d🚀", "🏳\ufe0f\u200d🌈", "🙂\u200d↔\ufe0f"])
+def test_a_name_may_have_an_emoji_of_several_symbols(emoji: str) -> None:
+    name = f"key of {emoji} {emoji}"
+    assert check_fields({"name": name}) == {"name": name}
 
 
 def test_values_get_their_stored_form() -> None:

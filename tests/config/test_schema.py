@@ -103,7 +103,11 @@ TOP = [
     ("limits: {body_bytes: 32MiB}", "limits.body_bytes", "must be an integer, not a string"),
     ("limits: {requests_per_minute: 0}", "limits.requests_per_minute", "must be 1 or more, not 0"),
     ("limits: {tokens_per_minute: 1.5}", "limits.tokens_per_minute", "must be an integer, not a number"),
-    ("limits: {store: redis://h}", "limits.store", EMBEDDED),
+    (
+        "limits: {store: mysql://h}",
+        "limits.store",
+        "must be an address such as redis://host:6379/0 or valkey://host:6379; leave it out to count on this machine",
+    ),
     ("responses: {store: always}", "responses.store", "must be 'never', 'ask' or 'default', not 'always'"),
     ("responses: {seconds: 0}", "responses.seconds", "must be more than 0 and at most 31622400 seconds, not 0"),
     (

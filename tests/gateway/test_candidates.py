@@ -19,7 +19,7 @@ from tornado_gate import errors, provider_impl, types
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, PriceEntry, Rates, Secret
 from tornado_gate.config.routing import Affinity, RetriesConfig, RetryBudget
 from tornado_gate.gateway import pipeline
-from tornado_gate.gateway.candidates import Needs, select_candidates
+from tornado_gate.gateway.candidates import Candidates, Needs, select_candidates
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.loads import TargetLoad
 from tornado_gate.gateway.snapshot import build, collect_secrets
@@ -47,6 +47,8 @@ class Upstream(FakeProvider):
 
     @provider_impl
     def configure(self, entry: ProviderEntry) -> Capabilities:
+        if " " in entry.api_key:
+            raise errors.ConfigError([(("api_key",), "must not contain a space")])
         return Capabilities(operations=self.operations, settings={"made_for": entry.api_key})
 
     @provider_impl
@@ -126,6 +128,14 @@ def make_request(
 @pytest.fixture
 def keyed(tmp_path: Path) -> Setup:
     return Setup(tmp_path, make_entry(*targets("up")), "up", keys=KEYS)
+
+
+def test_a_key_that_the_plugin_refuses_is_a_fault_of_conf(keyed: Setup) -> None:
+    keys = (*map(Secret, KEYS), Secret("bad key"))
+    up = replace(keyed.config.providers["up"], api_keys=keys)
+    with pytest.raises(errors.ConfigError) as caught:
+        build(replace(keyed.config, providers={"up": up}), keyed.gate.host, 2)
+    assert caught.value.faults == [(("providers", "up", "api_keys"), "must not contain a space")]
 
 
 def test_keys_take_turns_and_each_is_configured_by_the_plugin(keyed: Setup) -> None:
@@ -377,6 +387,19 @@ def test_a_request_is_repeated_where_that_may_help(tmp_path: Path, error: errors
             setup.run()
     assert len(setup.upstreams["up"].asked) == asked
     assert setup.gate.snapshot.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
+
+
+def test_only_a_retry_waits(tmp_path: Path) -> None:
+    setup = retrying(tmp_path, "first", "second", same_target=1, backoff_seconds=1.0)
+    call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
+    found = select_candidates(setup.gate, setup.gate.snapshot, call, ("chat",))
+    candidates = Candidates(setup.gate, setup.gate.snapshot, "a", found)
+    pauses = []
+    for target, _ in candidates:
+        pauses.append((target.provider, candidates.pause > 0))
+        candidates.failure = errors.UpstreamError("down")
+    (one, _), (other, _) = pauses[0], pauses[2]
+    assert pauses == [(one, False), (one, True), (other, False), (other, True)]
 
 
 def test_retries_have_a_budget_and_moving_on_has_none(tmp_path: Path) -> None:

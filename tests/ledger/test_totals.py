@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from tests.ledger.rows import make_stored_row
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, usage
+from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, USER_DAYS, usage
 from tornado_gate.ledger.entries import collect_tags
 from tornado_gate.ledger.reports import Reports, plan_parts
 from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, clean_text, find_first_id, find_moment
@@ -26,6 +26,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("day", "model"),
     ("hour", "status"),
     ("user", "team"),
+    ("user", "model"),
     ("provider", "operation"),
 )
 
@@ -138,7 +139,7 @@ def test_rows_that_are_written_again_change_nothing(database: Database) -> None:
 def test_all_totals_agree_with_each_other(database: Database) -> None:
     write_rows(database, make_rows(5), may_repeat=False)
     with database.read() as connection:
-        tables = {**TOTALS, ("days", False, "owners"): OWNER_DAYS}
+        tables = {**TOTALS, ("days", False, "owners"): OWNER_DAYS, ("days", False, "users"): USER_DAYS}
         found = {key: connection.execute(select(table.c.requests)).scalars().all() for key, table in tables.items()}
     for tagged, count in ((False, 400), (True, None)):
         sums = {sum(counts) for key, counts in found.items() if key[1] == tagged}

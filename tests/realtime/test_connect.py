@@ -365,6 +365,26 @@ def test_the_upstream_gets_its_own_key_and_model_and_nothing_of_the_caller(gatew
     run(test)
 
 
+def test_pages_of_the_gateway_itself_may_open_sessions_and_other_origins_may_not(gateway: Gateway, run: Any) -> None:
+    """The conf names another origin only. An origin is a scheme, a host and a port: all three count."""
+    port = gateway.url.rpartition(":")[2]
+
+    async def test(upstream: WsUpstream) -> None:
+        for own in (gateway.url, gateway.url.upper(), "https://APP.example"):
+            async with session(gateway, origin=own) as client:
+                assert (await event(client))["type"] == "session.created", own
+        strangers = (
+            gateway.url.replace("http:", "https:"), "http://127.0.0.1", f"http://localhost:{port}", f"{gateway.url}.evil.example",
+            f"http://127.0.0.1:{int(port) - 1}", f"{gateway.url}/console/", f"http://evil.example/{gateway.url}", "null",
+        )  # fmt: skip
+        for other in strangers:
+            status, error = await refused(gateway, origin=other)
+            assert (status, error["code"]) == (403, "origin_not_allowed"), other
+        assert len(upstream.connections) == 3
+
+    run(test)
+
+
 def test_a_browser_sends_its_key_as_a_subprotocol(gateway: Gateway, run: Any) -> None:
     async def test(upstream: WsUpstream) -> None:
         protocols = [Subprotocol("realtime"), Subprotocol(f"openai-insecure-api-key.{KEY}")]

@@ -50,9 +50,10 @@ def test_a_handshake_is_refused_with_a_status(start: Start, http: str) -> None:
         assert await refused(gateway, key="no-such-key-0123456") == (401, "invalid_api_key")
         assert await refused(gateway, key=f"narrow-{KEY}") == (403, "not_allowed")
         assert await refused(gateway, origin="https://evil.example") == (403, "origin_not_allowed")
-        async with session(gateway, origin="https://app.example") as client:
-            await create(client, model="local-chat")
-            await receive(client, "response.completed")
+        for origin in ("https://app.example", gateway.url):  # that of conf, and that of the gateway's own pages
+            async with session(gateway, origin=origin) as client:
+                await create(client, model="local-chat")
+                await receive(client, "response.completed")
 
     asyncio.run(play())
     plain_get = httpx2.get(f"{gateway.url}/v1/responses", headers={"authorization": f"Bearer {KEY}"})

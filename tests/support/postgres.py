@@ -10,7 +10,6 @@ import contextlib
 import importlib.util
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -39,6 +38,15 @@ _SETTINGS = {
     "autovacuum": "off",
     "log_min_messages": "fatal",
 }
+_WATCH = """
+cat >/dev/null
+if server=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null); then
+    kill -QUIT "$server"
+    while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
+fi
+rm -rf "$1"
+"""
+"""Reads until the process of the tests ends, however it ends; then stops the server, if it runs, and deletes its folder."""
 
 
 class PostgresServer:
@@ -50,6 +58,9 @@ class PostgresServer:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gate-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes
         self.password = secrets.token_hex(8)
+        self.watchdog = subprocess.Popen(
+            ["sh", "-c", _WATCH, "sh", str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
+        )
         self._process: subprocess.Popen[bytes] | None = None
         self._prefix = self._choose_user()
         self._initialise()
@@ -100,7 +111,7 @@ class PostgresServer:
     def close(self) -> None:
         """Stop the server and delete its data."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.watchdog.communicate()
 
     def _read_log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.texts import is_printable
 from tornado_gate.codec.durations import LATEST_MOMENT
 from tornado_gate.codec.fields import MAX_INTEGER
 from tornado_gate.codec.networks import format_network, parse_network
@@ -33,7 +34,7 @@ def check_name(name: Any, field: str = "name") -> str:
     """Return the name, or account, of a key without spaces around it."""
     if not isinstance(name, str) or not name.strip() or len(name.strip()) > LONGEST_NAME:
         raise AccountError(f"The {field} must have 1 to {LONGEST_NAME} characters, not only spaces.", field=field)
-    if not name.strip().isprintable():
+    if not is_printable(name.strip()):
         message = f"The {field} must not contain control characters, invisible characters or text that is not UTF-8."
         raise AccountError(message, field=field)
     return name.strip()

@@ -130,6 +130,8 @@ def _make_usable_key_query() -> Select[Any]:
             teams.c.models.label("team_models"),
             teams.c.budget.label("budget_of_team"),
             teams.c.limits.label("limits_of_team"),
+            users.budget.label("budget_of_user"),
+            users.limits.label("limits_of_user"),
         )
         .select_from(
             tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
@@ -162,6 +164,8 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
         key = replace(key, team_budget=row.budget_of_team)
     if row.limits_of_team:
         key = replace(key, team_limits=row.limits_of_team)
+    if row.budget_of_user or row.limits_of_user:
+        key = replace(key, user_budget=row.budget_of_user or {}, user_limits=row.limits_of_user or {})
     if key.user is None:
         return key
     if row.owner_state != "active" or (

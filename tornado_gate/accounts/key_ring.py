@@ -50,6 +50,8 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     budget: Budget = NO_BUDGET
     team_budget: Budget = NO_BUDGET
     team_limits: Limits = NO_LIMITS
+    user_budget: Budget = NO_BUDGET
+    user_limits: Limits = NO_LIMITS
     expires: float | None = None
     role: Role = "member"
     source: Literal["conf", "store"] = "store"
@@ -67,6 +69,7 @@ def _make_conf_record(entry: KeyEntry) -> KeyRecord:
         tokens_per_minute=entry.tokens_per_minute,
         concurrent_requests=entry.concurrent_requests,
         budget=entry.budget,
+        user=entry.user,
         team=entry.team,
         tags=entry.tags,
         addresses=entry.addresses,
@@ -93,6 +96,8 @@ def _make_store_record(key: StoredKey) -> KeyRecord:
         budget=Budget(**key.budget) if key.budget else NO_BUDGET,
         team_budget=Budget(**key.team_budget) if key.team_budget else NO_BUDGET,
         team_limits=Limits(**key.team_limits) if key.team_limits else NO_LIMITS,
+        user_budget=Budget(**key.user_budget) if key.user_budget else NO_BUDGET,
+        user_limits=Limits(**key.user_limits) if key.user_limits else NO_LIMITS,
         expires=key.expires,
         role=key.role,
     )

@@ -39,6 +39,8 @@ class User(Value, frozen=True, kw_only=True):
     created: float
     last_login: float | None = None
     password_changed: float | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_administrator(self) -> bool:

@@ -29,6 +29,7 @@ class Part:
 
 def make_user(row: Row[Any]) -> User:
     values = {name: value for name, value in row._mapping.items() if name in _USER_FIELDS}
+    values |= {name: values[name] or {} for name in ("limits", "budget")}
     return User(**values, has_password=row._mapping["password_hash"] is not None)
 
 

@@ -26,7 +26,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
     `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
     the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`. `team_budget` and `team_limits` are those of the team, in keys that `KeyStore.find` returns.
+    `expires`. `team_budget`, `team_limits`, `user_budget` and `user_limits` are those of its team and its user, in keys that
+    `KeyStore.find` returns.
     `counted_as` is the first key of a chain of rotations, None for that key itself.
     """
 
@@ -46,6 +47,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     budget: Mapping[str, Any] = field(default_factory=dict)
     team_budget: Mapping[str, Any] = field(default_factory=dict)
     team_limits: Mapping[str, int] = field(default_factory=dict)
+    user_budget: Mapping[str, Any] = field(default_factory=dict)
+    user_limits: Mapping[str, int] = field(default_factory=dict)
     hidden: bool = False
     created_by: str = "command"
     created: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 
 from tornado_gate.accounts.errors import AccountError
 
@@ -12,6 +13,12 @@ LONGEST_LOCAL_PART = 64
 LONGEST_NAME = 200
 _JOINERS = "\u200c\u200d"
 """Invisible characters that some scripts and emoji need inside words."""
+JOINER = "\u200d"
+"""The one that makes one emoji of several."""
+_MODIFIERS = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+"""The shape and the colours of skin of an emoji, which stand between it and a joiner."""
+_ARROWS = "\u2194\u2195"
+"""Emoji that Unicode counts as mathematical signs."""
 _LOCAL_PART = re.compile(r"[^\s@\"(),:;<>\[\]\\.]+(\.[^\s@\"(),:;<>\[\]\\.]+)*")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LABEL = re.compile(r"[^\W_]([\w-]{0,61}[^\W_])?")
@@ -66,6 +73,20 @@ def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
             "The name has control characters or text that is not UTF-8.", code="invalid_name", field=field
         )
     return text
+
+
+def is_printable(text: str) -> bool:
+    """Whether all characters can be seen, except joiners inside of emoji: U+200D between two symbols."""
+    if JOINER not in text:
+        return text.isprintable()
+    parts = text.split(JOINER)
+    return all(map(str.isprintable, parts)) and all(
+        _is_symbol(before.rstrip(_MODIFIERS)[-1:]) and _is_symbol(after[:1]) for before, after in pairwise(parts)
+    )
+
+
+def _is_symbol(letter: str) -> bool:
+    return bool(letter) and (unicodedata.category(letter) == "So" or letter in _ARROWS)
 
 
 def make_storable(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.engine import Connection
@@ -23,6 +24,7 @@ from tornado_gate.accounts.rows import (
     make_user,
     read_user,
 )
+from tornado_gate.accounts.teams import check_budget, check_limits
 from tornado_gate.accounts.texts import check_name, make_email_key, make_storable
 from tornado_gate.config.model import Role
 from tornado_gate.database import tables
@@ -109,6 +111,23 @@ class UserPart(Part):
             user = read_user(connection, identity)
             connection.execute(update(USERS).where(USERS.c.id == identity).values(name=name))
             record(connection, actor, "user.set_name", identity, name=name, before=user.name)
+            return read_user(connection, identity)
+
+    def set_bounds(
+        self, identity: str, actor: Actor, *, limits: Mapping[str, Any] | None = None, budget: Any = None
+    ) -> User:
+        """Change what all keys of a user may use together; None leaves it. Raises NotFound, Denied, AccountError."""
+        check_administrator(actor)
+        values: dict[str, Any] = {}
+        if limits is not None:
+            values["limits"] = check_limits(limits)
+        if budget is not None:
+            values["budget"] = check_budget(budget)
+        with self.database.write() as connection:
+            self._begin_change(connection, identity)
+            if values:
+                connection.execute(update(USERS).where(USERS.c.id == identity).values(**values))
+                record(connection, actor, "user.set_bounds", identity, **values)
             return read_user(connection, identity)
 
     def delete_user(self, identity: str, actor: Actor) -> None:

@@ -15,6 +15,7 @@ import orjson
 
 from tornado_gate.codec.json_bounds import JsonMeasure, measure_json
 from tornado_gate.errors import InvalidField, RequestError
+from tornado_gate.types.large_json import WHOLE_BYTES, load_json
 
 MAX_DEPTH = 128
 """The maximum nesting of objects and arrays. No known API needs 30; orjson encodes at most 254."""
@@ -50,7 +51,7 @@ def load_object(raw: bytes) -> dict[str, Any]:
 
 def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
     """As `load_object`, for a large body whose text was measured. It may run in a thread: it lets other threads run between
-    its steps, the longest of which is the parser's one call. The error for a duplicate name does not contain the name.
+    its steps, which are short (`types/large_json.py`). The error for a duplicate name does not contain the name.
     """
     value = _parse_object(raw)
     _check_depth(value)
@@ -62,7 +63,7 @@ def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
 
 def _parse_object(raw: bytes) -> dict[str, Any]:
     try:
-        value = orjson.loads(raw)
+        value = load_json(raw)
     except orjson.JSONDecodeError as error:
         raise _invalid_json_error(raw, error) from None
     if type(value) is not dict:
@@ -82,8 +83,10 @@ def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
 
 
 def _invalid_json_error(raw: bytes, error: orjson.JSONDecodeError) -> RequestError:
-    if not raw or raw.isspace():
+    if not raw or (len(raw) <= WHOLE_BYTES and raw.isspace()):
         return RequestError("The request body is empty. Send a JSON object.", code="invalid_json")
+    if len(raw) > WHOLE_BYTES:
+        return RequestError(f"The request body is not valid JSON: {error.msg}.", code="invalid_json")
     reason = str(error)
     try:
         raw.decode("utf-8")

@@ -10,6 +10,7 @@ from tornado_gate.errors import TooLarge
 from tornado_gate.types.value import Value
 
 SLICE_BYTES = 64 * 1024
+WIDEST = 4
 NAME_COST = 4
 CONTAINER_COST = 10
 BYTES_PER_COST = 40
@@ -34,6 +35,7 @@ class JsonMeasure(Value, frozen=True):
 def measure_json(raw: bytes, max_cost: int) -> JsonMeasure:
     """Measure a text. Raises TooLarge as soon as its cost is above `max_cost`."""
     names = cost = position = 0
+    width = 1
     in_string = False
     while position < len(raw):
         end = _find_slice_end(raw, position)
@@ -45,8 +47,10 @@ def measure_json(raw: bytes, max_cost: int) -> JsonMeasure:
         if cost > max_cost:
             raise _too_complex_error(max_cost)
         in_string ^= not len(pieces) % 2
+        if width < WIDEST:
+            width = max(width, _find_widest_character(raw[position : end + 1]))  # it may divide the mark of an escape
         position = end
-    return JsonMeasure(names, cost, len(raw) * _find_widest_character(raw) + cost * BYTES_PER_COST)
+    return JsonMeasure(names, cost, len(raw) * width + cost * BYTES_PER_COST)
 
 
 def _find_slice_end(raw: bytes, position: int) -> int:
@@ -59,10 +63,10 @@ def _find_slice_end(raw: bytes, position: int) -> int:
 def _find_widest_character(raw: bytes) -> int:
     """The maximum bytes per character of a parsed string: 1, 2 or 4 (PEP 393), at most."""
     if b"\\ud" in raw or b"\\uD" in raw:
-        return 4  # may be a surrogate pair
+        return WIDEST  # may be a surrogate pair
     if raw.isascii():
         return 2 if b"\\u" in raw else 1
-    return 4 if any(first in raw for first in _FOUR_BYTE_STARTS) else 2
+    return WIDEST if any(first in raw for first in _FOUR_BYTE_STARTS) else 2
 
 
 def _too_complex_error(max_cost: int) -> TooLarge:

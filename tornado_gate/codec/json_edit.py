@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.byte_search import find_in_slices
 from tornado_gate.types.value import Value
 
 REMOVE: Final = object()
@@ -23,7 +24,6 @@ WINDOW_BYTES = 1024 * 1024
 # Groups are not repeated possessively: CPython 3.11 before 3.11.5 loses its place when such a group fails (its issue 101955).
 _STRING_CONTENT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-_COLON = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+")
 _WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"{}\[\]]*+)*')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
@@ -104,13 +104,13 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
         if _PLAIN_NAME.fullmatch(name) is None:
             return None
         quoted = b'"%b"' % name.encode()
-        start = raw.rfind(quoted)
+        start = find_in_slices(raw, quoted)
         if start < 0 and name not in body:
             continue
-        if start < 0 or name not in body or raw.find(quoted) != start:
+        if start < 0 or name not in body or find_in_slices(raw, quoted, start + 1) >= 0:
             return None
         found.append(_read_member(raw, name, start, start + len(quoted)))
-    if found and raw.rfind(b"\\u00") >= 0 and _ESCAPED_LETTER.search(raw) is not None:
+    if found and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
         return None
     return sorted(found, key=lambda member: member.start)
 
@@ -126,9 +126,7 @@ def _iterate_members(raw: bytes) -> Iterator[_Member]:
 
 
 def _read_member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
-    colon = _COLON.match(raw, name_end)
-    assert colon is not None, "the body was checked before"
-    value_start = colon.end()
+    value_start = _skip_space(raw, _skip_space(raw, name_end) + 1)  # after the colon: the body was checked before
     value_end = _find_value_end(raw, value_start)
     position = _skip_space(raw, value_end)
     comma = _skip_space(raw, position + 1) if raw[position] == 0x2C else 0  # ,
@@ -136,8 +134,11 @@ def _read_member(raw: bytes, name: str, start: int, name_end: int) -> _Member:
 
 
 def _skip_space(raw: bytes, position: int) -> int:
-    match = _SPACE.match(raw, position)
-    return match.end() if match else position
+    while True:
+        match = _SPACE.match(raw, position, position + WINDOW_BYTES)
+        if match is None or match.end() < position + WINDOW_BYTES:
+            return match.end() if match else position
+        position = match.end()
 
 
 def _find_value_end(raw: bytes, position: int) -> int:

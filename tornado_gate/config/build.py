@@ -10,6 +10,8 @@ from typing import Any
 from tornado_gate.config.checks import Data, InactiveKeys, list_targets
 from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
+    NO_BOUNDS,
+    BoundsConfig,
     Config,
     ConsoleConfig,
     CorsConfig,
@@ -34,14 +36,14 @@ from tornado_gate.config.prices import build_prices
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.routing_keys import build_affinity, build_health_check, build_retries
 from tornado_gate.config.schema import MODEL_FACTS
-from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
 _PLUGIN_KEYS = frozenset({"on", "required", "models", "operations", "keys"})
 _PROVIDER_KEYS = frozenset(
     {
         *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
-        *("price_provider", "health_check", "concurrency"),
+        *("price_provider", "health_check", "concurrency", "limits"),
     }
 )
 
@@ -65,7 +67,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
             if ("models", name) not in off
         },
         keys=tuple(build_key(entry, index) for index, entry in enumerate(data.get("keys", [])) if entry["key"]),
-        limits=LimitsConfig(**data.get("limits", {})),
+        limits=build_limits(data.get("limits", {})),
         circuits=CircuitsConfig(**data.get("circuits", {})),
         retries=build_retries(data.get("retries", {})),
         media=MediaConfig(**data.get("media", {})),
@@ -78,6 +80,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         console=ConsoleConfig(**data.get("console", {})),
         oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
+        users={name: build_team(name, entry) for name, entry in data.get("users", {}).items()},
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),
         default_prices=data.get("default_prices", True),
@@ -106,7 +109,25 @@ def build_server(data: Data) -> ServerConfig:
 
 
 def build_team(name: str, entry: Data) -> TeamEntry:
-    return TeamEntry(name=name, budget=build_budget(entry))
+    bounds = build_bounds(entry.get("limits"))
+    own = {**(entry.get("limits") or {}), **(entry.get("budget") or {})}
+    budget = {each: own[each] for each in Budget.__struct_fields__ if own.get(each) is not None}
+    return TeamEntry(name=name, budget=Budget(**budget) if budget else NO_BUDGET, limits=bounds.limits)
+
+
+def build_limits(data: Data) -> LimitsConfig:
+    return LimitsConfig(**{**data, "gateway": build_bounds(data.get("gateway"))})
+
+
+def build_bounds(data: Data | None) -> BoundsConfig:
+    """The bounds of a subject that is no key. What is not bounded is always the object NO_LIMITS or NO_BUDGET."""
+    if not data:
+        return NO_BOUNDS
+    limits = {name: data[name] for name in Limits.__struct_fields__ if data.get(name) is not None}
+    budget = {name: data[name] for name in Budget.__struct_fields__ if data.get(name) is not None}
+    return BoundsConfig(
+        limits=Limits(**limits) if limits else NO_LIMITS, budget=Budget(**budget) if budget else NO_BUDGET
+    )
 
 
 def build_budget(entry: Data) -> Budget:
@@ -161,6 +182,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         shared_objects=frozenset(entry.get("shared_objects", OPERATORS_KINDS)),
         prices=build_prices(entry.get("prices", {})),
         price_provider=entry.get("price_provider"),
+        limits=build_bounds(entry.get("limits")),
         health_check=build_health_check(entry.get("health_check")),
         concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
         settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
@@ -181,6 +203,7 @@ def build_model(name: str, entry: Data, inactive: InactiveKeys) -> ModelEntry:
         affinity=build_affinity(entry.get("affinity")),
         operations=None if operations is None else frozenset(operations),
         timeouts=entry.get("timeouts", {}),
+        limits=build_bounds(entry.get("limits")),
         facts={fact: entry[fact] for fact in MODEL_FACTS if fact in entry},
         failover=entry.get("failover") != "never",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
-from tornado_gate.types import NO_BUDGET, Budget, ResponseRules, Timeouts
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
 
@@ -85,6 +85,16 @@ class PluginOptions(Value, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+class BoundsConfig(Value, frozen=True, kw_only=True):
+    """The bounds of a subject that is no key: per minute and at once, per day and per month."""
+
+    limits: Limits = NO_LIMITS
+    budget: Budget = NO_BUDGET
+
+
+NO_BOUNDS = BoundsConfig()
+
+
 class TargetConcurrency(Value, frozen=True, kw_only=True):
     """At most `most` requests of a provider entry run at a time in a process; `queue` more wait, each for `wait` seconds."""
 
@@ -113,6 +123,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     shared_objects: frozenset[str] = OPERATORS_KINDS
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     price_provider: str | None = None
+    limits: BoundsConfig = NO_BOUNDS
     health_check: HealthCheck | None = None
     concurrency: TargetConcurrency | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -145,15 +156,17 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     affinity: Affinity | None = None
     operations: frozenset[str] | None = None
     timeouts: Mapping[str, float] = field(default_factory=dict)
+    limits: BoundsConfig = NO_BOUNDS
     facts: Mapping[str, Any] = field(default_factory=dict)
     failover: bool = True
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):
-    """A team of conf, by its name: what its keys may spend together."""
+    """A team, or a user, of keys in conf, by its name: what these keys may use together."""
 
     name: str
     budget: Budget = NO_BUDGET
+    limits: Limits = NO_LIMITS
 
 
 class KeyEntry(Value, frozen=True, kw_only=True):
@@ -171,6 +184,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     concurrent_requests: int | None = None
     budget: Budget = NO_BUDGET
+    user: str = ""
     team: str = ""
     tags: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -218,7 +232,9 @@ class PriceEntry(Value, frozen=True, kw_only=True):
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
-    """Limits. The rate limits apply to keys without their own; None means no limit.
+    """Limits. The rate limits apply to keys without their own; None means no limit. `gateway` bounds all requests together.
+
+    `store` is the address of the Redis or Valkey that counts for several nodes; "": they are counted on this machine.
 
     `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `body_values` is the maximum cost of the
     values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
@@ -234,6 +250,8 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     which are not in memory.
     """
 
+    store: Secret = Secret("")
+    gateway: BoundsConfig = NO_BOUNDS
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     body_bytes: int = 32 * 1024 * 1024
@@ -414,6 +432,7 @@ class Config(Value, frozen=True, kw_only=True):
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)
     default_prices: bool = True

@@ -159,6 +159,15 @@ def check_database(address: str) -> None:
         )
 
 
+def check_limits_store(address: str) -> None:
+    """Check the address of a Redis or Valkey; empty: the counters of this machine. Messages do not show it."""
+    known = ("redis://", "rediss://", "valkey://", "valkeys://", "unix://")
+    if address and not address.startswith(known):
+        raise ValidationError(
+            "must be an address such as redis://host:6379/0 or valkey://host:6379; leave it out to count on this machine"
+        )
+
+
 def check_prefix(word: str) -> None:
     if not _PREFIX.fullmatch(word) or word in _RESERVED_PREFIXES:
         raise ValidationError(
@@ -220,6 +229,25 @@ class PluginSwitch(fields.Field[Any]):
         return {"on": switch}
 
 
+class BudgetSchema(Schema):
+    usd_per_day = Number(least=0, allow_none=True)
+    usd_per_month = Number(least=0, allow_none=True)
+    tokens_per_day = Integer(least=1, allow_none=True)
+    tokens_per_month = Integer(least=1, allow_none=True)
+
+
+class BoundsSchema(BudgetSchema):
+    """All bounds of a subject that is no key."""
+
+    requests_per_minute = Integer(least=1, allow_none=True)
+    tokens_per_minute = Integer(least=1, allow_none=True)
+    concurrent_requests = Integer(least=1, allow_none=True)
+
+
+def make_bounds_field() -> Section:
+    return Section(BoundsSchema, example="{requests_per_minute: 600, usd_per_month: 500}")
+
+
 class TimeoutsSchema(Schema):
     connect = Seconds()
     first_event = Seconds()
@@ -255,6 +283,7 @@ class ProviderSchema(Schema):
     shared_objects = List(String(choices=(*OBJECT_KINDS, ALL_KINDS)))
     prices = make_prices_field()
     price_provider = String(empty=True)
+    limits = make_bounds_field()
     health_check = Section(HealthCheckSchema, example="{path: /models, interval: 30}")
     concurrency = Section(ConcurrencySchema, example="{most: 100, queue: 200, wait: 5s}")
 
@@ -280,6 +309,7 @@ class ModelSchema(Schema):
     affinity = AffinitySwitch()
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all of the plugin's")
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
+    limits = make_bounds_field()
     failover = String(choices=("pre-first-event", "never"))
     version = String()
     display_name = String()
@@ -292,15 +322,11 @@ class ModelSchema(Schema):
 MODEL_FACTS = ("version", "display_name", "description", "input_token_limit", "output_token_limit", "image_family")
 
 
-class BudgetSchema(Schema):
-    usd_per_day = Number(least=0, allow_none=True)
-    usd_per_month = Number(least=0, allow_none=True)
-    tokens_per_day = Integer(least=1, allow_none=True)
-    tokens_per_month = Integer(least=1, allow_none=True)
-
-
 class TeamSchema(Schema):
+    """A team, or a user of keys in conf."""
+
     budget = Section(BudgetSchema, example="{usd_per_month: 500}")
+    limits = make_bounds_field()
 
 
 class KeySchema(Schema):
@@ -320,6 +346,7 @@ class KeySchema(Schema):
     tokens_per_minute = Integer(least=1, allow_none=True)
     concurrent_requests = Integer(least=1, allow_none=True)
     budget = Section(BudgetSchema, example="{usd_per_day: 5}")
+    user = String(validate=check_name)
     team = String(validate=check_name)
     tags = List(String(validate=check_name), least=1, hint="leave the key out for no tags")
     addresses = List(String(validate=check_address), least=1, hint="leave the key out for all addresses")
@@ -327,6 +354,8 @@ class KeySchema(Schema):
 
 
 class LimitsSchema(Schema):
+    store = SecretString(empty=True, validate=check_limits_store)
+    gateway = make_bounds_field()
     requests_per_minute = Integer(least=1, allow_none=True)
     tokens_per_minute = Integer(least=1, allow_none=True)
     body_bytes = Integer(least=1)
@@ -350,7 +379,7 @@ class MediaSchema(Schema):
     seconds = Seconds()
 
 
-class BoundsSchema(Schema):
+class VideoBoundsSchema(Schema):
     seconds = List(Integer(least=1), validate=check_bounds)
     side = List(Integer(least=1), validate=check_bounds)
     fps = List(Integer(least=1), validate=check_bounds)
@@ -365,7 +394,7 @@ class VideosSchema(Schema):
     keep_seconds = Seconds()
     max_bytes = Integer(least=1)
     prefixes = List(String(validate=check_prefix))
-    bounds = Section(BoundsSchema, example="{seconds: [1, 60]}")
+    bounds = Section(VideoBoundsSchema, example="{seconds: [1, 60]}")
 
 
 class RealtimeSchema(Schema):
@@ -432,6 +461,7 @@ class FileSchema(Schema):
     auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
+    users = Table(Section(TeamSchema, example="{limits: {requests_per_minute: 60}}"), check_name=check_name)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()
     default_prices = Boolean()
@@ -445,7 +475,6 @@ _UNSUPPORTED_KEYS: dict[KeyPath, str] = {
     ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "store"): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "endpoint"): _EXTERNAL_STORE_UNSUPPORTED,
-    ("limits", "store"): _EXTERNAL_STORE_UNSUPPORTED,
 }
 
 _FILE_SCHEMA = FileSchema()

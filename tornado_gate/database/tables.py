@@ -78,6 +78,8 @@ users = Table(
     Column("created", Double, nullable=False),
     Column("last_login", Double),
     Column("password_changed", Double),
+    Column("budget", JSON(none_as_null=True)),  # as of teams; none: no bound
+    Column("limits", JSON(none_as_null=True)),
 )
 
 team_members = Table(
@@ -167,6 +169,22 @@ keys = Table(
     Index("ix_keys_user", "user"),
     Index("ix_keys_created", "created"),
 )
+
+limit_overrides = Table(
+    "limit_overrides",
+    METADATA,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(20), nullable=False),  # key, user, team, model, provider, gateway
+    Column("subject", String(300), nullable=False),  # its id or name; "": the gateway
+    Column("bound", String(40), nullable=False),
+    Column("value", Double),  # either a value, or
+    Column("factor", Double),  # a factor of that in conf or of the subject
+    Column("created", Double, nullable=False),
+    Column("created_by", String(100), nullable=False),
+    Column("until", Double, nullable=False),
+    Index("ix_limit_overrides_until", "until"),
+)
+"""Bounds that administrators have changed for a time."""
 
 audit = Table(
     "audit",

@@ -105,5 +105,7 @@ with several tags counts once for each of them in the tables that are `tagged`, 
 
 OWNER_DAYS: Final = _define_totals("usage_owner_days", OWNER_DIMENSIONS)
 """Totals by day, key, user and team only: with thousands of keys those that are `keyed` have nearly as many rows as requests."""
+USER_DAYS: Final = _define_totals("usage_user_days", ("user", *SHARED_DIMENSIONS))
+"""Totals by day without the key, for users with many keys."""
 
-ALL_TOTALS: Final = (*TOTALS.values(), OWNER_DAYS)
+ALL_TOTALS: Final = (*TOTALS.values(), OWNER_DAYS, USER_DAYS)

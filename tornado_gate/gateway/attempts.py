@@ -13,11 +13,10 @@ from typing import TypeVar
 from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, note_place, select_candidates
+from tornado_gate.gateway.estimates import Estimate
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.loads import MeasuredAttempt
-from tornado_gate.gateway.pricing import check_budget
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
@@ -38,24 +37,28 @@ async def try_targets(
     operations: tuple[Operation, ...],
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
     needs: Needs = NO_NEEDS,
-    estimate: Quantities | None = None,
+    estimate: Estimate | None = None,
 ) -> Result:
     """The result of `ask` for the first target of ``call.model`` at which it succeeds.
 
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
     tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
     When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`gateway/outcomes.py`).
-    `needs` are what the request asks of its target. `estimate` is what the request may use, for a budget.
+    `needs` are what the request asks of its target. `estimate` is what the request may use, for its bounds
+    (`gateway/admission.py`); a target whose own bounds are reached is skipped.
     Raises what `select_candidates` raises, the failure of the last target, or Unavailable when every circuit is open.
     """
     targets = select_candidates(gate, snapshot, call, operations, needs)
-    if call.caller.has_budget:
-        await check_budget(gate, snapshot, call, targets[0][0], estimate)
+    is_bounded = gate.admission.is_active or bool(call.caller.bounds)
     candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
     try:
         for target, provider in candidates:
             if candidates.pause:
                 await asyncio.sleep(candidates.pause)
+            if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
+                outcomes.release_probe(gate, replace(call, target=target))
+                candidates.failure = candidates.failure or refusal
+                continue
             attempt = _begin_attempt(gate, call, target, provider, operations)
             load = _begin_load(snapshot, attempt) if target.model in snapshot.measured else None
             try:
@@ -69,6 +72,8 @@ async def try_targets(
                 outcomes.note_failure(gate, attempt, error)
                 attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
                 await attempt.closing.aclose()
+                if is_bounded:
+                    gate.admission.note_failure(call, error)
                 if not isinstance(error, GateError) or not error.retryable or call.failover is False:
                     raise
                 if load is not None and isinstance(error, UpstreamTimeout):

@@ -107,7 +107,7 @@ class Candidates:
     The loop sets `failure` to the error of the last attempt, and waits `pause` seconds before the next one.
     """
 
-    __slots__ = ("_account", "_bound_key", "_ends_at", "_gate", "_session", "_snapshot", "_targets", "failure", "pause")
+    __slots__ = ("_account", "_ends_at", "_gate", "_needs", "_snapshot", "_targets", "failure", "pause")
 
     def __init__(
         self,
@@ -121,23 +121,28 @@ class Candidates:
         self._snapshot = snapshot
         self._account = account
         self._targets = targets
-        self._session = needs.session
-        self._bound_key = needs.key
-        self._ends_at = math.inf
+        self._needs = needs
         self.failure: GateError | None = None
         self.pause = 0.0
+        self._ends_at = 0.0
 
     def __iter__(self) -> Iterator[Candidate]:
-        health, at_rest = self._gate.health, []
+        gate, account = self._gate, self._account
+        health, keys = gate.health, gate.key_health
+        retries = self._snapshot.config.retries.same_target
+        at_rest: list[Candidate] = []
         has_tried = False
         for target, provider in self._targets:
-            if self._is_at_rest(target, provider):
+            if keys.rests and self._get_rest((target, provider)) > 0:
                 at_rest.append((target, provider))
-            elif health.allows(target, self._account):
+            elif health.allows(target, account):
                 has_tried = True
-                yield from self._try_keys(target, provider)
+                if provider.keys or retries:
+                    yield from self._try_keys(target, provider)
+                else:
+                    yield target, provider
         for target, provider in sorted(at_rest, key=self._get_rest) if at_rest else ():
-            if health.allows(target, self._account):
+            if health.allows(target, account):
                 has_tried = True
                 yield self._choose_rested(target, provider), provider
         if not has_tried:
@@ -148,7 +153,7 @@ class Candidates:
         at_rest: list[Candidate] = []
         for target, provider in self._targets:
             if self._gate.health.would_allow(target, self._account):
-                if not self._is_at_rest(target, provider):
+                if not self._gate.key_health.rests or not self._get_rest((target, provider)):
                     return self._apply_first_key(target, provider), provider
                 at_rest.append((target, provider))
         if not at_rest:
@@ -157,10 +162,6 @@ class Candidates:
         return self._choose_rested(target, provider), provider
 
     # Keys
-
-    def _is_at_rest(self, target: Target, provider: ConfiguredProvider) -> bool:
-        """Whether no key of the target may be used now."""
-        return bool(self._gate.key_health.rests) and self._get_rest((target, provider)) > 0
 
     def _get_rest(self, candidate: Candidate) -> float:
         """Seconds until a key of the target may be used."""
@@ -189,8 +190,9 @@ class Candidates:
         if self._gate.key_health.rests:
             now = self._gate.health.clock()
             keys = tuple(key for key in keys if not self._gate.key_health.get_wait(target, key.fingerprint, now))
-        if self._session is not None:
-            digest = self._session.digest
+        session, bound_key = self._needs.session, self._needs.key
+        if session is not None:
+            digest = session.digest
             keys = tuple(sorted(keys, key=lambda key: rank_name(digest, key.fingerprint)))
         else:
             turns, name = self._gate.key_turns, provider.entry.name
@@ -198,8 +200,8 @@ class Candidates:
             keys = keys[first:] + keys[:first]
             if take_turn:
                 turns[name] = first + 1
-        if self._bound_key:
-            return sorted(keys, key=lambda key: key.fingerprint != self._bound_key)
+        if bound_key:
+            return sorted(keys, key=lambda key: key.fingerprint != bound_key)
         return keys
 
     def _apply_first_key(self, target: Target, provider: ConfiguredProvider) -> Target:
@@ -223,7 +225,7 @@ class Candidates:
         if not rules.same_target:
             yield target, provider
             return
-        if self._ends_at == math.inf:
+        if not self._ends_at:
             self._ends_at = self._gate.health.clock() + target.timeouts.total
         load = self._snapshot.loads.find(target)
         yield target, provider
@@ -237,6 +239,7 @@ class Candidates:
                 yield target, provider
             finally:
                 load.retries -= 1
+                self.pause = 0.0
 
     def _find_retry_wait(self, target: Target, rules: RetriesConfig, number: int) -> float | None:
         """Seconds before retry `number`; None if the last failure, the circuit or the time does not allow one."""

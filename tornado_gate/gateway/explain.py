@@ -134,11 +134,11 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     return {
         **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
         **await _explain_attempt(gate, call, once, attempt.target, attempt.provider),
-        "limits": gate.limits.get_remaining(call.caller),
+        "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
     }
 
 
-def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
+async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
     """As `explain`, without a body: which target a request for the model and operation of `call` gets now, and why.
 
     Raises the GateError that its caller would get before the body is looked at.
@@ -151,7 +151,7 @@ def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]
     return {
         **_describe_choice(gate, snapshot, call, tuple(found for found, _ in targets), why),
         "target": _name_target(gate, target),
-        "limits": gate.limits.get_remaining(call.caller),
+        "limits": await gate.admission.describe_limits(snapshot, call, target),
     }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+import logging
+import time
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Protocol
 
@@ -12,28 +15,35 @@ from cachetools import FIFOCache
 
 from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
 from tornado_gate.accounts.keys import KeyStore, digest_key
+from tornado_gate.accounts.limit_overrides import read_overrides
 from tornado_gate.config.model import Config
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError
+from tornado_gate.gateway.admission import Admission
 from tornado_gate.gateway.affinity import MovedSessions
 from tornado_gate.gateway.auth import unknown_key_error
 from tornado_gate.gateway.body_worker import BodyWorker
-from tornado_gate.gateway.budgets import Budgets
 from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
-from tornado_gate.gateway.concurrency import ConcurrentRequests
 from tornado_gate.gateway.key_health import KeyHealth
 from tornado_gate.gateway.overload import Overload
 from tornado_gate.gateway.pricing import load_default_prices
-from tornado_gate.gateway.rate_limits import RateLimits
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.gateway.target_queues import TargetQueues
 from tornado_gate.http.upstream import Pool
 from tornado_gate.ledger.ledger import Ledger
+from tornado_gate.ledger.spending import Used, find_period, read_subjects
+from tornado_gate.limits.overrides import Overrides
+from tornado_gate.limits.stores import make_limiter
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
-from tornado_gate.types import NO_BUDGET, Budget, Caller
+from tornado_gate.types import Bound, Caller, Limits
 
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 2.0
+LONGEST_TIMER = 86400.0
 MAX_CALLERS = 10_000
 """The number of keys whose callers are cached."""
 
@@ -58,8 +68,6 @@ class Gate:
         self.key_warnings: dict[tuple[str, str], float] = {}
         """When the next warning about the key of a provider entry may be logged, by entry and the key's fingerprint."""
         self.moved_sessions = MovedSessions()
-        self.limits = RateLimits()
-        self.concurrency = ConcurrentRequests()
         self.metrics = metrics
         self.worker = BodyWorker()
         self.draining = False
@@ -90,14 +98,22 @@ class Gate:
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
         self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
-        self.budgets = Budgets(keystore.database, self.ledger.flush)
+        self.database = keystore.database
+        self.admission = Admission(make_limiter(config, self._read_spending, metrics))
+        self._reading_overrides: asyncio.Task[None] | None = None
+        self._override_end: asyncio.TimerHandle | None = None
+        self._is_started = False
         self._apply(self.snapshot)
+        self.keys.on_change.append(self._reread_overrides)
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
 
     async def start(self) -> None:
         """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""
         await self.keys.start()
         self.ledger.start()
+        await self.admission.limiter.start()
+        self._is_started = True
+        await self._read_overrides()
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
         self.host.watchdog.start(asyncio.get_running_loop())
@@ -105,6 +121,12 @@ class Gate:
     async def close(self) -> None:
         self.host.watchdog.stop()
         self._lag.stop()
+        self._is_started = False
+        if self._reading_overrides is not None:
+            self._reading_overrides.cancel()
+        if self._override_end is not None:
+            self._override_end.cancel()
+        await self.admission.limiter.close()
         await self.ledger.close()
         await self.keys.stop()
         for pool in self._pools.values():
@@ -144,8 +166,6 @@ class Gate:
         return caller
 
     def _make_caller(self, record: KeyRecord) -> Caller:
-        limits = self.snapshot.config.limits
-        requests, tokens = record.requests_per_minute, record.tokens_per_minute
         return Caller(
             id=record.usage_id,
             account=record.account,
@@ -154,22 +174,82 @@ class Gate:
             team=record.team,
             tags=record.tags,
             addresses=record.addresses,
-            concurrent_requests=record.concurrent_requests,
-            budget=record.budget,
-            team_budget=self._find_team_budget(record),
-            team_limits=record.team_limits,
+            bounds=self._list_bounds(record),
             models=tuple(record.models),
             operations=tuple(record.operations),
-            requests_per_minute=limits.requests_per_minute if requests is None else requests,
-            tokens_per_minute=limits.tokens_per_minute if tokens is None else tokens,
             role=record.role,
         )
 
-    def _find_team_budget(self, record: KeyRecord) -> Budget:
-        if record.source == "store":
-            return record.team_budget
-        team = self.snapshot.config.teams.get(record.team)
-        return NO_BUDGET if team is None else team.budget
+    def _list_bounds(self, record: KeyRecord) -> tuple[Bound, ...]:
+        """The bounds of a key, its user and its team. Limits that the key has not are those of conf for all keys."""
+        config, find = self.snapshot.config, self.admission.list_bounds
+        requests, tokens = record.requests_per_minute, record.tokens_per_minute
+        own = Limits(
+            requests_per_minute=config.limits.requests_per_minute if requests is None else requests,
+            tokens_per_minute=config.limits.tokens_per_minute if tokens is None else tokens,
+            concurrent_requests=record.concurrent_requests,
+        )
+        bounds = find("key", record.usage_id, own, record.budget)
+        user, team = (record.user_limits, record.user_budget), (record.team_limits, record.team_budget)
+        if record.source == "conf":
+            of_user, of_team = config.users.get(record.user), config.teams.get(record.team)
+            user = (of_user.limits, of_user.budget) if of_user else user
+            team = (of_team.limits, of_team.budget) if of_team else team
+        if record.user:
+            bounds += find("user", record.user, *user)
+        if record.team:
+            bounds += find("team", record.team, *team)
+        return bounds
+
+    # Limits
+
+    def _read_spending(self, bounds: Sequence[Bound]) -> dict[Bound, Used]:
+        """What the subjects of bounds have used in this day and month. Blocks. Raises DatabaseError, TimeoutError."""
+        if not self.ledger.flush(FLUSH_SECONDS):
+            raise TimeoutError("it is not written in time")
+        period = find_period(time.time())
+        found: dict[Bound, Used] = {}
+        models = self.snapshot.models
+
+        def find_entry(model: str) -> str:
+            entry = models.find(model)
+            return model if entry is None else entry.entry.name
+
+        for kind in {bound.kind for bound in bounds}:
+            subjects = {bound.subject: bound for bound in bounds if bound.kind == kind}
+            used = read_subjects(self.database, kind, subjects, period, find_entry)
+            found |= {bound: used.get(name, Used()) for name, bound in subjects.items()}
+        return found
+
+    def _reread_overrides(self) -> None:
+        """Keys have changed, and maybe overrides."""
+        if self._is_started:
+            self._reading_overrides = asyncio.create_task(self._read_overrides())
+
+    async def _read_overrides(self) -> None:
+        try:
+            found = await self.database.run(read_overrides, self.database)
+        except DatabaseError as error:
+            log.warning("temporary limits cannot be read; those known stay in force: %s", error)
+            return
+        self._apply_overrides(Overrides(found, time.time()))
+
+    def _apply_overrides(self, overrides: Overrides) -> None:
+        if self._override_end is not None:
+            self._override_end.cancel()
+            self._override_end = None
+        before, self.admission.overrides = self.admission.overrides, overrides
+        if before != overrides:
+            self.admission.apply(self.snapshot)
+            self._callers.clear()
+        if overrides.next_end is not None:
+            seconds = min(max(0.0, overrides.next_end - time.time()) + 0.01, LONGEST_TIMER)
+            renew = partial(self._renew_overrides, overrides)
+            self._override_end = asyncio.get_running_loop().call_later(seconds, renew)
+
+    def _renew_overrides(self, overrides: Overrides) -> None:
+        self._override_end = None
+        self._apply_overrides(overrides.renew(time.time()))
 
     def replace(self, snapshot: Snapshot) -> None:
         """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
@@ -182,6 +262,7 @@ class Gate:
     def _apply(self, snapshot: Snapshot) -> None:
         config = snapshot.config
         self._callers.clear()
+        self.admission.apply(snapshot)
         self.ledger.rules = config.ledger
         self.overload.limits = config.limits
         self.target_queues.keep(frozenset(config.providers))

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.errors import GateError, RequestError, UpstreamRefused
 from tornado_gate.gateway import (
     affinity,
@@ -25,14 +26,12 @@ from tornado_gate.gateway import (
 )
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.budgets import estimate_quantities
 from tornado_gate.gateway.candidates import NO_NEEDS, Needs
+from tornado_gate.gateway.estimates import Estimate, estimate_prompt_tokens, estimate_request
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.own_links import inline_own_links, may_have_own_links
-from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
+from tornado_gate.gateway.own_links import MARK, inline_own_links
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.gateway.tool_texts import check_tool_texts
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
@@ -58,6 +57,8 @@ from tornado_gate.types.value import Value, replace
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
+SIGNATURE_MARKS = (b"ignature", b"encrypted_content")
+"""One of them occurs in every body that has a signature of an upstream."""
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -79,7 +80,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     if token_counts.must_estimate(snapshot, call):
         return await _answer_estimate(gate, call, once)
     needs = await find_needs(snapshot, call, operations, once)
-    estimate = await _estimate_quantities(gate, call, operations, once) if call.caller.has_budget else None
+    estimate = None
+    if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
+        estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 
 
@@ -89,16 +92,12 @@ async def find_needs(snapshot: Snapshot, call: Call, operations: tuple[Operation
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     issuer = ""
-    if _may_have_signatures(wire) and snapshot.has_choice(call.model, operations):
+    if snapshot.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
         issuer = await _find_issuer(call, once)
     session = affinity.find_session(snapshot, call, wire) if snapshot.has_affinity else None
     if access is None and session is None and not issuer:
         return NO_NEEDS
     return Needs(session, access, issuer)
-
-
-def _may_have_signatures(wire: WireRequest) -> bool:
-    return b"ignature" in wire.raw or b"encrypted_content" in wire.raw
 
 
 async def _find_issuer(call: Call, once: RequestCache) -> str:
@@ -123,6 +122,7 @@ class RequestCache:
         self.is_large = len(wire.raw) > SMALL_BYTES
         self._gate = gate
         self._made: dict[str, tuple[Request, list[str]]] = {}
+        self._may_have_own_links: bool | None = None
 
     async def request(self, call: Call) -> Request:
         """The common request for the operation of `call`; adds its losses to `call`."""
@@ -138,6 +138,20 @@ class RequestCache:
         request, losses = made
         call.losses.extend(losses)
         return request
+
+    async def contains(self, call: Call, *marks: bytes) -> bool:
+        """Whether one of `marks` occurs in the body."""
+        if self.is_large:
+            return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
+        return any(mark in self.wire.raw for mark in marks)
+
+    async def may_have_own_links(self, call: Call) -> bool:
+        """Whether the body of a chat may have an address that the gateway has signed. Of a large body this is found once."""
+        if not self.is_large:
+            return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
+        if self._may_have_own_links is None:
+            self._may_have_own_links = await self.contains(call, MARK)
+        return self._may_have_own_links
 
     async def run_hook(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
@@ -172,16 +186,14 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
     return PreparedAnswer(call, token_counts.reply_with_estimate(call, once.wire_format, request, tokens))
 
 
-async def _estimate_quantities(
-    gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache
-) -> Quantities:
-    """What the request may use, for the budget of its caller."""
+async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
+    """What the request may use, for its bounds."""
     body = once.wire.json
     if once.is_large:
         prompt = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
         prompt = estimate_prompt_tokens(body)
-    return estimate_quantities(operations[0], body, prompt)
+    return estimate_request(operations[0], body, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
@@ -194,7 +206,9 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
         given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
         outgoing = given if isinstance(given, UpstreamRequest) else await given
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
-    request = await inline_own_links(call, once.wire, await once.request(call))
+    request = await once.request(call)
+    if await once.may_have_own_links(call):
+        request = await inline_own_links(call, request)
     request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
     if server_tool_parts.has_server_tools(request):
         request = await server_tool_parts.restore_parts(call, request)
@@ -208,7 +222,7 @@ async def prepare_verbatim_request(
     wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
     if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
         return None
-    if may_have_own_links(call, wire):
+    if call.operation == "chat" and await once.may_have_own_links(call):
         return None
     if used.inputs_at_once is not None and await _exceeds_inputs_at_once(call, used.inputs_at_once, once):
         return None
@@ -220,7 +234,7 @@ async def prepare_verbatim_request(
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
-    if not _may_have_signatures(once.wire):
+    if not await once.contains(call, *SIGNATURE_MARKS):
         return False
     try:
         request = await once.request(call.replace(losses=[]))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tornado_gate.errors import NotAllowed
-from tornado_gate.gateway.budgets import USUAL_ANSWER_TOKENS
-from tornado_gate.ledger.costs import Quantities, compute_cost, count_quantities
+from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
 from tornado_gate.ledger.entries import NO_USAGE, Entry, price_row
 from tornado_gate.ledger.estimates import settle_usage
 from tornado_gate.types import Call, Target
 
-USUAL_ANSWER: Final = Quantities(input_tokens=0, output_tokens=USUAL_ANSWER_TOKENS)
-"""The estimate for realtime sessions and calls between models."""
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
 
@@ -64,19 +61,14 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
     return meter.cost
 
 
-async def check_budget(
-    gate: Gate, snapshot: Snapshot, call: Call, target: Target, estimate: Quantities | None = None
-) -> None:
-    """Count what a request may use at `target` against the budgets of its caller. Raises RateLimited when a bound is exceeded."""
-    price = snapshot.prices.find(target.provider, target.upstream_model)
-    await gate.budgets.admit(call, price, estimate or USUAL_ANSWER)
-
-
 def record_usage(gate: Gate, entry: Entry) -> None:
-    """Add a request that has ended to the ledger, and what it has used to its caller's budgets."""
+    """Add a request that has ended to the ledger, and settle what it had reserved of its bounds."""
     gate.ledger.add(entry)
-    claim, entry.meter.claim = entry.meter.claim, None
-    if claim is not None:
-        usage, is_estimated = settle_usage(entry.meter)
-        cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated)
-        gate.budgets.settle(claim, cost, usage.total_tokens or 0)
+    meter = entry.meter
+    if meter.claim is not None:
+        claim, meter.claim = meter.claim, None
+        usage, is_estimated = (NO_USAGE, False) if meter.charged else settle_usage(meter)
+        cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated) or 0
+        gate.admission.settle(claim, usage.total_tokens or 0, cost)
+        if usage.output_tokens and entry.operation == "chat" and entry.outcome == "complete":
+            gate.admission.usual.learn(entry.target.model, usage.output_tokens)

@@ -29,6 +29,7 @@ from tornado_gate.http.client.faults import (
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import UNBOUNDED, HttpResponse, SizeBound
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
+from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import replace
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     check_host(call, outgoing)
     body, usual = outgoing.body, _DEFAULT_HEADERS if outgoing.body is None else _BYTES_HEADERS
     if outgoing.json is not None:
-        body, usual = orjson.dumps(outgoing.json), _JSON_HEADERS
+        usual = _JSON_HEADERS
+        body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
     provider = call.target.provider
     exact = redirected or bool(outgoing.file_types)  # the URL is from the upstream and may be signed
     try:

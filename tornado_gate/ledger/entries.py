@@ -205,8 +205,9 @@ def price_row(entry: Entry, usage: Usage, outcome: str, *, is_estimated: bool) -
 
 def select_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The headers that a row needs, shortened: entries wait in memory while the database hangs."""
-    names = _READ_NAMES & headers.keys()
-    return {name: headers[name][:MAX_TAGS_LENGTH] for name in names} if names else _NO_HEADERS
+    if _READ_NAMES.isdisjoint(headers):
+        return _NO_HEADERS
+    return {name: text[:MAX_TAGS_LENGTH] for name, text in headers.items() if name in _READ_NAMES}
 
 
 def _render_tags(of_key: tuple[str, ...], headers: Mapping[str, str]) -> str:

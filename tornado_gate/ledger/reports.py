@@ -19,7 +19,15 @@ from sqlalchemy import BigInteger, ColumnElement, Select, Table, case, cast, fun
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.database.engine import Database
-from tornado_gate.database.usage_tables import COUNTERS, ERROR_OUTCOMES, OWNER_DAYS, OWNER_DIMENSIONS, TOTALS, usage
+from tornado_gate.database.usage_tables import (
+    COUNTERS,
+    ERROR_OUTCOMES,
+    OWNER_DAYS,
+    OWNER_DIMENSIONS,
+    TOTALS,
+    USER_DAYS,
+    usage,
+)
 from tornado_gate.ledger.details import parse_details
 from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id, find_moment
 
@@ -27,7 +35,7 @@ GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "statu
 MOST_ROWS: Final = 1000
 """The maximum number of requests in one answer."""
 
-_FILTERS = ("user", "team", "key", "model", "provider", "tag")
+_FILTERS = ("user", "team", "key", "model", "provider", "tag", "status")
 _SECONDS = {"day": DAY, "hour": HOUR}
 
 
@@ -135,7 +143,7 @@ def _is_error() -> ColumnElement[bool]:
     return usage.c.outcome.in_([literal_column(f"'{outcome}'") for outcome in ERROR_OUTCOMES])
 
 
-def _filter(query: Select[Any], table: Table, name: str, wanted: str) -> Select[Any]:
+def _filter(query: Select[Any], table: Table, name: str, wanted: str | int) -> Select[Any]:
     """Add a condition. The index of a column that may be empty has no rows with empty ones, which the query must say too."""
     if not wanted:
         return query
@@ -145,13 +153,14 @@ def _filter(query: Select[Any], table: Table, name: str, wanted: str) -> Select[
 
 
 def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
-    wanted = {name: getattr(query, name) for name in _FILTERS if getattr(query, name)}
+    wanted: dict[str, Any] = {name: getattr(query, name) for name in _FILTERS if getattr(query, name)}
+    several = {name: values for name, values in (("key", query.keys), ("user", query.users)) if values}
     if part.source == "rows":
         table, bound = usage, usage.c.id
         first, last = find_first_id(part.start), find_first_id(part.end)
         columns = {name: sum_rows(name) for name in COUNTERS}
     else:
-        table = _select_table(part.source, {*query.group_by, *wanted})
+        table = _select_table(part.source, {*query.group_by, *wanted, *several})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
         columns = {name: func.sum(table.c[name]) for name in COUNTERS}
     # PostgreSQL's sum of BIGINT is NUMERIC, which takes long to parse.
@@ -160,16 +169,23 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
     chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
     for name, value in wanted.items():
         chosen = _filter(chosen, table, name, value)
+    for name, values in several.items():
+        chosen = chosen.where(table.c[name].in_(values))
+        if "" not in values:  # as in `_filter`
+            chosen = chosen.where(table.c[name] != literal_column("''"))
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
 
 
 def _select_table(source: str, names: Set[str]) -> Table:
     """The smallest totals with these dimensions."""
-    is_owned = bool(names & {"key", "user"})
-    if is_owned and source == "days" and names <= {"day", *OWNER_DIMENSIONS}:
-        return OWNER_DAYS
-    return TOTALS[source, "tag" in names, is_owned]
+    is_owned, is_tagged = bool(names & {"key", "user"}), "tag" in names
+    if is_owned and not is_tagged and source == "days":
+        if names <= {"day", *OWNER_DIMENSIONS}:
+            return OWNER_DAYS
+        if "key" not in names:
+            return USER_DAYS
+    return TOTALS[source, is_tagged, is_owned]
 
 
 def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
@@ -202,8 +218,22 @@ def _add(sums: dict[tuple[Any, ...], list[Any]], rows: Iterable[Row[Any]], group
 
 
 def _make_usage_row(names: Sequence[str], group: Sequence[Any], sums: Sequence[Any]) -> UsageRow:
-    texts = {name: _format_group(name, value) for name, value in zip(names, group, strict=True)}
-    return UsageRow(group=texts, **dict(zip(COUNTERS, sums, strict=True)))
+    # Thousands of them are made for a page, so without a dict of the sums.
+    requests, errors, prompt, cached, written, output, reasoning, images, seconds, cost, unpriced = sums
+    return UsageRow(
+        group={name: _format_group(name, value) for name, value in zip(names, group, strict=True)},
+        requests=requests,
+        errors=errors,
+        input_tokens=prompt,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+        images=images,
+        seconds=seconds,
+        cost=cost,
+        unpriced_requests=unpriced,
+    )
 
 
 @lru_cache(10_000)

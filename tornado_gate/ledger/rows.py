@@ -41,9 +41,10 @@ def clean_text(text: str, most_bytes: int) -> str:
 
 
 class UsageQuery(Value, frozen=True, kw_only=True):
-    """What a report of usage covers: Unix times from `start` to before `end`, the grouping, and filters; "" filters nothing.
+    """What a report of usage covers: Unix times from `start` to before `end`, the grouping, and filters; "" and 0 filter nothing.
 
-    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC).
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and `users` are
+    several to which the report is limited, "" those without; none: no limit.
     """
 
     start: float
@@ -55,6 +56,9 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     model: str = ""
     provider: str = ""
     tag: str = ""
+    status: int = 0
+    keys: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
 
 
 class UsageRow(Value, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -41,9 +41,33 @@ def find_period(moment: float) -> Period:
     return Period(day, int(month.timestamp()), day + 86_400, int(next_month.timestamp()))
 
 
+def read_subjects(
+    database: Database, kind: str, subjects: Iterable[str], period: Period, find_entry: Callable[[str], str]
+) -> dict[str, Used]:
+    """As `read_used`, for any kind of subject: also models and providers of conf, and the gateway, whose name is "".
+
+    `find_entry` returns the entry of conf for the name of a model that somebody asked for.
+    """
+    if kind in ("key", "team", "user"):
+        return read_used(database, kind, subjects, period)
+    table = TOTALS["days", False, False]
+    of_day, tokens = table.c.bucket >= period.day, table.c.input_tokens + table.c.output_tokens
+    sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
+    columns = [] if kind == "gateway" else [table.c[kind]]
+    query = select(*columns, *sums, func.sum(table.c.cost), func.sum(tokens)).where(table.c.bucket >= period.month)
+    wanted, found = set(subjects), {name: Used() for name in subjects}
+    with database.read() as connection:
+        for row in connection.execute(query.group_by(*columns)):
+            name = "" if kind == "gateway" else find_entry(row[0]) if kind == "model" else row[0]
+            if name in wanted:
+                counts = map(int, (count or 0 for count in row[len(columns) :]))
+                found[name] = Used(*(one + other for one, other in zip(found[name], counts, strict=True)))
+    return found
+
+
 def read_used(database: Database, kind: str, ids: Iterable[str], period: Period) -> dict[str, Used]:
     """What each key or team (`kind`) has used in `period`; without those that have used nothing. Raises DatabaseError."""
-    table = OWNER_DAYS if kind == "key" else TOTALS["days", False, False]
+    table = OWNER_DAYS if kind in ("key", "user") else TOTALS["days", False, False]
     of_day, tokens = table.c.bucket >= period.day, table.c.input_tokens + table.c.output_tokens
     sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
     query = select(table.c[kind], *sums, func.sum(table.c.cost), func.sum(tokens)).where(

@@ -23,6 +23,7 @@ from tornado_gate.database.usage_tables import (
     OWNER_DIMENSIONS,
     SHARED_DIMENSIONS,
     TOTALS,
+    USER_DAYS,
     usage,
 )
 from tornado_gate.ledger.rows import DAY, HOUR, find_first_id
@@ -46,6 +47,7 @@ _get_rest: Final = itemgetter(*(_INDEX[name] for name in ("outcome", "cost", "ca
 _CACHE_WRITES: Final = COUNTERS.index("cache_write_tokens")
 _SECONDS: Final = {"hours": HOUR, "days": DAY}
 _OWNERS: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in OWNER_DIMENSIONS))
+_USERS: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in ("user", *SHARED_DIMENSIONS)))
 _SHARED: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
 _TAGGED_SHARED: Final = itemgetter(0, 1, *(2 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
 _is_error: Final = frozenset(ERROR_OUTCOMES).__contains__
@@ -53,29 +55,30 @@ _is_error: Final = frozenset(ERROR_OUTCOMES).__contains__
 
 class Inserts:
     """Inserts rows, many with each statement: the interpreter lock changes its owner for each, which takes longer than to insert
-    a row when the event loop wants the lock at the same time. The number is fixed, so that the statement is prepared once.
+    a row when the event loop wants the lock at the same time. The numbers are fixed, so that a statement is prepared once.
     """
 
-    ROWS: Final = 100
+    SIZES: Final = (100, 10)
 
     def __init__(self, table: Table, addition: str = "") -> None:
         names = [column.name for column in table.columns]
         begin = f"INSERT INTO {table.name} ({_quote(names)}) VALUES "
         places = f"({', '.join('?' * len(names))})"
         self._one = f"{begin}{places}{addition}"
-        self._many = f"{begin}{', '.join([places] * self.ROWS)}{addition}"
+        self._many = {size: f"{begin}{', '.join([places] * size)}{addition}" for size in self.SIZES}
 
-    def run(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+    def run(self, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows, each with a value for every column."""
         if connection.dialect.name != "sqlite":
-            connection.exec_driver_sql(self._one.replace("?", "%s"), list(map(tuple, rows)))
+            connection.exec_driver_sql(self._one.replace("?", "%s"), list(rows))
             return
-        whole = len(rows) - len(rows) % self.ROWS
-        for begin in range(0, whole, self.ROWS):
-            values = tuple(chain.from_iterable(rows[begin : begin + self.ROWS]))
-            connection.exec_driver_sql(self._many, values)
-        if whole < len(rows):
-            connection.exec_driver_sql(self._one, list(map(tuple, rows[whole:])))
+        begin = 0
+        for size, statement in self._many.items():
+            while len(rows) - begin >= size:
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows[begin : begin + size])))
+                begin += size
+        if begin < len(rows):
+            connection.exec_driver_sql(self._one, list(rows[begin:]))
 
 
 def _quote(names: Iterable[str]) -> str:
@@ -141,6 +144,7 @@ def _add_totals(connection: Connection, rows: Sequence[StoredRow]) -> None:
     groups = _group_rows(rows)
     by_hour = {group: _sum_rows(members) for group, members in groups.items()}
     _add(connection, OWNER_DAYS, _combine(by_hour, DAY, _OWNERS))
+    _add(connection, USER_DAYS, _combine(by_hour, DAY, _USERS))
     tagged = _split_tags(groups)
     by_tag = {group: _sum_rows(members) for group, members in tagged.items()}
     for span, seconds in _SECONDS.items():

@@ -37,6 +37,7 @@ from tornado_gate.types import (
     ChatRequest,
     ClientSecretRequest,
     CountTokensRequest,
+    LimitLevels,
     MediaRequest,
     ModelsRequest,
     RealtimeAdapter,
@@ -230,6 +231,7 @@ class FormatLane(Lane):
         super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
         names = plugin.hooks["format"]
         self.forwards = "forward_request" in names and "forward_response" in names
+        self._has_limit_headers = "limit_headers" in names
         self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
         self._common_lane_only = [one for one in self.required if not sees_verbatim_requests(one.hooks)]
 
@@ -291,6 +293,16 @@ class FormatLane(Lane):
         if side is None:
             raise self.contract_error("it has a WebSocket route, but open_session returned None")
         return side
+
+    def limit_headers(self, call: Call | None, levels: LimitLevels) -> dict[str, str]:
+        """The format's own headers about limits; {} for a format without any, and for one whose hook fails."""
+        if not self._has_limit_headers:
+            return {}
+        try:
+            result: dict[str, str] = self.call("limit_headers", dict, call=call, levels=levels)
+        except GateError:
+            return {}  # the lane has logged it
+        return result
 
     def translate_error(self, call: Call | None, error: GateError, streaming: bool = False) -> bytes:
         result: bytes = self.call("translate_error", bytes, call=call, error=error, streaming=streaming)

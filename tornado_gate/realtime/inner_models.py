@@ -10,11 +10,11 @@ from typing import Final
 
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.gateway.estimates import estimate_prompt_tokens
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.pricing import record_usage
-from tornado_gate.gateway.rate_limits import estimate_prompt_tokens
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.streams.events import close
@@ -52,7 +52,6 @@ class InnerModels:
                 ending.status, ending.error_code = error.status, error.code
                 raise
             finally:
-                self._gate.limits.charge(call.caller, call.meter)
                 self._record(call, ending)
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
@@ -111,7 +110,7 @@ class _Ending(State):
 
 
 def _make_meter(request: Request) -> Meter:
-    meter = Meter()
+    meter = Meter(is_inner=True)
     if isinstance(request, ChatRequest):
         texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
         meter.estimate_prompt = partial(estimate_prompt_tokens, texts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import orjson
@@ -40,11 +40,13 @@ NORMAL, GOING_AWAY, POLICY_VIOLATION, UPSTREAM_FAILED = 1000, 1001, 1008, 1011
 class Relay:
     """The relay between the connection `caller` and the provider's `socket`.
 
+    `on_relayed` is called after each message of the provider.
     Pass each message of the caller to `receive`. After `begin`, call `stop` when the caller's connection is closed.
     """
 
     __slots__ = (
-        "_expiry", "_mask", "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "error_code",
+        "_expiry", "_mask", "_on_relayed",
+        "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "error_code",
         "sent_bytes", "socket",
     )  # fmt: skip
 
@@ -56,9 +58,11 @@ class Relay:
         rules: RealtimeConfig,
         request_id: str,
         mask: SecretMask | None,
+        on_relayed: Callable[[], None] | None = None,
     ) -> None:
         self._side = side
         self._mask = mask
+        self._on_relayed = on_relayed
         self._rules = rules
         self._request_id = request_id
         self._slow_down = _MessageBucket(rules.messages_per_second)
@@ -162,6 +166,8 @@ class Relay:
             for text in self._side.translate_server_message(self._mask_text(str(message))):
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
+            if self._on_relayed is not None:
+                self._on_relayed()
         except ConnectionError:
             pass  # the caller disconnected
         except Exception:

@@ -68,7 +68,7 @@ from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
-from tornado_gate.tasks.usage import record_task
+from tornado_gate.tasks.usage import record_task, settle_task
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
@@ -307,4 +307,5 @@ def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskServ
     engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
     engine.on_usage = partial(record_task, gate)
+    engine.on_settle = partial(settle_task, gate)
     return TaskService(gate, engine, sender)

@@ -247,7 +247,8 @@ class ServingProcess(Value, frozen=True, kw_only=True):
 
     def _import_deferred_modules(self) -> None:
         self.host.load_deferred_modules()
-        load_pages()
+        if self.config.console.enabled:
+            load_pages()
         heap.retain_freed_memory()
         gc.freeze()
 

@@ -28,6 +28,7 @@ from tornado_gate.errors import Unavailable
 from tornado_gate.storage.shares import evict
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 from tornado_gate.types import ValueGroup
+from tornado_gate.types.large_json import exceeds
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ class SharedMemory:
         return {name: orjson.loads(value) for name, value in found.items()}
 
     async def put(self, account: str, values: Mapping[str, Any], seconds: float) -> None:
-        raw = {name: orjson.dumps(value) for name, value in values.items()}
+        raw = {name: orjson.dumps(value) for name, value in values.items() if not exceeds(value, LONGEST_VALUE)}
         raw = {name: value for name, value in raw.items() if len(value) <= LONGEST_VALUE}
         expires = time.time() + seconds
         for name, value in raw.items():

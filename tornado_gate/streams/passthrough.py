@@ -19,6 +19,7 @@ import orjson
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
+from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.wire import invalid_json_error, parse_json
 
@@ -111,11 +112,13 @@ class StreamAdapter(ABC):
         """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
     def parse_body(self, raw: bytes) -> Any:
-        """Parse a whole body as JSON; long values may be omitted. Raises JSONDecodeError."""
-        return orjson.loads(raw)
+        """Parse a whole body as JSON; long values may be omitted. A long body is parsed in a thread. Raises JSONDecodeError."""
+        return load_json(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
-        """Record the usage of a whole body and return the caller's bytes. Raises GateError if the body is an error."""
+        """Record the usage of a whole body and return the caller's bytes, for a long body in a thread. Raises GateError if the
+        body is an error.
+        """
         return raw
 
     def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
@@ -163,7 +166,11 @@ def forward_body(
 async def _forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    yield _read_body(call, adapter, request, await incoming.read())
+    raw = await incoming.read()
+    if len(raw) > WHOLE_BYTES:
+        yield await run_alone(_read_body, call, adapter, request, raw)
+    else:
+        yield _read_body(call, adapter, request, raw)
 
 
 def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:
@@ -221,14 +228,17 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._take_split(self._splitter, items, out)
             return
         complete, is_quiet, meter = self._frames.take, self._adapter.is_quiet, self._meter
+        measured = self._call.meter if self._is_measured else None
         for chunk in items:
             frames = complete(chunk)
             if not frames:
                 continue
             if not frames.isascii():
                 _check_text(frames)
-            if self._is_measured:
-                self._measure(len(frames), frames.count(b"\n\n"))
+            if measured is not None:  # what `_measure` does, without the cost of a call for each chunk
+                count, length = frames.count(b"\n\n"), len(frames)
+                measured.produced_frames += count
+                measured.produced_bytes += length if length <= MAX_MEASURED_BYTES else _bound_length(length, count)
             if self._begun and not meter.done and is_quiet(frames):
                 self._sent = True
                 out.append(frames)
@@ -252,7 +262,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         """Count frames in the meter; a long one holds a file rather than text."""
         meter = self._call.meter
         meter.produced_frames += count
-        meter.produced_bytes += min(length, count * MAX_MEASURED_BYTES)
+        meter.produced_bytes += _bound_length(length, count)
 
     def end(self, out: list[bytes]) -> None:
         self._pass_rest(out)
@@ -348,6 +358,11 @@ def _check_text(frames: bytes) -> None:
         frames.decode()
     except UnicodeDecodeError as error:
         raise UpstreamError("The upstream's stream is not valid UTF-8.") from error
+
+
+def _bound_length(length: int, count: int) -> int:
+    """The bytes of `count` frames that are measured as text."""
+    return min(length, count * MAX_MEASURED_BYTES)
 
 
 def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:

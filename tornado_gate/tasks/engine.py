@@ -45,6 +45,7 @@ class TaskEngine:
     """Runs the tasks of a store. `start` inside the loop, `close` before it ends: another process continues what runs.
 
     `rules` may be replaced at any time. `on_usage` is called with a task that ends, before this is stored: for the usage ledger.
+    `on_settle` is called with each task whose end is stored.
     `on_end` is called with each task that has ended, `on_look` after each look for tasks, when `queues` holds all that have not
     ended: both are for metrics.
     """
@@ -57,6 +58,7 @@ class TaskEngine:
         self.rules = rules
         self.on_end: Callable[[TaskRecord], None] = lambda _: None
         self.on_usage: Callable[[TaskRecord], None] = lambda _: None
+        self.on_settle: Callable[[TaskRecord], None] = lambda _: None
         self.on_look: Callable[[], None] = lambda: None
         self.queues = TaskQueues()
         self.running: dict[str, asyncio.Task[None]] = {}
@@ -76,6 +78,10 @@ class TaskEngine:
         except GateError as error:
             log.error("video tasks cannot be stored: %s", error.message)
         self._watch = asyncio.create_task(self._watch_store())
+
+    def _note_end(self, record: TaskRecord) -> None:
+        self.on_settle(record)
+        self.on_end(record)
 
     async def close(self) -> None:
         """Stop running tasks and release their leases."""
@@ -191,7 +197,7 @@ class TaskEngine:
             record = await self.store.get(task_id)
             context = RunContext(
                 store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
-                publish=self._publish, note_end=self.on_end, record_usage=self.on_usage,
+                publish=self._publish, note_end=self._note_end, record_usage=self.on_usage,
                 cancel_when_started=self._cancel_when_started,
             )  # fmt: skip
             await TaskRun(record, lease, context, slot=slot, translated=translated).run()

@@ -51,7 +51,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     `key` that of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of `videos`;
     each is `duration` seconds long. `failures` counts consecutive failures, `spent` is how many seconds the task has been run,
     by all processes. `webhook` has url, attempts and next_at. `asked` are request fields that responses repeat.
-    `requested_by` is what the usage ledger will say of the caller.
+    `requested_by` is what the usage ledger will say of the caller, `reserved` what the task has reserved of budgets.
     """
 
     id: str
@@ -90,6 +90,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     webhook: Mapping[str, Any] | None = None
     asked: Mapping[str, Any] = field(default_factory=dict)
     requested_by: Mapping[str, Any] = field(default_factory=dict)
+    reserved: tuple[Any, ...] = ()
     version: int = VERSION
 
     @property

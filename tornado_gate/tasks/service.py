@@ -15,8 +15,8 @@ import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
 from tornado_gate.gateway.candidates import Candidate, choose_target
+from tornado_gate.gateway.estimates import Estimate
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.pricing import check_budget
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import FormatLane
@@ -122,15 +122,44 @@ class TaskService:
         if earlier is not None:
             target, _ = next((one for one in targets if one[0].provider == earlier.provider), targets[0])
             return replace(call, target=target), earlier
-        target, provider = choose_target(self._gate, self._gate.snapshot, call, targets)
-        if call.caller.has_budget:
-            await check_budget(self._gate, self._gate.snapshot, call, target, _estimate_quantities(request))
-        call = replace(call, target=target, pool=self._gate.pool(provider))
-        translated = await translate(call, provider.usable_lane, request)
-        record = replace(
-            record, provider=target.provider, upstream_model=target.upstream_model, provider_key=target.key
-        )
-        return call, await self._store_task(record, request, key, translated)
+        target, provider = await self._admit(call, targets, request)
+        try:
+            call = replace(call, target=target, pool=self._gate.pool(provider))
+            translated = await translate(call, provider.usable_lane, request)
+            reserved = tuple(self._gate.admission.describe_claim(call.meter))
+            record = replace(
+                record,
+                provider=target.provider,
+                upstream_model=target.upstream_model,
+                provider_key=target.key,
+                reserved=reserved,
+            )
+            stored = await self._store_task(record, request, key, translated)
+        except BaseException:
+            self._gate.admission.cancel(call.meter)
+            raise
+        if stored.id == record.id:
+            self._gate.admission.leave_to_task(call.meter)
+        else:
+            self._gate.admission.cancel(call.meter)
+        return call, stored
+
+    async def _admit(self, call: Call, targets: Sequence[Candidate], request: VideoRequest) -> Candidate:
+        """The first target that can be chosen and whose own bounds are not reached; what the task may use is reserved.
+
+        Raises RateLimited, and Unavailable when every circuit is open.
+        """
+        admission, left = self._gate.admission, list(targets)
+        while True:
+            candidate = choose_target(self._gate, self._gate.snapshot, call, left)
+            if not admission.is_active and not call.caller.bounds:
+                return candidate
+            refusal = await admission.enter(self._gate.snapshot, call, candidate[0], _estimate_task(request))
+            if refusal is None:
+                return candidate
+            left = [one for one in left if one[0].provider != candidate[0].provider]
+            if not left:
+                raise refusal
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
         """The record of a task without its target."""
@@ -254,10 +283,10 @@ def _reply(call: Call, request: Request, wire_format: FormatLane, event: StreamE
     return wire_format.translate_response(call, request, iterate_events(iter([event])))
 
 
-def _estimate_quantities(request: VideoRequest) -> Quantities:
-    """What a task may use, for the budget of its caller."""
+def _estimate_task(request: VideoRequest) -> Estimate:
+    """What a task may use, for its bounds."""
     size = f"{request.width}x{request.height}" if request.width and request.height else ""
-    return Quantities(seconds=(request.seconds or 0) * (request.n or 1), size=size)
+    return Estimate(Quantities(seconds=(request.seconds or 0) * (request.n or 1), size=size))
 
 
 def get_idempotency_key(call: Call) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 
 from tornado_gate.config.model import TAG_HEADERS
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags
+from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags, find_outcome, price_row
 from tornado_gate.ledger.rows import make_row_id
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.types import Call, Caller, Meter, Target
+from tornado_gate.types import Call, Caller, Meter, Target, Usage
 
 FAILED_STATUS = 502
 
@@ -29,6 +29,18 @@ def describe_caller(call: Call) -> dict[str, Any]:
 
 def record_task(gate: Gate, record: TaskRecord) -> None:
     """Add a task that has ended to the ledger. A failed one costs nothing."""
+    gate.ledger.add(_make_entry(gate, record))
+
+
+def settle_task(gate: Gate, record: TaskRecord) -> None:
+    """Settle what a task has reserved of budgets: to what it cost. Called once, when its end is stored."""
+    if record.reserved:
+        entry = _make_entry(gate, record)
+        cost = price_row(entry, Usage(), find_outcome(entry.status, entry.error_code), is_estimated=False)
+        gate.admission.settle_task(record.reserved, 0, cost or 0)
+
+
+def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
     created = round(record.created_at * 1e6)
     is_completed = record.status == "completed"
     meter = Meter(attempts=1, model=record.model)
@@ -36,29 +48,27 @@ def record_task(gate: Gate, record: TaskRecord) -> None:
         meter.seconds = _count_seconds(record)
         meter.size = _describe_size(record.request)
     provider = gate.snapshot.config.providers.get(record.provider)
-    gate.ledger.add(
-        Entry(
-            created,
-            record.id,
-            _make_caller(record),
-            Target(
-                provider=record.provider,
-                plugin=provider.plugin if provider else "",
-                model=record.model,
-                upstream_model=record.upstream_model,
-            ),
-            record.model,
-            VIDEO_TASK,
-            "",
-            200 if is_completed else FAILED_STATUS,
-            record.error_code,
-            "",
-            meter,
-            max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
-            {},
-            prices=gate.snapshot.prices,
-            row_id=make_row_id(created, hashlib.sha256(record.id.encode()).hexdigest()[:10]),
-        )
+    return Entry(
+        created,
+        record.id,
+        _make_caller(record),
+        Target(
+            provider=record.provider,
+            plugin=provider.plugin if provider else "",
+            model=record.model,
+            upstream_model=record.upstream_model,
+        ),
+        record.model,
+        VIDEO_TASK,
+        "",
+        200 if is_completed else FAILED_STATUS,
+        record.error_code,
+        "",
+        meter,
+        max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
+        {},
+        prices=gate.snapshot.prices,
+        row_id=make_row_id(created, hashlib.sha256(record.id.encode()).hexdigest()[:10]),
     )
 
 

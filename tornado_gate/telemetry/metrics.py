@@ -32,6 +32,7 @@ MAX_CHILDREN = 20_000
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+LIMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 
 
@@ -225,6 +226,7 @@ class Metrics:
             ["limit"],
             registry=registry,
         )
+        self._make_limit_metrics()
         build = Gauge(
             "tornado_gate_build_info",
             "Always 1; the labels contain the versions.",
@@ -233,6 +235,29 @@ class Metrics:
             multiprocess_mode="max",
         )
         build.labels(__version__, platform.python_version()).set(1)
+
+    def _make_limit_metrics(self) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        self._limit_refusals = Counter(
+            "tornado_gate_limit_refusals",
+            "Requests that a bound has refused, by its name and by what it bounds: key, user, team, model, provider, gateway.",
+            ["bound", "subject"],
+            registry=self._registry,
+        )
+        self._limit_seconds = Histogram(
+            "tornado_gate_limit_store_seconds",
+            "Seconds in which the bounds of a request were reserved, by store: embedded or redis.",
+            ["store"],
+            registry=self._registry,
+            buckets=LIMIT_BUCKETS,
+        )
+        self._limits_away: Gauge = Gauge(
+            "tornado_gate_limit_store_away",
+            "1 while limits.store cannot be used and requests are counted on this machine only, of the worst process.",
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
 
     def _make_video_metrics(self) -> None:
         from prometheus_client import Counter, Gauge, Histogram
@@ -346,6 +371,18 @@ class Metrics:
     def count_images(self, model: str, provider: str, images: int) -> None:
         """Count generated images. `model` is the name of the configured entry."""
         self._images.labels(*self._bound_labels(model, provider)).inc(images)
+
+    def count_limit_refusal(self, bound: str, subject: str) -> None:
+        """Count a request that a bound has refused, by the name of the bound and the kind of its subject."""
+        self._limit_refusals.labels(bound, subject).inc()
+
+    def observe_limit_store(self, store: str, seconds: float) -> None:
+        """Note how long a reservation took in the store named "embedded" or "redis"."""
+        self._limit_seconds.labels(store).observe(seconds)
+
+    def set_limit_store_away(self, away: bool) -> None:
+        """Note whether the store of conf cannot be used."""
+        self._limits_away.set(away)
 
     def count_unfinished(self, model: str, provider: str, outcome: str) -> None:
         """Count a response that is "broken" or "aborted". `model` is the name of the configured entry."""

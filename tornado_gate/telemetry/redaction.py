@@ -360,7 +360,13 @@ class _MaskChunks(stages.Step[bytes, bytes]):
             if b"\\" in chunk:  # a single byte is found quickly
                 chunk = self._mask.undo_escapes(chunk)
             undecided = self._mask.count_undecided(chunk)
-            if undecided or self._held or self._mask.holds(chunk):
+            if (undecided or self._held) and not self._mask.holds(chunk):
+                end = len(chunk) - undecided
+                self._held = chunk[end:]
+                self._context = (self._context + chunk[max(0, end - _CONTEXT_BYTES) : end])[-_CONTEXT_BYTES:]
+                if end:
+                    out.append(chunk[:end])
+            elif undecided or self._held or self._mask.holds(chunk):
                 if ready := self._pass(chunk, len(chunk) - undecided):
                     out.append(ready)
             else:

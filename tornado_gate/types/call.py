@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.types.results import Usage
 from tornado_gate.types.upstream_objects import ALL_KINDS, ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
+
+Result = TypeVar("Result")
 
 MORE_LOSSES_MARK = "..."
 MAX_LOSSES = 200
@@ -52,11 +54,41 @@ class Limits(Value, frozen=True, kw_only=True):
 NO_LIMITS = Limits()
 
 
+class Bound(NamedTuple):
+    """What one subject may use at most. `kind` is that of the subject: key, user, team, model, provider, gateway.
+
+    `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of the
+    family (`limits/bounds.py`).
+    """
+
+    kind: str
+    subject: str
+    name: str
+    limit: int
+    family: str
+    counter: tuple[int, int]
+
+
+class LimitLevel(NamedTuple):
+    """What is left of a limit per minute; `reset` is the time in seconds until all of it is available again."""
+
+    limit: int
+    remaining: int
+    reset: float
+
+
+class LimitLevels(NamedTuple):
+    """What is left of the limits per minute of a request: of those that concern it, the one that leaves least. None: no limit."""
+
+    requests: LimitLevel | None = None
+    tokens: LimitLevel | None = None
+
+
 class Caller(Value, frozen=True, kw_only=True):
     """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit.
 
     `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
-    `budget` is that of the key, `team_budget` that of its team; so are the limits of the key and `team_limits`.
+    `bounds` are the limits and budgets of the key, its user and its team.
     """
 
     id: str
@@ -66,34 +98,10 @@ class Caller(Value, frozen=True, kw_only=True):
     team: str = ""
     tags: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
-    concurrent_requests: int | None = None
-    budget: Budget = NO_BUDGET
-    team_budget: Budget = NO_BUDGET
-    team_limits: Limits = NO_LIMITS
+    bounds: tuple[Bound, ...] = ()
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
     role: Literal["member", "administrator"] = "member"
-
-    @property
-    def has_rate_limit(self) -> bool:
-        """Whether requests or tokens per minute are limited. The absence of limits of a team is always the object NO_LIMITS."""
-        return (
-            self.requests_per_minute is not None
-            or self.tokens_per_minute is not None
-            or self.team_limits is not NO_LIMITS
-        )
-
-    @property
-    def has_concurrency_limit(self) -> bool:
-        """Whether concurrent requests are limited."""
-        return self.concurrent_requests is not None or self.team_limits.concurrent_requests is not None
-
-    @property
-    def has_budget(self) -> bool:
-        """Whether the key or its team has one. The absence of a budget is always the object NO_BUDGET."""
-        return self.budget is not NO_BUDGET or self.team_budget is not NO_BUDGET
 
 
 class Target(Value, frozen=True, kw_only=True):
@@ -156,7 +164,8 @@ class Meter(State):
     `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
     `cost`: the nano-dollars of a complete answer, where the caller was told it.
     `streamed`: the caller has requested a stream.
-    `claim`: the request's share of its caller's budget (`gateway/budgets.py`); None without a budget.
+    `claim`: what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it.
+    `is_inner`: the request is part of another one of the same caller, and does not count as one.
     """
 
     usage: Usage | None = None
@@ -183,6 +192,7 @@ class Meter(State):
     cost: int | None = None
     streamed: bool = False
     claim: Any = None
+    is_inner: bool = False
 
     hidden_fields = frozenset({"estimate_prompt"})
 
@@ -325,7 +335,8 @@ class Call(Value, frozen=True, kw_only=True):
     files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
     the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
     `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another
-    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it.
+    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it. `worker` runs a function in
+    a thread; None if the request's body is small, see `run`.
     The handler owns `closing`: its contents are closed when the response is
     complete, when it fails and when the caller disconnects.
     """
@@ -351,12 +362,23 @@ class Call(Value, frozen=True, kw_only=True):
     key_digest: bytes = b""
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
     failover: bool | None = None
+    worker: Callable[..., Awaitable[Any]] | None = None
 
-    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest"})
+    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker"})
 
     def replace(self, **changes: Any) -> Call:
         """Return a copy with the fields in `changes` replaced."""
         return replace(self, **changes)
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The result of a function that processes all of the request: of a large one in a thread, so that the event loop is free.
+
+        For hooks that are coroutines; the core calls other hooks in the thread itself.
+        """
+        if self.worker is None:
+            return function(*arguments)
+        result: Result = await self.worker(function, *arguments)
+        return result
 
     def drop_field(self, name: str) -> None:
         """Record that the target does not support the field `name` (the caller's spelling), for the header x-gate-loss.

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.message_sockets import OpenMessageSocket
 from tornado_gate.types.upstream_objects import ObjectReference
@@ -257,8 +258,11 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         return b"".join(pieces)
 
     async def read_json(self) -> Any:
-        """Read the whole body and parse it as JSON. Raises UpstreamError if it is not valid JSON."""
-        return parse_json(await self.read(), self.provider)
+        """Read the whole body and parse it as JSON, a large one in a thread. Raises UpstreamError if it is not valid JSON."""
+        raw = await self.read()
+        if len(raw) > WHOLE_BYTES:
+            return await run_alone(parse_json, raw, self.provider)
+        return parse_json(raw, self.provider)
 
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
@@ -317,7 +321,7 @@ def check_json_values(events: bytes) -> None:
 def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
     """Parse an upstream's body as JSON. `provider` is its name for the error message. Raises UpstreamError."""
     try:
-        return orjson.loads(body)
+        return load_json(body)
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(provider) from error
 

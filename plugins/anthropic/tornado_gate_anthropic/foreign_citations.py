@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.types import Call, VerbatimRequest
 from tornado_gate.wire.anthropic_messages import FOREIGN_MARK, is_foreign_block, is_foreign_citation
 
@@ -21,7 +22,7 @@ def remove_foreign_citations(call: Call, request: VerbatimRequest, changed: dict
 
     The messages are those in `changed`, if it has them, else those of the body.
     """
-    if not any(mark in request.raw for mark in _MARKS):
+    if not contains_any(request.raw, _MARKS):
         return
     messages = changed.get("messages", request.body.get("messages"))
     if not isinstance(messages, list):

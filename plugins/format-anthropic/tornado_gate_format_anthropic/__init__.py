@@ -12,6 +12,7 @@ from tornado_gate import format_impl, lazy_import
 from tornado_gate.errors import GateError
 from tornado_gate.types import (
     Call,
+    LimitLevels,
     Reply,
     Request,
     Route,
@@ -30,6 +31,7 @@ __all__ = [
     "describe_route",
     "forward_request",
     "forward_response",
+    "limit_headers",
     "routes",
     "translate_error",
     "translate_request",
@@ -90,6 +92,13 @@ def translate_response(call: Call, request: Request, events: AsyncIterator[Strea
     from tornado_gate_format_anthropic import lanes
 
     return lanes.translate_response(call, request, events)
+
+
+@format_impl
+def limit_headers(levels: LimitLevels) -> dict[str, str]:
+    from tornado_gate_format_anthropic import limits
+
+    return limits.render_limit_headers(levels)
 
 
 @format_impl

@@ -5,8 +5,8 @@ Source: openai-python 3.52, types/moderation_create_params.py and moderation_mul
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any, Final, TypeVar
 
 import orjson
 from marshmallow import validate
@@ -51,6 +51,8 @@ from tornado_gate_format_openai.passing import ResultAdapter, make_media_verbati
 from tornado_gate_format_openai.replies import JSON_TYPE
 
 ROUTES: Final = paths.MODERATION_ROUTES
+
+Checked = TypeVar("Checked")
 
 MAX_INPUTS: Final = 2048
 """The limit for embeddings. The vendor documents none for moderation."""
@@ -105,25 +107,25 @@ class ModerationBodySchema(BodySchema):
 _MODERATION_SCHEMA: Final = ModerationBodySchema()
 
 
-async def parse(call: Call, wire: WireRequest) -> ModerationRequest:
+def parse(call: Call, wire: WireRequest) -> ModerationRequest | Awaitable[ModerationRequest]:
     """Parse the body into the common request. Raises InvalidField, also for image data that is not an image."""
     body = _add_default_model(call, wire)
     check(_MODERATION_SCHEMA, body)
     request = parse_request(body, model=body["model"])
-    await _check_images(request)
-    return request
+    return _check_images(request, request) if isinstance(body["input"], list) else request
 
 
 def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     return wire.json if wire.json.get("model") is not None else {**wire.json, "model": call.model}
 
 
-async def _check_images(request: ModerationRequest) -> None:
-    """Raise InvalidField for image data that is not an image."""
+async def _check_images(request: ModerationRequest, checked: Checked) -> Checked:
+    """Return `checked`. Raises InvalidField for image data in `request` that is not an image."""
     for parts in request.inputs:
         for index, part in enumerate(parts):
             if isinstance(part, Image) and isinstance(part.source, Data):
                 await pictures.check(part.source, f"input.{index}.image_url.url")
+    return checked
 
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
@@ -150,17 +152,19 @@ def _get_part_type(part: Part) -> str:
     return "image" if isinstance(part, Image) else "text"
 
 
-async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
     """Check the body and return the request unchanged. Raises InvalidField."""
     body = _add_default_model(call, wire)
     check_for_upstream(check, _MODERATION_SCHEMA, body)
-    if _has_only_known_parts(body["input"]):
-        await _check_images(parse_request(body, model=body["model"]))
-    return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
+    verbatim = make_media_verbatim(wire, raw=wire.raw, body=wire.json)
+    if _has_known_parts(body["input"]):
+        return _check_images(parse_request(body, model=body["model"]), verbatim)
+    return verbatim
 
 
-def _has_only_known_parts(value: str | list[Any]) -> bool:
-    return all(type(piece) is not dict or piece["type"] in _PART_TYPES for piece in value)
+def _has_known_parts(value: str | list[Any]) -> bool:
+    """Return whether an input is an array without parts of unknown types."""
+    return isinstance(value, list) and all(type(piece) is not dict or piece["type"] in _PART_TYPES for piece in value)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:

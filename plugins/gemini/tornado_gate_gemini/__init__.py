@@ -9,6 +9,7 @@ Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
@@ -90,21 +91,22 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     dialect = facts.model_table.find(model)
     match request:
         case VerbatimRequest(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
-            return _build_forwarded_request(call, request)
+            return await call.run(_build_forwarded_request, call, request)
         case VerbatimRequest() | StoredObjectRequest() if request.wire_format == formats.GEMINI_INTERACTIONS:
             return interactions.build_request(call, request, _build_headers(call))
         case VerbatimRequest(operation="embeddings") if request.wire_format == gemini_embeddings.WIRE_FORMAT:
-            return _build_forwarded_embedding(call, request)
+            return await call.run(_build_forwarded_embedding, call, request)
         case ChatRequest():
             method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.stream else _WHOLE_METHOD
-            whole = await inline_links(call, _fit_chat(call, request, dialect), _lacks_media_type)
-            return _build_upstream_request(call, method, json=render_request(call, whole, dialect=dialect))
+            whole = await inline_links(call, await call.run(_fit_chat, call, request, dialect), _lacks_media_type)
+            body = await call.run(partial(render_request, call, whole, dialect=dialect))
+            return _build_upstream_request(call, method, json=body)
         case CountTokensRequest(chat=chat):
-            fitted = chat if chat.wire_format == WIRE_FORMAT else fit_tools(call, chat, dialect)
+            fitted = chat if chat.wire_format == WIRE_FORMAT else await call.run(fit_tools, call, chat, dialect)
             whole = await inline_links(call, fitted, _lacks_media_type)
-            return _build_upstream_request(
-                call, _COUNT_METHOD, json=render_count(call, whole, model=make_resource_name(model), dialect=dialect)
-            )
+            name = make_resource_name(model)
+            body = await call.run(partial(render_count, call, whole, model=name, dialect=dialect))
+            return _build_upstream_request(call, _COUNT_METHOD, json=body)
         case EmbeddingRequest() | ImageRequest() | SpeechRequest():
             method, body = await build_request(call, request, dialect)
             return _build_upstream_request(call, method, json=body)

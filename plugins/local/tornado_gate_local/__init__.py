@@ -32,7 +32,7 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import Value
-from tornado_gate_local import operations, pieces, realtime
+from tornado_gate_local import operations, pieces
 from tornado_gate_local.answer import count_usage, estimate_size, make_choices
 from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, list_available_operations
 from tornado_gate_local.losses import report_drops
@@ -42,7 +42,7 @@ from tornado_gate_local.operations.work import OperationWork
 __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; the tokens of so many are counted within a millisecond
 
-lazy_import(__name__, "pattern")  # its libraries take milliseconds to import
+lazy_import(__name__, "pattern", "realtime", "operations.moderation")  # these take a tenth of a start
 
 
 class LocalSettings(Value, frozen=True, kw_only=True):
@@ -133,6 +133,8 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
             "local",
             "the upstream request has no realtime context; a wrapper plugin must return the request with its `context`",
         )
+    from tornado_gate_local import realtime
+
     settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
     session = realtime.open_session(call, outgoing.context, settings.pace_seconds)
     call.closing.push_async_callback(session.close)

@@ -10,7 +10,9 @@ import asyncio
 import re
 from typing import Any, Final
 
+from tornado_gate.codec.byte_search import find_in_slices
 from tornado_gate.types import Call, UpstreamResponse
+from tornado_gate.types.large_json import run_alone
 from tornado_gate.types.wire import parse_json, require_object
 
 LONG_BYTES: Final = 256 * 1024
@@ -27,7 +29,9 @@ async def read_json_object(call: Call, incoming: UpstreamResponse) -> dict[str, 
 
 
 async def _parse_long_json(raw: bytes, provider: str) -> Any:
-    """Like `parse_json`. Each ``b64_json`` string without an escape is read separately."""
+    """Like `parse_json`, in a thread. Each ``b64_json`` string without an escape is read separately."""
+    if find_in_slices(raw, b'"b64_json"') < 0:
+        return await run_alone(parse_json, raw, provider)
     kept: list[bytes] = []
     cut: dict[str, str] = {}
     position = 0
@@ -43,7 +47,7 @@ async def _parse_long_json(raw: bytes, provider: str) -> Any:
         cut[mark] = inside.decode("ascii")
         position = end
         await asyncio.sleep(0)
-    body = parse_json(b"".join([*kept, raw[position:]]), provider)
+    body = await run_alone(parse_json, b"".join([*kept, raw[position:]]), provider)
     entries = body.get("data") if isinstance(body, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(text := entry.get("b64_json"), str):

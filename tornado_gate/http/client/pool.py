@@ -175,7 +175,7 @@ class HttpClient:
         trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
         found = await self._resolve_origin(origin)
         opened = await start_connection(found, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_options(opened)
         _, connection = await self._loop.create_connection(
             lambda: ClientConnection(self, origin, self._loop, opened),
             sock=opened,
@@ -196,3 +196,15 @@ class HttpClient:
             return await self._loop.getaddrinfo(
                 origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
             )
+
+
+KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+"""An upstream that has vanished is noticed after a minute, also while a response is awaited that takes long to begin."""
+
+
+def _set_options(opened: socket.socket) -> None:
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE:
+        if hasattr(socket, name):  # not on every system
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -97,7 +97,6 @@ class AdminHandler(AuthenticatedHandler):
         return body
 
     def _send_result(self, result: Any) -> None:
-        self.set_headers(self.rate_headers)
         if isinstance(result, TextAnswer):
             self.set_header("Content-Type", result.media_type)
             self.set_header("Content-Disposition", f'attachment; filename="{result.file_name}"')

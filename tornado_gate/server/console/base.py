@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
@@ -15,6 +16,7 @@ from tornado.web import HTTPError
 
 from tornado_gate import __version__
 from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.key_rules import list_managed_teams
 from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
@@ -62,9 +64,11 @@ ADMINISTRATION = (
     ("/console/plugins", "Plugins"),
     ("/console/users", "Users"),
     ("/console/teams", "Teams"),
+    ("/console/limits", "Limits"),
     ("/console/requests", "Requests"),
     ("/console/audit", "Audit log"),
 )
+TEAM_ADMINISTRATION = (("/console/teams", "Teams"),)
 
 
 class ConsoleHandler(GateHandler):
@@ -72,6 +76,7 @@ class ConsoleHandler(GateHandler):
 
     access: ClassVar[Access]
     session: Session | None = None
+    manages_teams = False  # as an administrator of a team, which is a member of the gateway
 
     def initialize(self, services: Services) -> None:  # type: ignore[override]  # pages need more than the gate
         super().initialize(services.gate)
@@ -100,6 +105,9 @@ class ConsoleHandler(GateHandler):
             self.redirect(f"{LOGIN}?next={quote(path or HOME)}")
         elif self.access == "administrator" and self.session.user.role != "administrator":
             raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
+        elif self.session.user.role != "administrator":
+            found = await self.run_database(self.services.accounts.list_memberships, self.session.user.id)
+            self.manages_teams = bool(list_managed_teams(found))
 
     def _refuse_other_sites(self) -> None:
         """A second guard beside the token: browsers say where a request comes from."""
@@ -206,7 +214,7 @@ class ConsoleHandler(GateHandler):
             visitor=self.session.user if self.session else None,
             path=_find_section(self.request.path),
             navigation=NAVIGATION,
-            administration=ADMINISTRATION,
+            administration=self._list_administration(),
             flash=self.take_flash(),
             asset=get_asset_address,
             version=__version__,
@@ -214,6 +222,11 @@ class ConsoleHandler(GateHandler):
             words=words,
             **values,
         )
+
+    def _list_administration(self) -> Sequence[tuple[str, str]]:
+        if self.session and self.session.user.role == "administrator":
+            return ADMINISTRATION
+        return TEAM_ADMINISTRATION if self.manages_teams else ()
 
     def flash(self, text: str, kind: Literal["done", "warning"] = "done") -> None:
         """Show a message on the next page."""

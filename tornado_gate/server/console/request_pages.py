@@ -120,7 +120,7 @@ class ExplainPage(RequestPage):
         try:
             caller = await self._find_caller(row)
             call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
-            told = explain_choice(self.gate, self.snapshot, call)
+            told = await explain_choice(self.gate, self.snapshot, call)
         except GateError as error:
             await self.show(row, refusal=error)
             return

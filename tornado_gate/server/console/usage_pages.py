@@ -18,13 +18,13 @@ from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import quote_cell
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
-from tornado_gate.server.console.usage_query import METRICS, RANGES, UsageView, parse_view
+from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.types.value import Value, replace
 
 USAGE: Final = "/console/usage"
 MOST_GROUPS: Final = 200
-"""The maximum number of groups in the table; the file has all. With more, the chart is made of one report for each series."""
+"""The maximum number of groups in the table; the file has all."""
 OTHER: Final = "all others"
 CSV_COLUMNS: Final = (
     "requests",
@@ -38,7 +38,8 @@ CSV_COLUMNS: Final = (
     "cost_usd",
     "unpriced_requests",
 )
-_OWNERS: Final = ("key", "user")
+_SEVERAL: Final = {"key": "keys", "user": "users"}
+"""Groups of which there may be thousands, with the filter for some: their chart is made of the largest and of the sum of all."""
 _DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
 """By what the usage of one group is grouped next."""
 
@@ -81,6 +82,7 @@ class UsagePage(UsageHandler):
             "usage.html",
             title="Usage",
             view=view,
+            fields=FIELDS,
             ranges=RANGES,
             metrics=METRICS,
             total=total,
@@ -146,31 +148,20 @@ class UsageFile(UsageHandler):
 def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
     """The sums by group, the largest first, and the series of the chart, whose names are the groups' values. Blocks."""
     measure = _MEASURES[view.metric]
-    query = view.make_query(user, view.group)
-    # There may be as many keys and users as rows of totals: only those that are shown are asked for by time.
-    parts = None if view.group in _OWNERS and not (query.key or query.user) else _read_parts(reports, view, user)
-    rows = reports.usage(query) if parts is None else _add_groups(parts, view.group)
+    is_large = view.group in _SEVERAL
+    parts = reports.usage(view.make_query(user, view.bar_name, *(() if is_large else (view.group,))))
+    rows = reports.usage(view.make_query(user, view.group)) if is_large else _add_groups(parts, view.group)
     rows.sort(key=lambda row: (-measure(row), -row.requests))
     chosen = [row.group[view.group] for row in rows if measure(row) > 0][: usage_chart.MOST_SERIES]
     collected = _Series(view, measure)
-    if parts is None and len(rows) <= MOST_GROUPS:
-        parts = _read_parts(reports, view, user)
-    if parts is not None:
-        for row in parts:
-            value = row.group[view.group]
-            collected.add(value if value in chosen else OTHER, row)
-    else:
-        for row in reports.usage(view.make_query(user, view.bar_name)):
-            collected.add(OTHER, row)
-        for value in filter(None, chosen):  # no filter selects those without a key or user
-            for row in reports.usage(view.make_query(user, view.bar_name, **{view.group: value})):
-                collected.move(OTHER, value, row)
+    for row in parts:
+        value = row.group.get(view.group)
+        collected.add(value if value in chosen else OTHER, row)
+    if is_large and chosen:
+        query = replace(view.make_query(user, view.bar_name, view.group), **{_SEVERAL[view.group]: tuple(chosen)})
+        for row in reports.usage(query):
+            collected.move(OTHER, row.group[view.group], row)
     return rows, collected.list(chosen)
-
-
-def _read_parts(reports: Reports, view: UsageView, user: User) -> list[UsageRow]:
-    """The sums by bar and group."""
-    return reports.usage(view.make_query(user, view.bar_name, view.group))
 
 
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
 from tornado_gate.ledger.rows import UsageQuery
 from tornado_gate.types.value import Value
 
+_STATUS = re.compile(r"[1-5][0-9]{2}", re.ASCII)
 HOUR: Final = 3600
 DAY: Final = 86400
 RANGES: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "custom": "other days"}
@@ -19,8 +21,10 @@ _DAYS: Final = {"24h": 1, "7d": 7, "30d": 30}
 METRICS: Final = {"requests": "Requests", "tokens": "Tokens", "errors": "Errors", "cost": "Cost"}
 GROUPS: Final = {"model": "model", "key": "key", "team": "team", "status": "status"}
 ADMINISTRATORS_GROUPS: Final = {**GROUPS, "user": "user", "provider": "provider"}
-FILTERS: Final = ("model", "key")
+FILTERS: Final = ("model", "status", "tag", "key")
 ADMINISTRATORS_FILTERS: Final = (*FILTERS, "user", "team", "provider")
+FIELDS: Final = ("model", "status", "tag")
+"""Filters with a field in the form."""
 MOST_DAYS: Final = 366
 HOURLY_DAYS: Final = 2
 """Up to so many days a chart has a bar for each hour."""
@@ -43,9 +47,11 @@ class UsageView(Value, frozen=True, kw_only=True):
     filters: Mapping[str, str]
     fault: str = ""
 
-    def make_query(self, user: User, /, *group_by: str, **filters: str) -> UsageQuery:
+    def make_query(self, user: User, *group_by: str) -> UsageQuery:
         """A report for the visitor: never beyond `whose`."""
-        wanted = {**self.filters, **filters}
+        wanted: dict[str, Any] = {**self.filters}
+        if "status" in wanted:
+            wanted["status"] = int(wanted["status"])
         if self.whose == "me":
             wanted["user"] = user.id
         elif self.whose != "all":
@@ -85,6 +91,8 @@ def parse_view(
     if whose not in ("me", "all"):
         allowed = tuple(dict.fromkeys((*allowed, "user")))
     filters = {name: get(name)[:300] for name in allowed if get(name)}
+    if not _STATUS.fullmatch(filters.get("status", "100")):
+        del filters["status"]
     moment = time.time() if now is None else now
     name, start, end, fault = _parse_range(get("range"), get("from"), get("to"), moment)
     return UsageView(

@@ -6,11 +6,12 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
+from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.pricing import compute_answer_cost
 from tornado_gate.gateway.stream_policy import HEADER, parse_stream_policy
@@ -50,7 +51,11 @@ class AnswerHandler(AuthenticatedHandler):
         try:
             if HEADER in self.lower_headers:
                 call = self.call = self._apply_stream_policy(call)
-            wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
+            if self.claim is None:
+                wire = self.read_wire_request(call)
+            else:
+                call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
+                wire = await self.read_large_wire_request(call)
             self.end_user = find_end_user(wire.json)
             if self.snapshot.config.ledger.bodies:
                 self.recorded_body = wire.raw[:BODY_BYTES]
@@ -102,8 +107,8 @@ class AnswerHandler(AuthenticatedHandler):
         """Set what the head of a stream says before its target has answered: a later failure is an event of the stream."""
         self.status = 200
         self.headers["Content-Type"] = EVENTS
-        if self.rate_headers:
-            self.set_headers(self.rate_headers)
+        if self.call is not None and self.call.meter.claim is not None:
+            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.meter.claim.levels))
 
     async def _continue_stream(self, reply: Reply) -> None:
         """Write a reply after the head that `begin_stream` has made. Raises UpstreamError for one that is no stream."""
@@ -144,8 +149,8 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
-        if self.rate_headers:
-            self.set_headers(self.rate_headers)
+        if call.meter.claim is not None:
+            self.set_headers(render_limit_headers(self.snapshot, call, call.meter.claim.levels))
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 

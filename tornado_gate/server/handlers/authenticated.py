@@ -47,9 +47,7 @@ class AuthenticatedHandler(Exchange):
         self.claim: BodyClaim | None = None
         self.is_body_paused = False
         self.form: multipart.FormReader | None = None
-        self.rate_headers: Mapping[str, str] = {}
         self.limit = 0
-        self.is_concurrent = False  # counted in `gate.concurrency`
         self.is_open = False  # counted in `gate.overload`
         self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
@@ -83,11 +81,6 @@ class AuthenticatedHandler(Exchange):
         if self.may_be_shed and self.route.method not in METHODS_WITHOUT_BODY:
             self.gate.overload.enter(caller.account)
             self.is_open = True
-        if caller.has_concurrency_limit and self.route.method not in METHODS_WITHOUT_BODY:
-            self.gate.concurrency.enter(caller)
-            self.is_concurrent = True
-        if caller.has_rate_limit:
-            self.rate_headers = self.gate.limits.admit(caller)
         if is_form:
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
@@ -143,14 +136,11 @@ class AuthenticatedHandler(Exchange):
         super().finish()
 
     def release(self) -> None:
-        """Release the memory and the temporary files of the body, and the place among the key's concurrent requests."""
+        """Release the memory and the temporary files of the body."""
         self.services.rates.remove(self)
         if self.is_open:
             self.is_open = False
             self.gate.overload.leave(self.caller.account)
-        if self.is_concurrent:
-            self.is_concurrent = False
-            self.gate.concurrency.leave(self.caller)
         self.body.clear()
         if self.claim is not None:
             self.claim.release()

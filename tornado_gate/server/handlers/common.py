@@ -175,28 +175,26 @@ def record_request(ended: EndedRequest) -> None:
         gate.metrics.count_unfinished(target.model, target.provider, outcome)
     if meter.images:
         gate.metrics.count_images(target.model, target.provider, meter.images)
-    if call is not None:
-        gate.limits.charge(call.caller, meter)
-        if call.caller.id:
-            entry = Entry(
-                time.time_ns() // 1000,
-                ended.request_id,
-                call.caller,
-                target,
-                model,
-                call.operation or ended.operation,
-                ended.format,
-                ended.status,
-                error_code,
-                outcome,
-                meter,
-                seconds * 1000,
-                select_headers(call.headers),
-                ended.end_user,
-                ended.recorded_body,
-                ended.snapshot.prices,
-            )
-            record_usage(gate, entry)
+    if call is not None and call.caller.id:
+        entry = Entry(
+            time.time_ns() // 1000,
+            ended.request_id,
+            call.caller,
+            target,
+            model,
+            call.operation or ended.operation,
+            ended.format,
+            ended.status,
+            error_code,
+            outcome,
+            meter,
+            seconds * 1000,
+            select_headers(call.headers),
+            ended.end_user,
+            ended.recorded_body,
+            ended.snapshot.prices,
+        )
+        record_usage(gate, entry)
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(

@@ -29,7 +29,8 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import GateError, InternalError, RequestError
+from tornado_gate.errors import GateError, InternalError, RateLimited, RequestError
+from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.server.handlers import common
@@ -338,6 +339,8 @@ class Exchange(HTTPMessageDelegate):
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
+        if isinstance(error, RateLimited) and error.levels is not None:
+            self.set_headers(render_limit_headers(self.snapshot, self.call, error.levels, self.format))
         if not self.body_read and common.has_body(self.request.lowered):
             self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request
         self.call = self.call or self.make_partial_call()

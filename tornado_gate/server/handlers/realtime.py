@@ -17,6 +17,7 @@ from tornado.httputil import HTTPHeaders
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
+from tornado_gate.gateway.pricing import compute_answer_cost
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
@@ -31,7 +32,7 @@ from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.telemetry.redaction import make_mask
-from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, WireRequest
+from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, Usage, WireRequest
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ class RealtimeHandler(SocketHandler):
         self.socket: Socket | None = None
         self.relay: Relay | None = None
         self.refusal: GateError | None = None
+        self._counted: Usage | None = None
+        self._counting: asyncio.Task[None] | None = None
 
     # What the session is allowed by (an `OpenSession`)
 
@@ -98,13 +101,9 @@ class RealtimeHandler(SocketHandler):
             raise
 
     def _admit(self, caller: Caller) -> None:
-        """Count the session against the limits of its key and of the gateway. Raises RateLimited, Unavailable."""
+        """Count the session among the open requests of the process. Raises Unavailable."""
         self.gate.overload.enter(caller.account)
         self.closing.callback(self.gate.overload.leave, caller.account)
-        if caller.has_concurrency_limit:
-            self.gate.concurrency.enter(caller)
-            self.closing.callback(self.gate.concurrency.leave, caller)
-        self.gate.limits.admit(caller)
 
     async def _stop_if_caller_left(self) -> None:
         """Close what was opened since the caller disconnected, and raise Finish, if it has."""
@@ -180,12 +179,31 @@ class RealtimeHandler(SocketHandler):
         self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
-        self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask)
+        counts = None if self.call.meter.claim is None else self._count_usage
+        self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
         self.relay.begin()
         if self.gate.closing:
             self.relay.shut_down()
         if self.refusal is not None:
             self.relay.revoke(self.refusal)
+
+    def _count_usage(self) -> None:
+        """Count what the session has used since the last message, and end it when a bound is exhausted."""
+        assert self.call is not None
+        if self.call.meter.usage is not self._counted:
+            self._counted = self.call.meter.usage
+            if self._counting is None or self._counting.done():
+                self._counting = asyncio.ensure_future(self._settle_usage(self.call))
+
+    async def _settle_usage(self, call: Call) -> None:
+        meter, counted = call.meter, None
+        while meter.claim is not None and counted is not meter.usage and not meter.charged:
+            counted = meter.usage
+            tokens, cost = (counted.total_tokens or 0) if counted else 0, compute_answer_cost(self.snapshot, call)
+            error = await self.gate.admission.add_used(meter.claim, tokens, cost or 0)
+            if error is not None:
+                self.revoke(error)
+                return
 
     @property
     def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message

@@ -23,6 +23,7 @@ NO_MODEL = "MODEL"
 COMMON_STATUSES = (400, 401, 403, 404, 405, 429, 500, 503)
 BODY_STATUSES = (408, 413, 415)
 UPSTREAM_STATUSES = (502, 504)
+NOT_MODIFIED: JsonValue = {"description": "The file is the one that `If-None-Match` names."}
 
 ANSWER_HEADERS: Mapping[str, str] = {
     "X-Request-Id": "The id of the request: the caller's own if it is valid.",
@@ -245,10 +246,15 @@ class OperationBuilder:
             found["101"] = {"description": "The connection is upgraded to a WebSocket."}
         if not route.socket:
             found["200"] = self._describe_answer(same)
+        is_file = any(parameter.name == "Range" for one in same for parameter in one.description.parameters)
+        if is_file:
+            found["206"] = {"description": "A part of the file.", "content": found["200"]["content"]}
+            found["304"] = NOT_MODIFIED
         statuses = {*COMMON_STATUSES, *(BODY_STATUSES if has_body else ())}
         statuses |= set(UPSTREAM_STATUSES) if route.model != "none" else set()
         statuses |= {409} if route.operation == "videos" else set()
         statuses |= {426} if route.socket else set()
+        statuses |= {416} if is_file else set()
         for status in sorted(statuses):
             found[str(status)] = self._components.refer_to_error(format, status)
         return found

@@ -8,6 +8,7 @@ from typing import Any
 from tornado_gate.server.openapi.operations import (
     BODY_STATUSES,
     COMMON_STATUSES,
+    NOT_MODIFIED,
     REQUEST_PARAMETERS,
     Components,
     add_samples,
@@ -110,6 +111,7 @@ def _build_file(components: Components, summary: str) -> JsonValue:
         "responses": {
             "200": {"description": "The file.", "content": content},
             "206": {"description": "A part of the file.", "content": content},
+            "304": NOT_MODIFIED,
             **{str(status): components.refer_to_error("", status) for status in (404, 416)},
         },
     }

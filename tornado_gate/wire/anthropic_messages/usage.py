@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.wire.anthropic_messages.json_values import drop_none, drop_null, select_unknown
@@ -119,9 +120,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def _read_count(value: Mapping[str, Any], name: str) -> int | None:
-    count = value.get(name)
-    is_count = isinstance(count, (int, float)) and not isinstance(count, bool) and count >= 0
-    return int(count) if is_count else None  # type: ignore[arg-type]
+    return read_count(value.get(name))
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.types import Usage
 from tornado_gate.types.value import Value
 
@@ -147,4 +148,4 @@ def _read_string(value: Any) -> str:
 
 
 def _read_count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return read_count(value)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec import counts
 from tornado_gate.types import Opaque
 
 _OPAQUE_PREFIX: Final = b"opaque:1:"
@@ -44,12 +45,10 @@ def read_objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 def read_count(value: Any) -> int | None:
-    """A non-negative integer, which the vendor's JSON may have as a string (64-bit numbers); None for any other value."""
+    """A count (see `codec.counts`), which the vendor's JSON may have as a string (64-bit numbers); None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:19])
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-        return int(value)
-    return None
+    return counts.read_count(value)
 
 
 def normalize_base64(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
@@ -74,7 +75,7 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     return ChatResult(
         model=read_string(body.get("model")),
         id=read_string(body.get("id")) or None,
-        created=int(created) if isinstance(created, (int, float)) and created else None,
+        created=read_count(created) or None,
         choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_get_index)),
         usage=parse_usage(body.get("usage")),
         extra={name: value for name, value in extra.items() if value is not None},

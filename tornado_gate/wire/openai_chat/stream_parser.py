@@ -14,6 +14,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.types import (
@@ -126,7 +127,7 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         return ResponseStart(
             model=read_string(frame.get("model")),
             id=read_string(frame.get("id")) or None,
-            created=int(created) if isinstance(created, (int, float)) and created else None,
+            created=read_count(created) or None,
             extra=self._extra,
         )
 

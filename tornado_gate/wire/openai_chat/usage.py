@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import FinishReason, Usage
 from tornado_gate.types.value import replace
@@ -144,11 +145,8 @@ def _get_details(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _find_first_count(value: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
-        count = value.get(name)
-        if type(count) is int and count >= 0:
+        if (count := read_count(value.get(name))) is not None:
             return count
-        if isinstance(count, (int, float)) and not isinstance(count, bool) and count >= 0:
-            return int(count)
     return None
 
 

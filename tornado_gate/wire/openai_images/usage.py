@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.types import Usage
 from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_chat.parts import select_unknown
@@ -43,10 +44,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def _read_count(value: Mapping[str, Any], name: str) -> int | None:
-    count = value.get(name)
-    if isinstance(count, int | float) and not isinstance(count, bool) and count >= 0:
-        return int(count)
-    return None
+    return read_count(value.get(name))
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.errors import GateError
 from tornado_gate.types import RealtimeDialect, Usage
 from tornado_gate.wire.openai_realtime.names import make_id
@@ -50,8 +51,7 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
 
 
 def _read_count(value: Mapping[str, Any], name: str) -> int | None:
-    count = value.get(name)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+    return read_count(value.get(name))
 
 
 def _read_object(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.counts import read_count
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import ChatResult, Choice, Data, Image, Part, Refusal, Text, ToolCall
@@ -90,8 +91,7 @@ def read_string(value: Any) -> str:
 
 
 def read_created_at(body: Mapping[str, Any]) -> int | None:
-    value = body.get("created_at")
-    return int(value) if isinstance(value, (int, float)) and value else None
+    return read_count(body.get("created_at")) or None
 
 
 def select_top_extra(body: Mapping[str, Any]) -> dict[str, Any]:

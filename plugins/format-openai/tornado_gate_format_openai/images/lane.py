@@ -18,6 +18,7 @@ from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
+from tornado_gate.types.large_json import load_json
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
 from tornado_gate.wire.openai_chat import parse_frame
@@ -198,7 +199,7 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
         return openai_images.find_frame_error(body)
 
     def parse_body(self, raw: bytes) -> Any:
-        return orjson.loads(drop_images(raw) if len(raw) > MAX_PARSED_BYTES else raw)
+        return load_json(drop_images(raw)) if len(raw) > MAX_PARSED_BYTES else orjson.loads(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         if (error := openai_images.find_frame_error(body)) is not None:

@@ -19,7 +19,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
-from tornado_gate_local.operations import embeddings, moderation, pictures, speech, videos
+from tornado_gate_local.operations import embeddings, pictures, speech, videos
 from tornado_gate_local.operations.work import OperationWork
 
 
@@ -29,6 +29,8 @@ async def prepare(call: Call, request: Request) -> OperationWork | videos.VideoD
         case EmbeddingRequest():
             return embeddings.prepare(call, request)
         case ModerationRequest():
+            from tornado_gate_local.operations import moderation  # compiles a hundred patterns
+
             return moderation.prepare(call, request)
         case ImageRequest():
             return pictures.prepare(call, request)

@@ -6,7 +6,9 @@ import csv
 import io
 import re
 import time
+from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.support.xss import find_markup
 from tornado_gate.accounts.people import Actor
 from tornado_gate.ledger.writing import StoredRow, write_rows
 from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
+from tornado_gate.server.console.usage_pages import MOST_GROUPS
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import replace
@@ -85,6 +88,33 @@ async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does
     assert "team-model" in (await bob.get(f"/console/usage?whose={team.id}")).text
 
 
+async def test_the_form_filters_by_status_and_tag(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    add_rows(
+        services,
+        make_row(60, user=ids["ada"], model="good", tags='["nightly","ci"]'),
+        make_row(61, user=ids["ada"], model="limited", status=429, outcome="refused", tags='["ci"]'),
+        make_row(62, user=ids["ada"], model="plain"),
+    )
+    models = {"good", "limited", "plain"}
+    expected = {
+        "status=429": {"limited"}, "status=200": {"good", "plain"}, "tag=ci": {"good", "limited"}, "tag=nightly": {"good"},
+        "tag=ci&status=200": {"good"}, "tag=CI": set(), "status=abc": models, "status=99": models, "status=٤٢٩": models,
+        "whose=me&tag=ci&status=429": {"limited"}, "range=24h&tag=ci&group=key&model=good": {"good"},
+    }  # fmt: skip
+    for query, shown in expected.items():
+        page = await ada.get("/console/usage?" + quote(query, safe="=&"))
+        assert {name for name in models if f">{name}<" in page.html or f"model {name} " in page.text} == shown, query
+        file = await ada.get("/console/usage.csv?" + quote(query, safe="=&"))
+        assert file.status == 200, query
+    page = await ada.get("/console/usage?status=429&tag=ci")
+    assert page.find('name="status" value="([^"]*)"') == "429"
+    assert page.find('name="tag" value="([^"]*)"') == "ci"
+    assert page.html.count('name="tag"') == page.html.count('name="status"') == 1
+    assert "status 429" in page.text
+    assert "tag ci" in page.text
+
+
 async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit, services: Services) -> None:
     ada, _, ids = await sign_up_all(visit, services)
     day = 86400
@@ -109,6 +139,21 @@ async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit
     for metric in ("tokens", "cost"):
         assert (await ada.get(f"/console/usage?range=30d&metric={metric}&group=status")).status == 200
     assert find_markup(page.html) == []
+
+
+@pytest.mark.parametrize("group", ["key", "user"])
+async def test_the_chart_shows_the_largest_of_many_groups(visit: Visit, services: Services, group: str) -> None:
+    ada, _, _ = await sign_up_all(visit, services)
+    many = [make_row(number, **{group: f"g{number}"}) for number in range(MOST_GROUPS)]
+    largest = [make_row(number / 100, **{group: "largest"}) for number in range(7)]
+    add_rows(services, *many, *largest, make_row(0, **{group: ""}), make_row(1, **{group: ""}))
+    page = await ada.get(f"/console/usage?range=7d&group={group}&whose=all")
+    assert page.status == 200
+    titles: Counter[str] = Counter()
+    for name, number in re.findall(r"<title>\w+ \d+: ([^,<]+), (\d+)</title>", page.html):
+        titles[name] += int(number)
+    assert titles["largest"] == 7
+    assert sum(titles.values()) == MOST_GROUPS + len(largest) + 2
 
 
 async def test_the_range_may_be_typed(visit: Visit, services: Services) -> None:

@@ -32,7 +32,8 @@ def upgrade() -> None:
     _create_usage()
     _copy_usage()
     op.drop_table("usage_before")
-    _create_owner_days()
+    _create_totals("usage_owner_days", ("key", "user", "team"))
+    _create_totals("usage_user_days", ("user", "team", "model", "provider", "operation", "status"))
 
 
 def _create_usage() -> None:
@@ -77,22 +78,23 @@ def _copy_usage() -> None:
     op.execute(f"INSERT INTO usage ({kept}, details) SELECT {kept}, {details} FROM usage_before")
 
 
-def _create_owner_days() -> None:
-    dimensions = ("key", "user", "team")
+def _create_totals(name: str, dimensions: tuple[str, ...]) -> None:
+    """A table of totals by day, from those by day, key and all other dimensions."""
     op.create_table(
-        "usage_owner_days",
+        name,
         sa.Column("bucket", sa.BigInteger(), autoincrement=False, nullable=False),
-        *(sa.Column(one, sa.Text(), nullable=False) for one in dimensions),
+        *(sa.Column(one, sa.Integer() if one == "status" else sa.Text(), nullable=False) for one in dimensions),
         *(sa.Column(one, sa.Double() if one == "seconds" else sa.BigInteger(), nullable=False) for one in _COUNTERS),
-        sa.PrimaryKeyConstraint("bucket", *dimensions, name=op.f("pk_usage_owner_days")),
+        sa.PrimaryKeyConstraint("bucket", *dimensions, name=op.f(f"pk_{name}")),
         sqlite_with_rowid=False,
     )
     for one in ("key", "user"):
-        _create_partial_index(f"ix_usage_owner_days_{one}", "usage_owner_days", [one, "bucket"], sa.column(one) != "")
-    columns = ", ".join(f'"{name}"' for name in ("bucket", *dimensions))
-    sums = ", ".join(f"sum({name})" for name in _COUNTERS)
+        if one in dimensions:
+            _create_partial_index(f"ix_{name}_{one}", name, [one, "bucket"], sa.column(one) != "")
+    columns = ", ".join(f'"{column}"' for column in ("bucket", *dimensions))
+    sums = ", ".join(f"sum({counter})" for counter in _COUNTERS)
     op.execute(
-        f"INSERT INTO usage_owner_days ({columns}, {', '.join(_COUNTERS)}) "
+        f"INSERT INTO {name} ({columns}, {', '.join(_COUNTERS)}) "
         f"SELECT {columns}, {sums} FROM usage_key_days GROUP BY {columns}"
     )
 

@@ -1,0 +1,146 @@
+"""Bounds that administrators change for a time. All processes take them over within a second: they count as changes of keys."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Final
+
+from sqlalchemy import delete, insert, select
+
+from tornado_gate.accounts.audit import record
+from tornado_gate.accounts.errors import AccountError, NotFound
+from tornado_gate.accounts.people import Actor
+from tornado_gate.accounts.revision import bump_revision, lock_accounts
+from tornado_gate.accounts.rows import Part, check_administrator
+from tornado_gate.accounts.texts import make_storable
+from tornado_gate.accounts.tokens import make_id
+from tornado_gate.codec.durations import LATEST_MOMENT
+from tornado_gate.database import tables
+from tornado_gate.database.engine import Database
+from tornado_gate.types import Budget, Limits
+from tornado_gate.types.value import Value
+
+SUBJECT_KINDS: Final = ("key", "user", "team", "model", "provider", "gateway")
+BOUNDS: Final = (*Limits.__struct_fields__, *Budget.__struct_fields__)
+MOST: Final = 10_000
+LARGEST: Final = 1e15
+_TABLE = tables.limit_overrides
+
+
+class Override(Value, frozen=True, kw_only=True):
+    """A change of one bound until `until`, in Unix seconds. Either `value` (US dollars for money) or `factor` is given.
+
+    `kind` is that of the subject, `subject` its id or name, "" for the whole gateway. `factor` multiplies the bound that the
+    subject has otherwise.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    bound: str
+    value: float | None = None
+    factor: float | None = None
+    created: float
+    created_by: str
+    until: float
+
+
+class LimitOverridePart(Part):
+    """Only administrators change them."""
+
+    def list_limit_overrides(self) -> list[Override]:
+        """Those that have not ended, newest first."""
+        return read_overrides(self.database)
+
+    def create_limit_override(
+        self,
+        kind: str,
+        subject: str,
+        bound: str,
+        actor: Actor,
+        *,
+        value: float | None = None,
+        factor: float | None = None,
+        until: float,
+    ) -> Override:
+        """Raises Denied, AccountError."""
+        check_administrator(actor)
+        made = Override(
+            id=make_id("override"),
+            kind=kind,
+            subject=subject,
+            bound=bound,
+            value=value,
+            factor=factor,
+            created=time.time(),
+            created_by=actor.id,
+            until=until,
+        )
+        _check(made)
+        row = {name: getattr(made, name) for name in Override.__struct_fields__}
+        with self.database.write() as connection:
+            lock_accounts(connection)
+            connection.execute(delete(_TABLE).where(_TABLE.c.until <= made.created))
+            if len(connection.execute(select(_TABLE.c.id).limit(MOST)).all()) >= MOST:
+                raise AccountError(f"There are {MOST} overrides. End some.", code="too_many_overrides")
+            bump_revision(connection)
+            connection.execute(insert(_TABLE), [row])
+            detail = {name: row[name] for name in ("kind", "subject", "bound", "value", "factor", "until")}
+            record(connection, actor, "limit.override", made.id, **detail)
+        return made
+
+    def end_limit_override(self, identity: str, actor: Actor) -> None:
+        """End an override before its time. Raises Denied, NotFound."""
+        check_administrator(actor)
+        with self.database.write() as connection:
+            lock_accounts(connection)
+            bump_revision(connection)
+            found = connection.execute(select(_TABLE).where(_TABLE.c.id == make_storable(identity))).one_or_none()
+            if found is None:
+                raise NotFound("There is no such override.", code="unknown_override")
+            connection.execute(delete(_TABLE).where(_TABLE.c.id == found.id))
+            record(
+                connection,
+                actor,
+                "limit.end_override",
+                found.id,
+                kind=found.kind,
+                subject=found.subject,
+                bound=found.bound,
+            )
+
+
+def read_overrides(database: Database) -> list[Override]:
+    """The overrides that have not ended, newest first. Raises DatabaseError."""
+    query = select(_TABLE).where(_TABLE.c.until > time.time()).order_by(_TABLE.c.created.desc())
+    with database.read() as connection:
+        return [Override(**row._mapping) for row in connection.execute(query)]
+
+
+def _check(given: Override) -> None:
+    if given.kind not in SUBJECT_KINDS:
+        raise _fault("kind", f"A subject is one of {', '.join(SUBJECT_KINDS)}.")
+    if given.kind == "gateway" and given.subject:
+        raise _fault("subject", "The gateway has no name. Leave the subject empty.")
+    if given.kind != "gateway" and not (0 < len(given.subject) <= 300 and given.subject.isprintable()):
+        raise _fault("subject", f"Name the {given.kind}: its id, or its name in conf.")
+    if given.bound not in BOUNDS:
+        raise _fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
+    if (given.value is None) == (given.factor is None):
+        raise _fault("value" if given.value is None else "factor", "Give a value or a factor, and not both.")
+    field = "value" if given.factor is None else "factor"
+    number = given.value if given.factor is None else given.factor
+    least = 0.0 if field == "factor" or given.bound.startswith("usd") else 1.0
+    if not _is_number(number) or not least <= float(number or 0) <= LARGEST:
+        raise _fault(field, f"The {field} must be a number from {least:g}.")
+    if not _is_number(given.until) or not time.time() < given.until <= LATEST_MOMENT:
+        raise _fault("until", "The end must be in the future, and before the year 10000.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _fault(field: str, message: str) -> AccountError:
+    return AccountError(message, code="invalid_override", field=field)

@@ -1,0 +1,80 @@
+"""The bounds of a request: what each subject, such as a key or a model, may use in a minute, at once, in a day, in a month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from struct import unpack
+from typing import Final
+
+from tornado_gate.types import Bound, Budget, Limits
+
+SUBJECT_KINDS: Final = ("key", "user", "team", "model", "provider", "gateway")
+CALLER_KINDS: Final = frozenset({"key", "user", "team"})
+GATEWAY: Final = "gateway"
+"""The subject that stands for all requests."""
+
+REQUESTS, TOKENS, OPEN, PERIODS = "requests", "tokens", "open", "periods"
+"""The families of counters: windows of a minute, open requests, and what was used in a day and a month."""
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "requests_per_minute": REQUESTS,
+    "tokens_per_minute": TOKENS,
+    "concurrent_requests": OPEN,
+    "usd_per_day": PERIODS,
+    "usd_per_month": PERIODS,
+    "tokens_per_day": PERIODS,
+    "tokens_per_month": PERIODS,
+}
+BOUND_NAMES: Final = tuple(FAMILIES)
+PERIOD_NAMES: Final = ("usd_per_day", "usd_per_month", "tokens_per_day", "tokens_per_month")
+ESTIMATED: Final = frozenset(BOUND_NAMES) - {"requests_per_minute", "concurrent_requests"}
+"""The bounds for which it must be estimated what a request may use."""
+NANO: Final = 10**9
+
+_WORDS: Final[Mapping[str, str]] = {
+    "key": "this API key",
+    "user": "the user of this API key",
+    "team": "the team of this API key",
+    "model": "the model '{}'",
+    "provider": "the provider account '{}'",
+    "gateway": "this gateway",
+}
+
+
+@lru_cache(10_000)
+def make_counter_id(kind: str, subject: str, family: str) -> tuple[int, int]:
+    """The id of a counter: two integers of 64 bits."""
+    digest = blake2b(f"{family}\0{kind}\0{subject}".encode(), digest_size=16).digest()
+    first, second = unpack("<qq", digest)
+    return first, second | 1  # never 0, which marks an empty slot
+
+
+def make_bound(kind: str, subject: str, name: str, limit: float) -> Bound:
+    """A bound; US dollars become nano-dollars."""
+    amount = round(limit * NANO) if name.startswith("usd") else int(limit)
+    family = FAMILIES[name]
+    return Bound(kind, subject, name, amount, family, make_counter_id(kind, subject, family))
+
+
+def list_bounds(
+    kind: str, subject: str, limits: Limits | None, budget: Budget | None, overrides: Mapping[str, float] = {}
+) -> tuple[Bound, ...]:
+    """The bounds of a subject. `overrides` are values by name that replace those of `limits` and `budget`."""
+    values: dict[str, float] = {}
+    for source in (limits, budget):
+        if source is not None:
+            values |= {name: value for name in source.__struct_fields__ if (value := getattr(source, name)) is not None}
+    values |= overrides
+    return tuple(make_bound(kind, subject, name, values[name]) for name in BOUND_NAMES if name in values)
+
+
+def describe_subject(bound: Bound) -> str:
+    """The subject of a bound in words, for messages to callers."""
+    return _WORDS[bound.kind].format(bound.subject)
+
+
+def needs_estimate(bounds: Iterable[Bound]) -> bool:
+    """Whether it must be estimated what a request may use."""
+    return any(bound.name in ESTIMATED for bound in bounds)

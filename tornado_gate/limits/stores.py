@@ -1,0 +1,18 @@
+"""Makes the limiter of a process, with the store that conf names."""
+
+from __future__ import annotations
+
+from tornado_gate.config.model import Config
+from tornado_gate.limits.embedded import EmbeddedStore
+from tornado_gate.limits.limiter import Limiter, LimiterMetrics, Reader
+from tornado_gate.limits.store import Store
+
+
+def make_limiter(config: Config, read_ledger: Reader, metrics: LimiterMetrics) -> Limiter:
+    """The limiter of a process. Raises ConfigError if the client of the store is not installed."""
+    remote: Store | None = None
+    if config.limits.store:
+        from tornado_gate.limits.redis_store import RedisStore  # half a second, only where it is used
+
+        remote = RedisStore(config.limits.store)
+    return Limiter(EmbeddedStore(config.server.data_dir / "limits"), remote, read_ledger, metrics)
