@@ -38,7 +38,7 @@ run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
 	$(BIN)/tornado-gate serve --conf $(CONF)
 
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then run all tests (PYTEST_ARGS=…: select tests)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
@@ -50,7 +50,7 @@ chaos: $(STAMPS)/dev ## the same with kills, restarts and reloads, for CHAOS_SEC
 	$(BIN)/python -m bench.soak --chaos --seconds $(CHAOS_SECONDS) $(CHAOS_ARGS)
 
 coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write the coverage report htmlcov/ (PYTEST_ARGS=…)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 hooks: $(STAMPS)/dev ## install the pre-commit hooks: check style, types and layout before each commit
 	$(BIN)/python -m pip install -qq pre-commit

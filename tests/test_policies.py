@@ -238,9 +238,10 @@ class Case:
         assert self.circuit() == "open"
 
     def circuit(self) -> str:
-        """The state of the circuit for the caller. A route's verbatim lane is open to read even when the circuit is."""
-        explained = self.explain()
-        return "open" if explained.get("error", {}).get("code") == "unavailable" else "closed"
+        """The state of the circuit for the caller."""
+        (target,) = self.explain()["targets"]
+        state: str = target["circuit"]
+        return state
 
 
 def test_the_cases_take_the_lanes_that_they_name(patient: Gateway) -> None:

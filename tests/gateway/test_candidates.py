@@ -47,6 +47,8 @@ class Upstream(FakeProvider):
 
     @provider_impl
     def configure(self, entry: ProviderEntry) -> Capabilities:
+        if " " in entry.api_key:
+            raise errors.ConfigError([(("api_key",), "must not contain a space")])
         return Capabilities(operations=self.operations, settings={"made_for": entry.api_key})
 
     @provider_impl
@@ -126,6 +128,14 @@ def make_request(
 @pytest.fixture
 def keyed(tmp_path: Path) -> Setup:
     return Setup(tmp_path, make_entry(*targets("up")), "up", keys=KEYS)
+
+
+def test_a_key_that_the_plugin_refuses_is_a_fault_of_conf(keyed: Setup) -> None:
+    keys = (*map(Secret, KEYS), Secret("bad key"))
+    up = replace(keyed.config.providers["up"], api_keys=keys)
+    with pytest.raises(errors.ConfigError) as caught:
+        build(replace(keyed.config, providers={"up": up}), keyed.gate.host, 2)
+    assert caught.value.faults == [(("providers", "up", "api_keys"), "must not contain a space")]
 
 
 def test_keys_take_turns_and_each_is_configured_by_the_plugin(keyed: Setup) -> None:

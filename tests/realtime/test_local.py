@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import asyncio
 import base64
+import contextlib
 import json
 import math
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.gateway import Gateway
 
@@ -33,6 +35,7 @@ models:
 keys:
   - {{name: test, key: {key}, tokens_per_minute: 100000}}
   - {{name: narrow, key: narrow-{key}, models: [local-talker]}}
+  - {{name: little, key: little-{key}, tokens_per_minute: 40, concurrent_requests: 1}}
 """
 UPDATE = {
     "type": "session.update",
@@ -165,3 +168,28 @@ def test_what_a_cascade_takes_is_counted_once(gateway: Gateway) -> None:
     while before - left() != spent and time.monotonic() < ends:  # the session ends a moment after its client
         time.sleep(0.02)
     assert before - left() == spent
+
+
+def test_a_session_is_counted_as_its_usage_arrives_and_ended_when_its_bound_is_exhausted(gateway: Gateway) -> None:
+    async def main() -> tuple[int, list[dict[str, Any]], int | None]:
+        url = f"{gateway.url.replace('http', 'ws')}/v1/realtime?model=local-realtime"
+        headers = {"Authorization": f"Bearer little-{KEY}"}
+        turns, told = 0, []
+        async with asyncio.timeout(50), connect(url, additional_headers=headers, proxy=None) as client:
+            with pytest.raises(InvalidStatus) as second:
+                async with connect(url, additional_headers=headers, proxy=None):
+                    pass
+            assert second.value.response.status_code == 429
+            with contextlib.suppress(ConnectionClosed):
+                while turns < 20:
+                    told = await turn(client, said("Say hello to all of us"), {"type": "response.create"})
+                    turns += 1
+            return turns, told, client.close_code
+
+    turns, _, code = asyncio.run(main())
+    assert 0 < turns < 20
+    assert code == 1008
+    body = {"model": "local-chat", "messages": [{"role": "user", "content": "Hi"}]}
+    headers = {"authorization": f"Bearer little-{KEY}"}
+    after = httpx.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers, trust_env=False)
+    assert (after.status_code, after.json()["error"]["code"]) == (429, "rate_limited")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import os
 import select
@@ -79,9 +80,12 @@ class ForkServer:
                 cwd=REPOSITORY,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+        self._failure = ""
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork would see all of `environment`: False if it changes what a process reads at its start only."""
@@ -99,19 +103,25 @@ class ForkServer:
         message = {"arguments": list(arguments), "environment": dict(environment), "folder": str(folder)}
         try:
             files = [theirs.fileno(), pipes[0][1], pipes[-1][1]]
-            socket.send_fds(self._socket, [json.dumps(message).encode()], files)
+            with contextlib.suppress(ConnectionError):
+                socket.send_fds(self._socket, [json.dumps(message).encode()], files)
         finally:
             theirs.close()
             for _, writing in pipes:
                 os.close(writing)
         pid = int(status.recv(16) or b"0")
-        assert pid, "the fork server has ended"
+        assert pid, self._explain_end()
         outputs = [os.fdopen(reading, encoding="utf-8", errors="replace") for reading, _ in pipes]
         return ForkedProcess(pid, status, outputs[0], outputs[-1])
 
+    def _explain_end(self) -> str:
+        """Why it has ended: usually a module cannot be imported."""
+        self._failure = self._failure or self._process.communicate(timeout=START_SECONDS)[1]
+        return f"the fork server has ended:\n{self._failure}"
+
     def close(self) -> None:
         self._socket.close()
-        self._process.wait(START_SECONDS)
+        self._process.communicate(timeout=START_SECONDS)
 
 
 @functools.cache
@@ -194,6 +204,8 @@ def _become(message: dict[str, Any], stdout: int, stderr: int) -> list[str]:
 
 def _import_modules() -> None:
     """Import what a gateway imports, except what reads the environment (prometheus_client)."""
+    for name in ("tornado_gate.cli", "tornado_gate.server.process", "tornado_gate.server.supervisor", "uvloop"):
+        importlib.import_module(name)
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server import pages
 

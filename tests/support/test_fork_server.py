@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fork_server import get_fork_server
+from tests.support.fork_server import ForkServer, get_fork_server
 from tests.support.gateway import COMMAND, Gateway, run_command
 from tests.support.process import REPOSITORY, Child
 
@@ -86,3 +86,13 @@ def test_gateways_end_with_a_process_of_tests_that_is_killed(tmp_path: Path) -> 
 
 def test_the_installed_command_exists() -> None:
     assert COMMAND.is_file()
+
+
+def test_a_fork_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "click.py").write_text("raise ImportError('no clicks today')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    broken = ForkServer()
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="no clicks today"):
+            broken.start(["--version"], os.environ, tmp_path, stderr=False)
+    broken.close()

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from tornado_gate.accounts.identities import IdentityPart
+from tornado_gate.accounts.limit_overrides import LimitOverridePart
 from tornado_gate.accounts.links import InvitationPart, ResetPart
 from tornado_gate.accounts.passwords import CONCURRENT_HASHES
 from tornado_gate.accounts.setup_tokens import SetupPart
@@ -32,6 +33,7 @@ class Accounts(
     OrganisationPart,
     TeamPart,
     MemberPart,
+    LimitOverridePart,
 ):
     """People and what they may do, in the database. Synchronous; from an event loop use `run`.
 

@@ -128,7 +128,7 @@ def _check(given: Override) -> None:
     if given.bound not in BOUNDS:
         raise _fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
     if (given.value is None) == (given.factor is None):
-        raise _fault("value", "Give a value or a factor, and not both.")
+        raise _fault("value" if given.value is None else "factor", "Give a value or a factor, and not both.")
     field = "value" if given.factor is None else "factor"
     number = given.value if given.factor is None else given.factor
     least = 0.0 if field == "factor" or given.bound.startswith("usd") else 1.0

@@ -9,6 +9,7 @@ import click
 from tornado_gate._version import __version__
 from tornado_gate.cli.check import check
 from tornado_gate.cli.keys import keys
+from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.serve import serve
@@ -48,7 +49,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, models, keys, users, usage, tasks):
+for command in (serve, check, plugins, models, keys, users, limits, usage, tasks):
     cli.add_command(command)
 
 

@@ -50,7 +50,9 @@ def _parse_email(_context: click.Context, _option: click.Parameter, value: str) 
 
 
 @contextmanager
-def _open(conf_file: Path | None, data_dir: Path | None, *, create: bool = False) -> Iterator[tuple[Accounts, Config]]:
+def open_accounts(
+    conf_file: Path | None, data_dir: Path | None, *, create: bool = False
+) -> Iterator[tuple[Accounts, Config]]:
     """Yield the accounts, and exit with a message for what is refused. Without `create` a missing database is an error."""
     from tornado_gate.accounts.accounts import Accounts
     from tornado_gate.accounts.errors import AccountError
@@ -103,7 +105,7 @@ def _print_link(config: Config, token: str) -> None:
 def list_users(conf_file: Path | None, data_dir: Path | None, search: str, as_json: bool) -> None:
     """List users: e-mail, name, role, state and last sign-in. Times are UTC."""
     rows: list[dict[str, str]] = []
-    with _open(conf_file, data_dir) as (accounts, _):
+    with open_accounts(conf_file, data_dir) as (accounts, _):
         while True:
             page, total = accounts.list_users(search=search, offset=len(rows), limit=PAGE)
             rows += [_describe_user(user) for user in page]
@@ -145,7 +147,7 @@ def create_administrator(conf_file: Path | None, data_dir: Path | None, name: st
     """
     from tornado_gate.accounts.people import COMMAND
 
-    with _open(conf_file, data_dir, create=True) as (accounts, config):
+    with open_accounts(conf_file, data_dir, create=True) as (accounts, config):
         user = accounts.create_administrator(email, COMMAND, name=name)
         click.echo(f"{user.id} created for {user.email}, an administrator.", err=True)
         _print_link(config, accounts.create_reset_link(user.id, COMMAND))
@@ -159,7 +161,7 @@ def reset_link(conf_file: Path | None, data_dir: Path | None, email: str) -> Non
     """Print a link that sets a new password, once, within 24 hours. Earlier links end; sessions end when it is used."""
     from tornado_gate.accounts.people import COMMAND
 
-    with _open(conf_file, data_dir) as (accounts, config):
+    with open_accounts(conf_file, data_dir) as (accounts, config):
         _print_link(config, accounts.create_reset_link(_find_user(accounts, email).id, COMMAND))
 
 
@@ -184,6 +186,31 @@ def enable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
 def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state: Any) -> None:
     from tornado_gate.accounts.people import COMMAND
 
-    with _open(conf_file, data_dir) as (accounts, _):
+    with open_accounts(conf_file, data_dir) as (accounts, _):
         user = accounts.set_state(_find_user(accounts, email).id, state, COMMAND)
         click.echo(f"{user.email} is {user.state}.", err=True)
+
+
+@users.command(short_help="Limit all keys of a user together.")
+@conf_option
+@data_dir_option
+@click.option(
+    "--limit", default=None, metavar="L", help='Such as "requests=60/m,tokens=100k/m,concurrent=10"; "" for none.'
+)
+@click.option("--budget", default=None, metavar="B", help='Such as "5/d,100/mo,tokens=1M/d"; "" for none.')
+@_email_argument
+def limit(conf_file: Path | None, data_dir: Path | None, limit: str | None, budget: str | None, email: str) -> None:
+    """Set the limits and the budget that all keys of a user share. What is not given stays as it is."""
+    from tornado_gate.accounts.bound_texts import parse_budget, parse_limits
+    from tornado_gate.accounts.people import COMMAND
+
+    try:
+        limits = None if limit is None else parse_limits(limit) if limit else {}
+        spending = None if budget is None else parse_budget(budget) if budget else {}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    with open_accounts(conf_file, data_dir) as (accounts, _):
+        user = accounts.set_bounds(_find_user(accounts, email).id, COMMAND, limits=limits, budget=spending)
+        bounds = {**user.limits, **user.budget}
+        shown = ", ".join(f"{name} {value:.15g}" for name, value in bounds.items()) or "no bounds"
+        click.echo(f"{user.email}: {shown}.", err=True)

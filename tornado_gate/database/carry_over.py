@@ -138,5 +138,5 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
 
 def _convert(kind: Any, value: Any) -> Any:
     if isinstance(kind, JSON):
-        return json.loads(value)
+        return None if value is None else json.loads(value)
     return bool(value) if isinstance(kind, Boolean) else value

@@ -324,6 +324,11 @@ def configure_entry(entry: ProviderConfig, lane: ProviderLane, api_key: Secret |
     return lane.configure(seen_by_plugin)
 
 
+def _rename_key(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The path of a fault of one of several keys, which the plugin knows as ``api_key``."""
+    return ("api_keys", *path[1:]) if path[:1] == ("api_key",) else path
+
+
 def configure_keys(entry: ProviderConfig, lane: ProviderLane, first: Capabilities) -> tuple[ProviderKey, ...]:
     """The keys of an entry with several, each configured by the plugin; `first` is the result for the first one.
 
@@ -331,7 +336,10 @@ def configure_keys(entry: ProviderConfig, lane: ProviderLane, first: Capabilitie
     """
     keys: list[ProviderKey] = []
     for index, api_key in enumerate(entry.api_keys):
-        made = configure_entry(entry, lane, api_key) if index else first
+        try:
+            made = configure_entry(entry, lane, api_key) if index else first
+        except ConfigError as error:
+            raise ConfigError([(_rename_key(path), message) for path, message in error.faults]) from None
         base_url = entry.base_url if made.base_url is None else made.base_url
         settings = entry.settings if made.settings is None else made.settings
         keys.append(ProviderKey(index + 1, make_fingerprint(entry.name, api_key), api_key, base_url, settings))

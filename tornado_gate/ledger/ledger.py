@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 0.5
 MAX_HELD_BODIES: Final = 50
-"""Entries that hold a body, to estimate its prompt, after which the thread is woken. A write for each would double their cost."""
+"""Entries that hold a body, to estimate its prompt, after which the thread is woken to make their rows. It writes them later."""
 BATCH_ROWS: Final = 1000
 MAX_ENTRIES: Final = 100_000
 """Entries in memory; further ones are dropped and counted. The thread takes them away twice a second."""
@@ -82,6 +82,9 @@ class Ledger:
         self._lost_since: float | None = None
         self._retry_at = 0.0
         self._has_dropped = False
+        self._taken: list[tuple[StoredRow, bool]] = []
+        self._oldest = 0
+        self._write_at = 0.0
         self._kept: deque[StoredRow] = deque()  # what neither the database nor the disk could take
 
     def add(self, entry: Entry) -> None:
@@ -121,7 +124,7 @@ class Ledger:
         if thread.is_alive():
             log.error(
                 "the usage of up to %d requests could not be written before the end: the database hangs",
-                len(self._entries),
+                len(self._entries) + len(self._taken),
             )
 
     def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
@@ -136,12 +139,12 @@ class Ledger:
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(INTERVAL_SECONDS)
+            self._wake.wait(max(0.0, self._write_at - time.monotonic()))
             self._wake.clear()
             with self._turns:
                 wanted, ending = self._wanted, self._ending
             try:
-                self._work(ending)
+                self._work(ending, is_due=ending or wanted > self._done or time.monotonic() >= self._write_at)
             except Exception:  # if the thread ended, nothing would be recorded any more
                 log.exception("unexpected error while writing the usage ledger")
             with self._turns:
@@ -152,20 +155,28 @@ class Ledger:
                 self._spool.close()
                 return
 
-    def _work(self, ending: bool) -> None:
+    def _work(self, ending: bool, *, is_due: bool) -> None:
+        """Make rows of the entries, which releases their bodies, and write them if it is time, or if they fill a batch."""
         self._spool.max_bytes = self.rules.spool_bytes
-        self._replay(now=ending)
-        while self._entries:
-            self._metrics.set_ledger_lag(max(0.0, time.time() - self._entries[0].ended / 1e6))
-            self._store(self._take_rows())
+        if is_due:
+            self._write_at = time.monotonic() + INTERVAL_SECONDS
+            self._replay(now=ending)
+        self._take_rows()
+        while self._taken and (is_due or len(self._taken) >= BATCH_ROWS):
+            self._metrics.set_ledger_lag(max(0.0, time.time() - self._oldest / 1e6))
+            taken, self._taken = self._taken, []
+            self._store(taken)
+            self._take_rows()
+        if not is_due:
+            return
         self._metrics.set_ledger_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
         self._report_overflow()
         if self._lost_since is None and not ending:
             self._retention.run_if_due(self.rules)
 
-    def _take_rows(self) -> list[tuple[StoredRow, bool]]:
-        """Up to BATCH_ROWS rows, and for each whether it may be in the database already."""
-        rows: list[tuple[StoredRow, bool]] = []
+    def _take_rows(self) -> None:
+        """Make rows, until BATCH_ROWS wait to be written, and note for each whether it may be in the database already."""
+        rows = self._taken
         unpriced: Counter[tuple[str, str]] = Counter()
         while self._entries and len(rows) < BATCH_ROWS:
             entry = self._entries.popleft()
@@ -175,6 +186,8 @@ class Ledger:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
                 self._drop(1)
                 continue
+            if not rows:
+                self._oldest = entry.ended
             rows.append((row, bool(entry.row_id)))
             if row[COST] is None:
                 unpriced[entry.target.model, entry.target.provider] += 1
@@ -182,7 +195,6 @@ class Ledger:
                 time.sleep(0)  # lets the event loop run, which would wait for 5 ms otherwise
         for (model, provider), number in unpriced.items():
             self._metrics.count_unpriced(model, provider, number)
-        return rows
 
     def _store(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
         rows = [row for row, _ in taken]

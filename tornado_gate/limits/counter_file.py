@@ -1,9 +1,9 @@
 """The file of counters that the processes of a machine share: a hash table of slots in shared memory, under one lock.
 
-Each reservation takes the lock for about 20 microseconds, so a process that dies does not keep it, and nothing is ever half
-counted: a process that dies in the middle of a change leaves a mark, and the next one computes the sums anew. The contents are
-pages of the operating system's cache: they survive the end of all processes, and what a crash of the machine loses is read from
-the ledger again. SQLite with its journal took four times as long for the same.
+Each reservation holds the lock for about 20 microseconds. The lock ends with its process, and nothing stays half counted: a
+process that dies in the middle of a change leaves a mark, and the next one computes the sums anew. The contents are pages of
+the operating system's cache: they survive the end of all processes, and what a crash of the machine loses is read from the
+ledger again. To reserve three bounds and settle them takes 45 microseconds of CPU; two SQLite transactions alone took 78.
 """
 
 from __future__ import annotations

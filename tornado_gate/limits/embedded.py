@@ -1,4 +1,4 @@
-"""The store of counters that the processes of one machine share (`counter_file.py`). A reservation takes about 20 microseconds.
+"""The store of counters that the processes of one machine share (`counter_file.py`).
 
 The lock is held for less than a millisecond. While another process holds it, the event loop goes on: a reservation tries again
 soon, and what a request returns is noted and done then.

@@ -77,6 +77,7 @@ async def test_every_route_works(admin: Client, services: Services, ask: Ask) ->
     team = await walk_through_teams(admin, user.id)
     await walk_through_keys(admin, user.id, team)
     await walk_through_users(admin, other.id)
+    await walk_through_limits(admin, other.id)
     await walk_through_state(admin, services)
     await ask("/plain", {"model": "nothing", "ask": "hi"}, headers={"Authorization": f"Bearer {ROOT}"})
     await asyncio.to_thread(services.gate.ledger.flush)
@@ -111,6 +112,14 @@ async def walk_through_teams(admin: Client, user: str) -> str:
     return str(team["id"])
 
 
+async def walk_through_limits(admin: Client, user: str) -> None:
+    made = await admin("POST", "/limits/overrides", example_of("POST", "/limits/overrides"))
+    assert (made["kind"], made["value"], made["created_by"]) == ("gateway", 60000, "conf:root")
+    assert (await admin("GET", "/limits/overrides"))["data"] == [made]
+    await admin("DELETE", f"/limits/overrides/{made['id']}", route="/limits/overrides/{id}")
+    assert (await admin("GET", "/limits/overrides"))["data"] == []
+
+
 async def walk_through_keys(admin: Client, user: str, team: str) -> None:
     made = await admin("POST", "/keys", {**example_of("POST", "/keys"), "user": user, "team": team})
     key = made["key"]
@@ -139,7 +148,9 @@ async def walk_through_keys(admin: Client, user: str, team: str) -> None:
 
 async def walk_through_users(admin: Client, user: str) -> None:
     path = f"/users/{user}"
-    changed = await admin("PATCH", path, {"role": "member", "name": "Bob"}, route="/users/{id}")
+    change = {"role": "member", "name": "Bob", "limits": {"requests_per_minute": 5}, "budget": {"usd_per_day": 2}}
+    changed = await admin("PATCH", path, change, route="/users/{id}")
+    assert (changed["limits"], changed["budget"]) == (change["limits"], change["budget"])
     assert (changed["role"], changed["name"]) == ("member", "Bob")
     assert await admin("GET", path, route="/users/{id}") == changed
     assert (await admin("GET", "/users", query="?search=bob&limit=1"))["data"] == [changed]

@@ -113,12 +113,10 @@ async def test_every_usual_header_takes_the_key(ask: Ask) -> None:
 
 
 @pytest.mark.gen_test
-async def test_requests_count_against_the_limit_of_the_key(ask: Ask) -> None:
+async def test_requests_do_not_count_against_the_limit_of_the_key(ask: Ask) -> None:
     headers = {"Authorization": "Bearer limited-root-0123456789"}
-    answers: list[HTTPResponse] = [await ask("/admin/v1/models", headers=headers) for _ in range(3)]
-    assert [answer.code for answer in answers] == [200, 200, 429]
-    assert answers[0].headers["X-RateLimit-Limit-Requests"] == "2"
-    assert "Retry-After" in answers[2].headers
+    answers: list[HTTPResponse] = [await ask("/admin/v1/models", headers=headers) for _ in range(4)]
+    assert [answer.code for answer in answers] == [200] * 4
 
 
 TRICKS = [

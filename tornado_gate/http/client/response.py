@@ -14,6 +14,12 @@ MAX_LENGTH_DIGITS = 18
 """A Content-Length with more digits is absurd; the parser refuses it."""
 
 
+FREE_FRAMING_BYTES = 1024 * 1024
+FRAMING_SHARE = 16
+"""The framing of a body, such as the lengths of its chunks, may take FREE_FRAMING_BYTES or this part of the body's bound: chunks
+of one byte cost as much to parse as long ones."""
+
+
 class ResponseSource(Protocol):
     """The connection that delivers a response."""
 
@@ -56,6 +62,7 @@ class HttpResponse:
 
     __slots__ = (
         "_bound",
+        "_framing",
         "_inflater",
         "_left",
         "_loop",
@@ -82,6 +89,7 @@ class HttpResponse:
         self.paused = False  # reading is paused until the reader takes the buffered data
         self._bound = UNBOUNDED
         self._left = sys.maxsize  # bytes of the body that may still be delivered
+        self._framing = 0  # bytes that were received for them without being part of the body
         self._loop = loop
         self._source: ResponseSource | None = source
         self._pieces = pieces
@@ -163,9 +171,13 @@ class HttpResponse:
 
     def _take_available(self) -> bytes:
         """Return the data since the last call, b"" if there is none. Raises HttpClientError after all data before the fault."""
-        pieces, self.size = self._pieces, 0
+        pieces, size, self.size = self._pieces, self.size, 0
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
+        if size > len(data):
+            self._framing += size - len(data)
+            if self._framing > max(FREE_FRAMING_BYTES, self._bound.most // FRAMING_SHARE):
+                raise ResponseTooLarge(*self._bound)
         if self.paused and self._source is not None:
             self.paused = False
             self._source.resume()

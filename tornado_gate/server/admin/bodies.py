@@ -8,6 +8,7 @@ from typing import Any
 from marshmallow import RAISE, Schema
 
 from tornado_gate.accounts.key_checks import BUDGETS, LARGEST_AMOUNT, LIMITS, LONGEST_NAME, LONGEST_WORD, MOST_WORDS
+from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS
 from tornado_gate.codec.fields import Array, Integer, Number, Object, OneOf, String, first_fault
 from tornado_gate.errors import InvalidField
 
@@ -90,8 +91,28 @@ class RotationSchema(AdminSchema):
     overlap = OneOf(by_type={int: Integer(least=0), float: Number(least=0), str: String(filled=True, longest=60)})
 
 
+class LimitOverrideSchema(AdminSchema):
+    """A bound that is changed for a time: to `value` (US dollars for money), or by `factor`.
+
+    `subject` is the id of a key, user or team, or the name of a model or provider entry in conf; empty for the gateway. `until`:
+    Unix seconds, a date, or a duration from now such as `2h`.
+    """
+
+    kind = String(required=True, choices=SUBJECT_KINDS)
+    subject = String(longest=300)
+    bound = String(required=True, choices=BOUNDS)
+    value = Number(least=0, most=LARGEST_AMOUNT, allow_none=True)
+    factor = Number(least=0, most=LARGEST_AMOUNT, allow_none=True)
+    until = OneOf(
+        by_type={int: Number(least=0), float: Number(least=0), str: String(filled=True, longest=60)}, required=True
+    )
+
+
 class UserChangeSchema(AdminSchema):
-    """Changes of a user. The last administrator cannot be demoted or disabled."""
+    """Changes of a user. The last administrator cannot be demoted or disabled. All keys of a user share its bounds."""
+
+    limits = Object(LimitsSchema)
+    budget = Object(BudgetSchema)
 
     role = String(choices=_ROLES)
     state = String(choices=("active", "disabled"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tornado_gate.server.admin import key_routes, state_routes, team_routes, usage_routes, user_routes
+from tornado_gate.server.admin import key_routes, limit_routes, state_routes, team_routes, usage_routes, user_routes
 from tornado_gate.server.admin.routing import AdminTable
 
 ROUTES = [
@@ -10,6 +10,7 @@ ROUTES = [
     *usage_routes.ROUTES,
     *user_routes.ROUTES,
     *team_routes.ROUTES,
+    *limit_routes.ROUTES,
     *state_routes.ROUTES,
 ]
 TABLE = AdminTable(ROUTES)

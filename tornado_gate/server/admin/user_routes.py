@@ -60,7 +60,7 @@ async def get_user(request: AdminRequest) -> User:
 
 
 async def change_user(request: AdminRequest) -> User:
-    """Apply the changes in the order that refuses first: state, role, name."""
+    """Apply the changes in the order that refuses first: state, role, name, bounds."""
     accounts, actor = request.services.accounts, request.actor
     user = await request.run(accounts.get_user, request.id)
     changes = {"state": accounts.set_state, "role": accounts.set_role, "name": accounts.set_name}
@@ -68,6 +68,9 @@ async def change_user(request: AdminRequest) -> User:
         if name in request.body:
             function: Any = change
             user = await request.run(function, request.id, request.body[name], actor)
+    bounds = {name: request.body[name] for name in ("limits", "budget") if name in request.body}
+    if bounds:
+        user = await request.run(accounts.set_bounds, request.id, actor, **bounds)
     await request.services.gate.keys.check()
     return user
 

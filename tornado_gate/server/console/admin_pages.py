@@ -5,6 +5,7 @@ from __future__ import annotations
 from tornado_gate.server.console import (
     audit_pages,
     invitation_pages,
+    limit_pages,
     model_pages,
     plugin_pages,
     request_pages,
@@ -19,6 +20,7 @@ ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *invitation_pages.ROUTES,
     *user_pages.ROUTES,
     *team_pages.ROUTES,
+    *limit_pages.ROUTES,
     *request_pages.ROUTES,
     *audit_pages.ROUTES,
 ]

@@ -64,6 +64,7 @@ ADMINISTRATION = (
     ("/console/plugins", "Plugins"),
     ("/console/users", "Users"),
     ("/console/teams", "Teams"),
+    ("/console/limits", "Limits"),
     ("/console/requests", "Requests"),
     ("/console/audit", "Audit log"),
 )

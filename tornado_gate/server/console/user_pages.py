@@ -10,11 +10,13 @@ from tornado_gate.accounts.people import Membership, Session, User
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import LOGIN, ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
 from tornado_gate.server.console.paging import PAGE_ROWS, Paging, parse_page
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value
 
 USERS = "/console/users"
+BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
 ROLES = (("member", "member"), ("administrator", "administrator"))
 STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do not work"))
 POLICIES = {
@@ -71,7 +73,9 @@ class UserHandler(AdminHandler):
     async def show_user(self, identity: str, form: Form | None = None, *, status: int = 200) -> None:
         facts: UserFacts = await self.find(find_user_facts, self.services, identity)
         user = facts.user
+        bounds = {**user.limits, **user.budget}
         given = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
+        given |= {name: f"{bounds[name]:.15g}" if name in bounds else "" for name in BOUNDS}
         shown = Form({**given, **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error
@@ -127,6 +131,24 @@ class UserPage(UserHandler):
 def describe_shown(user: User) -> str:
     """The values that the form of a user has shown, to notice a change by somebody else meanwhile."""
     return "|".join((user.role, user.state, user.name))
+
+
+class UserBoundsPage(UserHandler):
+    """`/console/users/ID/bounds`: what all keys of the user may use together."""
+
+    def get(self, identity: str) -> None:
+        self.redirect(f"{USERS}/{identity}")
+
+    async def post(self, identity: str) -> None:
+        user: User = await self.find(self.services.accounts.get_user, identity)
+        form = self.read_form(*BOUNDS)
+        result = await self.change(form, self._save, user, form.values)
+        await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
+
+    def _save(self, user: User, wanted: dict[str, Any]) -> None:
+        parsed = parse_form({**dict.fromkeys(FIELDS, ""), **wanted})
+        bounds = {name: parsed[name] for name in ("limits", "budget")}
+        self.services.accounts.set_bounds(user.id, self.make_actor(), **bounds)
 
 
 class ResetLinkPage(UserHandler):
@@ -194,6 +216,7 @@ class DeleteUserPage(UserHandler):
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     (USERS, UsersPage),
     (rf"{USERS}/{ID}", UserPage),
+    (rf"{USERS}/{ID}/bounds", UserBoundsPage),
     (rf"{USERS}/{ID}/reset", ResetLinkPage),
     (rf"{USERS}/{ID}/sessions", EndSessionsPage),
     (rf"{USERS}/{ID}/delete", DeleteUserPage),
