@@ -166,7 +166,8 @@ def decode_record(data: bytes) -> TaskRecord:
     if unknown := sorted(values.keys() - _FIELDS):
         raise RecordDamaged(f"it has fields that no record of version {version} has: {', '.join(unknown)[:200]}")
     try:
-        return TaskRecord(**{**values, "files": tuple(VideoFile(**file) for file in values.get("files", ()))})
+        files = tuple(VideoFile(**file) for file in values.get("files", ()))
+        return TaskRecord(**{**values, "files": files, "reserved": tuple(values.get("reserved", ()))})
     except TypeError as error:
         raise RecordDamaged(f"it lacks fields: {error}") from None
 
