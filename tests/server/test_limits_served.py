@@ -73,7 +73,9 @@ def gateway(folder: Path, upstream: Upstream) -> Iterator[Gateway]:
 
 def ask(gateway: Gateway, key: str, path: str = "/v1/chat/completions", **changes: Any) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}-key-of-limits", "anthropic-version": "2023-06-01"}
-    with httpx.Client(trust_env=False, timeout=60, verify=False) as client:  # a connection of its own: any process may get it
+    with httpx.Client(
+        trust_env=False, timeout=60, verify=False
+    ) as client:  # a connection of its own: any process may get it
         return client.post(gateway.url + path, json={**BODY, **changes}, headers=headers)
 
 
