@@ -247,7 +247,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
 
     The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
     `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos,
-    which are not in memory.
+    which are not in memory. `answers_bytes` is the maximum memory for all whole answers above 1 MiB that are being read.
     """
 
     store: Secret = Secret("")
@@ -263,6 +263,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     turns_bytes: int = 256 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
     event_bytes: int = 16 * 1024 * 1024
+    answers_bytes: int = 1024 * 1024 * 1024
     open_requests: int = 10_000
     loop_lag_seconds: float = 1.0
     memory_bytes: int | None = None

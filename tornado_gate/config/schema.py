@@ -369,6 +369,7 @@ class LimitsSchema(Schema):
     media_answer_bytes = Integer(least=1)
     stream_bytes = Integer(least=1)
     event_bytes = Integer(least=1024)
+    answers_bytes = Integer(least=1024)
     open_requests = Integer(least=1)
     loop_lag_seconds = Seconds(zero=True)
     memory_bytes = Integer(least=1, allow_none=True)

@@ -39,6 +39,7 @@ from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound, Caller, Limits
+from tornado_gate.types.answer_budget import set_answers_bytes
 
 log = logging.getLogger(__name__)
 
@@ -255,6 +256,7 @@ class Gate:
         """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
         old, self.snapshot = self.snapshot, snapshot
         snapshot.loads.adopt(old.loads)
+        self.key_health.forget(_list_changed_providers(old, snapshot))
         self._retired[old.number] = old
         self._apply(snapshot)
         self._close_unused()
@@ -267,6 +269,7 @@ class Gate:
         self.overload.limits = config.limits
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
+        set_answers_bytes(config.limits.answers_bytes)
         self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
         for pool in self._pools.values():
             pool.limits = config.limits
@@ -339,6 +342,15 @@ class Gate:
             closing = asyncio.ensure_future(self._pools.pop(identity).close())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
+
+
+def _list_changed_providers(old: Snapshot, new: Snapshot) -> set[str]:
+    """The provider entries with other keys, addresses, headers or timeouts than before."""
+    return {
+        name
+        for name, provider in new.providers.items()
+        if name not in old.providers or old.providers[name].identity != provider.identity
+    }
 
 
 class _SnapshotUse:

@@ -11,7 +11,7 @@ which clients of formats with signatures drop.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -161,6 +161,10 @@ async def has_foreign_signatures(call: Call, request: Request) -> bool:
 async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
     names = _list_memory_keys(request) if signatures else []
     known = await call.memory.get_many(names) if names else {}
+    return await call.run(_restore_messages, call, request, known)
+
+
+def _restore_messages(call: Call, request: ChatRequest, known: Mapping[str, Any]) -> ChatRequest:
     messages = tuple(
         _restore_message(call, partial(request.path, number), message, known)
         if message.role == "assistant"

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.types.answer_budget import AnswerClaim
 from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.message_sockets import OpenMessageSocket
@@ -244,18 +245,24 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     but = replace  # its name until 0.3
 
     async def read(self) -> bytes:
-        """Read the whole body. Raises UpstreamError for JSON with too many values, see `JsonValueCounter`."""
+        """Read the whole body. Raises UpstreamError for JSON with too many values, see `JsonValueCounter`, and Unavailable when
+        all large answers together take too much memory.
+        """
         if isinstance(self.chunks, BufferedBody):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter = JsonValueCounter(self.provider)
-        async for piece in self.chunks:
-            pieces.append(piece)
-            size += len(piece)
-            if size > UNCOUNTED_BYTES:
-                counter.add(piece, begins=pieces[0])
-        return b"".join(pieces)
+        counter, claim = JsonValueCounter(self.provider), AnswerClaim()
+        try:
+            async for piece in self.chunks:
+                pieces.append(piece)
+                size += len(piece)
+                if size > UNCOUNTED_BYTES:
+                    claim.grow(len(piece))
+                    counter.add(piece, begins=pieces[0])
+            return b"".join(pieces)
+        finally:
+            claim.release()
 
     async def read_json(self) -> Any:
         """Read the whole body and parse it as JSON, a large one in a thread. Raises UpstreamError if it is not valid JSON."""

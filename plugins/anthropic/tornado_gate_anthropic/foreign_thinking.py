@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.types import Call, VerbatimRequest
 
 _ENCRYPTED_PREFIX: Final = "gAAAA"
@@ -22,7 +23,7 @@ _MARKS: Final = (b'"signature":""', b'"signature": ""', _ENCRYPTED_PREFIX.encode
 def remove_foreign_thinking(call: Call, request: VerbatimRequest) -> dict[str, Any]:
     """``messages`` without thinking that this vendor did not sign; {} when there is none. Reports each removed block."""
     messages = request.body.get("messages")
-    if not any(mark in request.raw for mark in _MARKS) or not isinstance(messages, list):
+    if not isinstance(messages, list) or not contains_any(request.raw, _MARKS):
         return {}
     kept: list[Any] = []
     for number, message in enumerate(messages):

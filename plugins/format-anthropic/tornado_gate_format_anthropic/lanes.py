@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import passthrough
+from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.types import (
@@ -84,7 +85,7 @@ def forward_request(call: Call, wire: WireRequest) -> VerbatimRequest:
         raw=wire.raw,
         body=wire.json,
         stream=wire.json.get("stream") is True,
-        issued=IssuedObjects() if any(name in wire.raw for name in _CONTAINER_MEMBERS) else None,
+        issued=IssuedObjects() if contains_any(wire.raw, _CONTAINER_MEMBERS) else None,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
+from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
@@ -264,7 +265,7 @@ async def resolve_state(
         path = "conversation" if conversation else store.PREVIOUS_RESPONSE_ID
         earlier = openai_responses.restore_items(earlier, path)
         await _check_objects(call, earlier, path)
-    if openai_responses.MARK in wire.raw:
+    if contains_any(wire.raw, (openai_responses.MARK,)):
         sent = openai_responses.restore_items(known)
     if earlier or sent != items:
         changes["input"] = [*earlier, *sent]
