@@ -291,6 +291,9 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _choose(self, frames: bytes, chosen: list[bytes]) -> None:
         """Append the frames to pass on. Only the last frames usually need parsing; quiet frames before them are not parsed."""
+        if not self._begun and frames.find(b"data") < 0:
+            self._hold_comments(frames)
+            return
         if not self._begun:
             first, frames = sse.split_first_frame(frames)
             self._choose_each([first], chosen)
@@ -327,9 +330,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
         if not self._adapter.has_data(raw):
-            self._held_bytes += len(raw)
-            if self._held_bytes <= MAX_HELD_BYTES:  # the rest is dropped: comments say nothing
-                self._held.append(raw)
+            self._hold_comments(raw)
             return
         if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
             raise error
@@ -339,6 +340,12 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._held.clear()
         if passes:
             chosen.append(raw)
+
+    def _hold_comments(self, frames: bytes) -> None:
+        """Keep frames without data until the first one with data. What is too much is dropped: comments say nothing."""
+        self._held_bytes += len(frames)
+        if self._held_bytes <= MAX_HELD_BYTES:
+            self._held.append(frames)
 
     def _passes(self, raw: bytes) -> bool:
         meter = self._meter

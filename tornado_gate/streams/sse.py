@@ -167,7 +167,7 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
     def take(self, items: list[bytes], out: list[Any]) -> bool:
         for chunk in items:
             frames = self._splitter.take(chunk)
-            if not frames:
+            if not frames or frames.find(b"data") < 0:  # comments only
                 continue
             if _append_json(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
                 return True
