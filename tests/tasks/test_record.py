@@ -68,6 +68,8 @@ FULL = a_record(
     webhook={"url": "https://example.com", "attempts": 1, "next_at": 2.5, "state": "owed"},
     asked={"seconds": "4"},
     requested_by={"key_name": "dev", "user": "", "team": "", "tags": ["a"]},
+    provider_key="0123456789ab",
+    reserved=("bound", 5),
 )
 
 
