@@ -110,8 +110,9 @@ class Site:
         """SIGUSR2: a new gateway takes over the sockets, and the old one ends. Raises AssertionError if that takes too long."""
         old, child = self.process, self.gateway.child
         os.kill(old, signal.SIGUSR2)
-        self.process = int(child.wait_for_line(r"process (\d+) was started to replace this one")[1])
+        new = int(child.wait_for_line(r"process (\d+) was started to replace this one")[1])
         child.wait_for_line("tornado-gate: serving ")
+        self.process = new
         wait_for_end(old)
 
     def stop_gateway(self) -> None:
@@ -147,7 +148,7 @@ class Site:
     def _list_providers(self) -> list[str]:
         ports = {"steady": self.steady.port, "shaky1": self.shaky.port, "shaky2": self.shaky.port}
         ports["closed"] = self.closed_port
-        settings = "api_key: upstream-key-0123456789, timeouts: {connect: 2, first_event: 3, gap: 3, total: 30}"
+        settings = "api_key: upstream-key-0123456789, timeouts: {connect: 10, first_event: 3, gap: 3, total: 30}"
         return [
             f'  {name}-{kind}: {{plugin: {plugin}, base_url: "http://127.0.0.1:{port}/{name}{version}", {settings}}}'
             for name, port in ports.items()

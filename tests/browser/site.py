@@ -38,7 +38,8 @@ def is_at(page: Page, path: str) -> bool:
 
 
 def fill_console(console: Console, page: Page) -> None:
-    """Requests, one of them failed, a video, keys, a team with a member, an invitation. `page`: one of the first account."""
+    """Requests, one of them failed, a video, keys, a team with a member, an invitation, a
+    temporary limit. `page`: one of the first account."""
     database = open_database(console.gateway.folder / "var", "")
     accounts = Accounts(database, session_seconds=3600)
     users, _ = accounts.list_users()
@@ -47,6 +48,8 @@ def fill_console(console: Console, page: Page) -> None:
     team = accounts.create_team(accounts.create_organisation("Example", first).id, "Research", first)
     accounts.set_member(team.id, member.id, "member", first)
     accounts.create_invitation(first, email="joan@example.org")
+    ends = time.time() + 3600
+    accounts.create_limit_override("team", team.id, "requests_per_minute", first, factor=2, until=ends)
     accounts.sign_in(EMAIL, PASSWORD, address="192.0.2.1", agent="another browser")
     database.close()
     key = create_key(page, "nightly report")

@@ -195,6 +195,28 @@ def test_with_every_key_at_rest_one_is_tried_all_the_same(keyed: Setup) -> None:
     assert len(up.keys) == 4
 
 
+def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_path: Path) -> None:
+    setup = Setup(tmp_path, make_entry(*targets("up", "other", up=1000)), "up", "other", keys=KEYS[:1])
+    up = setup.upstreams["up"]
+    up.refusals[KEYS[0]] = refused(401)
+    setup.run(2)
+    assert len(up.asked) == 2
+    assert setup.gate.health.find(up.asked[0].target) is not None  # the circuit counts it
+    up.refusals[KEYS[0]] = LIMITED
+    setup.run(4)
+    assert len(up.asked) == 3
+    changed = {name: replace(one, api_key=Secret(KEYS[1])) for name, one in setup.config.providers.items()}
+
+    async def main() -> None:
+        setup.gate.replace(build(replace(setup.config, providers=changed), setup.gate.host, 2))
+        await asyncio.gather(*setup.gate._closing)
+        for _ in range(4):
+            await setup.ask()
+
+    asyncio.run(main())
+    assert len(up.asked) == 7  # what was known of the old key says nothing of the new one
+
+
 def test_another_target_comes_before_keys_at_rest(tmp_path: Path) -> None:
     setup = Setup(tmp_path, make_entry(*targets("up", "other", up=1000, other=1)), "up", "other", keys=KEYS[:2])
     setup.upstreams["up"].refusals = dict.fromkeys(KEYS, LIMITED)

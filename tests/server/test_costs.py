@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tornado.ioloop import IOLoop
 
 from tests.support.gates import ANSWER, START, WORDS, FakeProvider
 from tests.support.served import CHAT, Ask
@@ -23,9 +24,13 @@ PRICE = PriceEntry(rates=Rates(input=Decimal("2.5"), output=Decimal(10)))
 
 
 @pytest.fixture(autouse=True)
-def priced(gate: Gate) -> Gate:
+def priced(gate: Gate, io_loop: IOLoop) -> Gate:
     """The model "m", whose answers have 1 token of input and 2 of output."""
-    apply_prices(gate, {"m": PRICE})
+
+    async def apply() -> None:
+        apply_prices(gate, {"m": PRICE})
+
+    io_loop.run_sync(apply)  # a gate that has started belongs to the loop
     return gate
 
 

@@ -16,13 +16,14 @@ import logging, os, signal, socket, sys, time
 from pathlib import Path
 from tornado_gate.server import supervisor
 from tornado_gate.server.listeners import Listeners
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory
+from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics_folder import prepare_folder
 
 logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout)
 supervisor.MARGIN_SECONDS = 0.2
 supervisor.FIRST_PAUSE = 0.01
 supervisor.STEADY_SECONDS = float(sys.argv[2])
-lock = prepare_directory(Path(sys.argv[3]))
+folder = prepare_folder(Path(sys.argv[3]))
 board = supervisor.Board(0.1)
 listener = socket.create_server(("127.0.0.1", 0))
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 NONCE = "0123456789abcdef"
 
 
+@pytest.mark.timeout(600)  # it starts seven processes, which takes minutes on a busy machine
 def test_a_short_run_with_kills_and_reloads_finds_nothing() -> None:
     arguments = ["--chaos", "--seconds", "5", "--interval", "5", "--rate", "15", "--gap", "0.8", "--share", "0.2"]
     ended = subprocess.run(

@@ -64,7 +64,7 @@ def test_nothing_that_a_gateway_writes_is_open_to_others(tmp_path: Path) -> None
             created = run_command("keys", "create", "--name", "ann", "--data-dir", str(data_dir), folder=tmp_path)
             created.check_returncode()
             found = {path.name for path in data_dir.iterdir()}
-            assert {"gate.db", "memory.db", "client-secrets.db", "media", "videos", "tasks", "metrics"} <= found
+            assert {"gate.db", "memory.db", "client-secrets.db", "media", "videos", "tasks"} <= found
             assert any(name.endswith("-wal") for name in found)
             assert find_open(data_dir) == {}
         finally:

@@ -22,6 +22,7 @@ from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor, User
 from tornado_gate.accounts.sessions import make_actor
 from tornado_gate.config.model import Config
+from tornado_gate.ledger.details import render_details
 from tornado_gate.ledger.rows import RequestRow, make_row_id
 from tornado_gate.ledger.writing import COLUMNS, write_rows
 from tornado_gate.plugins.host import PluginHost
@@ -114,7 +115,7 @@ class AdminConsole:
         stored = {
             **msgspec.structs.asdict(row),
             "tags": json.dumps(row.tags),
-            "attribution": json.dumps(row.attribution),
+            "details": render_details(msgspec.structs.asdict(row)),
         }
         write_rows(self.services.database, [tuple(stored[name] for name in COLUMNS)], may_repeat=True)
         return row.id

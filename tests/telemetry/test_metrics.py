@@ -14,8 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tornado_gate import __version__
 from tornado_gate.telemetry import metrics as metrics_module
+from tornado_gate.telemetry import metrics_folder
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory
+from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics_folder import prepare_folder
 from tornado_gate.types import Usage
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -285,7 +287,7 @@ print(metrics.render()[0].decode())
 
 def test_several_processes_are_rendered_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
-    prepare_directory(tmp_path / "metrics")
+    prepare_folder(tmp_path / "metrics")
     text = subprocess.check_output([sys.executable, "-c", WORKER], text=True, timeout=60)
     found = samples(text)
     assert found["tornado_gate_requests_total", frozenset(LABELS.items())] == 4
@@ -303,7 +305,7 @@ def test_what_a_former_run_counted_is_removed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     (tmp_path / "counter_1.db").write_bytes(b"old")
     (tmp_path / "else.txt").write_text("not ours")
-    prepare_directory(tmp_path)
+    prepare_folder(tmp_path)
     assert [path.name for path in tmp_path.glob("*.*")] == ["else.txt"]
 
 
@@ -311,15 +313,33 @@ def test_the_folder_of_a_run_is_removed_when_none_of_its_processes_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
-    first = prepare_directory(tmp_path)
-    second = prepare_directory(tmp_path)  # a gateway that replaces the first one, which still runs
+    first = prepare_folder(tmp_path)
+    second = prepare_folder(tmp_path)  # a gateway that replaces the first one, which still runs
     assert len(list(tmp_path.glob("run-*"))) == 2
-    os.close(first)
-    third = prepare_directory(tmp_path)
+    os.close(first.descriptor)
+    third = prepare_folder(tmp_path)
     assert len(list(tmp_path.glob("run-*"))) == 2
     assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
-    for lock in (second, third):
-        os.close(lock)
+    for folder in (second, third):
+        folder.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_counters_are_in_memory_unless_somebody_else_has_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk would kill the processes that count in mapped files."""
+    shared, data = tmp_path / "shm", tmp_path / "var"
+    monkeypatch.setattr(metrics_folder, "SHARED_MEMORY", shared)
+    assert metrics_folder.choose_parent(data) == data / "metrics"
+    shared.mkdir()
+    parent = metrics_folder.choose_parent(data)
+    assert parent.parent == shared
+    parent.chmod(0o777)
+    assert metrics_folder.choose_parent(data) == data / "metrics"
+    monkeypatch.setattr(metrics_folder, "LEAST_FREE_BYTES", 1 << 80)
+    parent.chmod(0o700)
+    assert metrics_folder.choose_parent(data) == data / "metrics"
     assert os.environ["PROMETHEUS_MULTIPROC_DIR"] in map(str, tmp_path.iterdir())
 
 

@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from tests.telemetry.test_metrics import LABELS, finish, value
 from tornado_gate.telemetry import metrics as metrics_module
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory
+from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics_folder import prepare_folder
 from tornado_gate.telemetry.request_counters import DeferredHistogram
 from tornado_gate.types import Usage
 
@@ -118,7 +119,7 @@ def test_what_other_processes_read_is_as_old_as_the_last_call_of_the_loop_and_wh
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
-    prepare_directory(tmp_path / "metrics")
+    prepare_folder(tmp_path / "metrics")
     text = subprocess.check_output([sys.executable, "-c", DEFERRED], text=True, timeout=60)
     finished, opened, at_once, deferred, called, reloaded, stopped, after, rendered = text.strip(";").split(";")
     assert (finished, opened, at_once) == ("1.0 0.0", "1.0 2.0", "1.0 1.0")

@@ -256,6 +256,7 @@ class Gate:
         """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
         old, self.snapshot = self.snapshot, snapshot
         snapshot.loads.adopt(old.loads)
+        self.key_health.forget(_list_changed_providers(old, snapshot))
         self._retired[old.number] = old
         self._apply(snapshot)
         self._close_unused()
@@ -341,6 +342,15 @@ class Gate:
             closing = asyncio.ensure_future(self._pools.pop(identity).close())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
+
+
+def _list_changed_providers(old: Snapshot, new: Snapshot) -> set[str]:
+    """The provider entries with other keys, addresses, headers or timeouts than before."""
+    return {
+        name
+        for name, provider in new.providers.items()
+        if name not in old.providers or old.providers[name].identity != provider.identity
+    }
 
 
 class _SnapshotUse:

@@ -6,7 +6,7 @@ whose requests make an upstream limit a key cannot take it from others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from tornado_gate.config.routing import CircuitsConfig
@@ -60,9 +60,12 @@ class KeyHealth:
         return self.rests.get((provider, key))
 
     def note_failure(self, target: Target, error: GateError, now: float, rules: CircuitsConfig) -> float:
-        """Let the key of `target` rest if `error` is about the key. Returns the seconds; 0 if it does not rest."""
+        """Let the key of `target` rest if `error` is about the key. Returns the seconds; 0 if it does not rest.
+
+        The only key of an entry does not rest because it was refused: the circuit counts that, and finds sooner that it works.
+        """
         if isinstance(error, UpstreamKeyRefused):
-            seconds, of_model = rules.refused_key_seconds, error.upstream_status == 403
+            seconds, of_model = (rules.refused_key_seconds if target.key else 0.0), error.upstream_status == 403
         elif isinstance(error, UpstreamRateLimited):
             wait = error.retry_after
             usual = rules.limited_key_seconds if target.key else 0.0
@@ -92,6 +95,10 @@ class KeyHealth:
     def _forget_ended(self, now: float) -> None:
         for name in [name for name, rests in self.rests.items() if rests.get_last_end() <= now]:
             del self.rests[name]
+
+    def forget(self, providers: Container[str]) -> None:
+        """Forget the rests of provider entries, because their keys or addresses have changed."""
+        self.rests = {name: rests for name, rests in self.rests.items() if name[0] not in providers}
 
     def keep(self, known: Iterable[tuple[str, str]]) -> None:
         """Forget keys that conf no longer has; `known` are (provider entry, fingerprint)."""

@@ -470,6 +470,7 @@ def collect_secrets(config: Config) -> set[str]:
     values |= {value for each in settings for name, value in each.items() if _SECRET_SETTING.search(name)}
     values |= {key.key for key in config.keys} | {config.server.metrics_token}
     values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
+    values |= find_passwords(config.limits.store)
     whole = [str(value) for value in values if isinstance(value, str)]
     halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}

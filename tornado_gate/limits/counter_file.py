@@ -58,8 +58,11 @@ class CounterFile:
             if not self._is_complete():
                 _write_empty(self._descriptor, FIRST_CAPACITY)
             self._map_memory()
-        finally:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        except BaseException:  # the disk is full, for example; it is tried again
+            os.close(self._descriptor)
+            self._descriptor = -1
+            raise
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _is_complete(self) -> bool:
         head = os.pread(self._descriptor, 2 * 8, 0)
@@ -183,7 +186,8 @@ class CounterFile:
 
 def _write_empty(descriptor: int, capacity: int) -> None:
     os.ftruncate(descriptor, 0)
-    os.ftruncate(descriptor, (capacity + 1) * SLOT_BYTES)
+    # Not only ftruncate: a process that writes to a mapped page without a place on a full disk is killed (SIGBUS).
+    os.posix_fallocate(descriptor, 0, (capacity + 1) * SLOT_BYTES)
     os.pwrite(descriptor, MAGIC.to_bytes(8, "little") + capacity.to_bytes(8, "little"), 0)
 
 

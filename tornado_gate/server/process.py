@@ -39,7 +39,8 @@ from tornado_gate.server.services import Services
 from tornado_gate.server.supervisor import HANDED_OVER, STOP, Board, Supervisor
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
-from tornado_gate.telemetry.metrics import Metrics, prepare_directory
+from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics_folder import choose_parent, prepare_folder
 from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
@@ -99,8 +100,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     keystore = KeyStore.open(server.data_dir, config.database)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
-    if count > 1:
-        prepare_directory(server.data_dir / "metrics")  # the descriptor stays open: it is a lock
+    metrics_folder = prepare_folder(choose_parent(server.data_dir)) if count > 1 else None
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
@@ -141,6 +141,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
             board=board,
         )
         supervisor.run(ready)
+        if metrics_folder is not None:
+            metrics_folder.remove()
 
 
 def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:

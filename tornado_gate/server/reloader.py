@@ -163,11 +163,13 @@ class Reloader:
         """`config` with the running values of settings that a reload cannot change; logs which of them differ."""
         running = self._gate.snapshot.config.server
         kept = {name: getattr(running, name) for name in FIXED_SETTINGS}
-        changed = [name for name, value in kept.items() if getattr(config.server, name) != value]
+        changed = [f"server.{name}" for name, value in kept.items() if getattr(config.server, name) != value]
+        store = self._gate.snapshot.config.limits.store
+        if config.limits.store != store:
+            changed.append("limits.store")
+            config = replace(config, limits=replace(config.limits, store=store))
         if changed:
-            log.warning(
-                "restart the gateway to apply changed settings: %s", ", ".join(f"server.{name}" for name in changed)
-            )
+            log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
         return replace(config, server=replace(config.server, **kept))
 
     def _put_in_force(self, snapshot: Snapshot) -> None:

@@ -10,16 +10,11 @@ of a second while it runs, otherwise they are copied at once.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
-import shutil
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tornado_gate._version import __version__
@@ -593,40 +588,6 @@ class RestartCounter:
 
     def count(self) -> None:
         self._counter.inc()
-
-
-def prepare_directory(directory: Path) -> int:
-    """Create a folder for the processes of this run, and name it in the environment. Call before the first `Metrics`.
-
-    Returns a descriptor that must stay open as long as one of them runs: it holds a lock. Folders of runs that have ended are
-    deleted; that of a gateway which this one replaces is not.
-    """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    parent = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(parent, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
-        for left_over in [*directory.glob("*.db"), *directory.glob("run-*")]:
-            _remove_left_over(left_over)
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=directory))
-        descriptor = os.open(folder, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    finally:
-        os.close(parent)
-    os.environ[DIRECTORY_VARIABLE] = str(folder)
-    return descriptor
-
-
-def _remove_left_over(path: Path) -> None:
-    if not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        finally:
-            os.close(descriptor)
 
 
 def remove_process(process_id: int) -> None:

@@ -380,7 +380,7 @@ def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:
     console.add_request("req-explain", key=key.id, model="smart")
     page = read_texts(console.get("/console/requests/req-explain/explain"))
     assert "Such a request would go to" in page
-    assert "requests: 7 left of 7" in page
+    assert "requests per minute of key: 7 requests left of 7 requests" in page
     assert "in a random order by weight" in page
     console.runner.run(console.services.gate.keys.stop())
     assert store.get(key.id).last_used is None

@@ -1,0 +1,83 @@
+"""The folder of the files through which the processes of a gateway count together (PROMETHEUS_MULTIPROC_DIR).
+
+The files are mapped into memory: a process that writes to a new page of one on a full disk is killed (SIGBUS). So they are in
+/dev/shm, which is no disk, wherever it has room, and else in the data directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from tornado_gate.telemetry.metrics import DIRECTORY_VARIABLE
+from tornado_gate.types.value import Value
+
+SHARED_MEMORY = Path("/dev/shm")
+LEAST_FREE_BYTES = 32 * 1024 * 1024
+
+
+class MetricsFolder(Value, frozen=True):
+    """The folder of one run. The lock on `descriptor` is held until the last of its processes has ended."""
+
+    path: Path
+    descriptor: int
+
+    def remove(self) -> None:
+        """Delete the folder at the end of the run."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.descriptor)
+
+
+def choose_parent(data_dir: Path) -> Path:
+    """The folder of the folders of all runs with this data directory."""
+    name = hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:24]
+    parent = SHARED_MEMORY / f"tornado-gate-{name}"
+    try:
+        room = os.statvfs(SHARED_MEMORY)
+        if room.f_bavail * room.f_frsize >= LEAST_FREE_BYTES:
+            parent.mkdir(mode=0o700, exist_ok=True)
+            status = parent.lstat()  # another user may have created it
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+                return parent
+    except OSError:
+        pass  # there is none, or it cannot be written
+    return data_dir / "metrics"
+
+
+def prepare_folder(parent: Path) -> MetricsFolder:
+    """Create the folder of this run, and name it in the environment. Call before the first `Metrics`.
+
+    Folders of runs that have ended are deleted; that of a gateway which this one replaces is not.
+    """
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
+        for left_over in [*parent.glob("*.db"), *parent.glob("run-*")]:
+            _remove_left_over(left_over)
+        path = Path(tempfile.mkdtemp(prefix="run-", dir=parent))
+        descriptor = os.open(path, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(lock)
+    os.environ[DIRECTORY_VARIABLE] = str(path)
+    return MetricsFolder(path, descriptor)
+
+
+def _remove_left_over(path: Path) -> None:
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(descriptor)
