@@ -11,7 +11,7 @@ which clients of formats with signatures drop.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -164,7 +164,7 @@ async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> C
     return await call.run(_restore_messages, call, request, known)
 
 
-def _restore_messages(call: Call, request: ChatRequest, known: Mapping[str, Any]) -> ChatRequest:
+def _restore_messages(call: Call, request: ChatRequest, known: dict[str, Any]) -> ChatRequest:
     messages = tuple(
         _restore_message(call, partial(request.path, number), message, known)
         if message.role == "assistant"
