@@ -11,7 +11,7 @@ which clients of formats with signatures drop.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -199,7 +199,7 @@ def _get_signature(part: Part) -> Opaque | None:
     return part.signature if isinstance(part, Text | Thinking | ToolCall) else None
 
 
-def _restore_message(call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]) -> Message:
+def _restore_message(call: Call, path: Callable[[int], str], message: Message, known: Mapping[str, Any]) -> Message:
     """`message` without signatures of other issuers and with the stored ones that the client dropped."""
     issuer = call.target.provider
     parts = list(_drop_foreign_signatures(call, path, message, known))
