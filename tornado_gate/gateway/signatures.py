@@ -236,7 +236,7 @@ def _insert_thinking(issuer: str, thinking: Iterable[dict[str, Any]], others: It
 
 
 def _drop_foreign_signatures(
-    call: Call, path: Callable[[int], str], message: Message, known: dict[str, Any]
+    call: Call, path: Callable[[int], str], message: Message, known: Mapping[str, Any]
 ) -> Iterator[Part]:
     """The parts without signatures of other issuers. Thinking with such a signature is removed: only its issuer can use it."""
     for place, part in enumerate(message.parts):
@@ -255,7 +255,7 @@ def _build_thinking(issuer: str, thought: dict[str, Any]) -> Thinking:
     return Thinking(text=thought["text"], signature=signature, redacted=thought["redacted"])
 
 
-def _add_signature(part: Part, issuer: str, known: dict[str, Any]) -> Part:
+def _add_signature(part: Part, issuer: str, known: Mapping[str, Any]) -> Part:
     if isinstance(part, ToolCall) and part.signature is None:
         memory = known.get(_make_call_key(part.id)) or {}
         if memory.get("issuer") == issuer and memory["signature"] is not None:
