@@ -85,7 +85,7 @@ def test_failures_at_one_model_of_a_wildcard_leave_the_others_alone(gateway: Gat
 
 
 def test_failures_of_one_account_stop_only_this_account(gateway: Gateway, upstream: Upstream) -> None:
-    upstream.script(*[FAILS] * 3, WORKS)
+    upstream.script(*[FAILS] * 4, WORKS, FAILS)  # the fourth is sent as the last resort
     assert [ask(gateway, "o/evil", "a").status_code for _ in range(4)] == [502, 502, 502, 503]
     assert ask(gateway, "o/evil", "b").status_code == 200
     assert ask(gateway, "o/evil", "a").status_code == 503

@@ -103,7 +103,7 @@ class Gate:
         self.admission = Admission(make_limiter(config, self._read_spending, metrics))
         self._reading_overrides: asyncio.Task[None] | None = None
         self._override_end: asyncio.TimerHandle | None = None
-        self._is_started = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._apply(self.snapshot)
         self.keys.on_change.append(self._reread_overrides)
         host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
@@ -113,7 +113,7 @@ class Gate:
         await self.keys.start()
         self.ledger.start()
         await self.admission.limiter.start()
-        self._is_started = True
+        self._loop = asyncio.get_running_loop()
         await self._read_overrides()
         self._lag.start()
         self.host.watchdog.limit_seconds = self.snapshot.config.server.hook_seconds
@@ -122,7 +122,7 @@ class Gate:
     async def close(self) -> None:
         self.host.watchdog.stop()
         self._lag.stop()
-        self._is_started = False
+        self._loop = None
         if self._reading_overrides is not None:
             self._reading_overrides.cancel()
         if self._override_end is not None:
@@ -224,8 +224,8 @@ class Gate:
 
     def _reread_overrides(self) -> None:
         """Keys have changed, and maybe overrides."""
-        if self._is_started:
-            self._reading_overrides = asyncio.create_task(self._read_overrides())
+        if self._loop is not None:
+            self._reading_overrides = self._loop.create_task(self._read_overrides())
 
     async def _read_overrides(self) -> None:
         try:

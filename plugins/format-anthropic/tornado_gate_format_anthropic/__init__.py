@@ -38,7 +38,7 @@ __all__ = [
     "translate_response",
 ]
 
-lazy_import(__name__, "lanes")
+lazy_import(__name__, "lanes", "limits")
 
 
 @format_impl

@@ -6,6 +6,7 @@ A page without a line in the table fails, as does a line without a page.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,10 @@ def addresses(console: AdminConsole) -> dict[str, str]:
     _, invitation = console.services.accounts.create_invitation(console.actor)
     console.add_request("req-1")
     member, team = console.users["member"].id, console.team.id
+    ends = time.time() + 3600
+    override = console.services.accounts.create_limit_override(
+        "gateway", "", "requests_per_minute", console.actor, value=10, until=ends
+    )
     arguments = {
         "/console/keys/": ["KEY"],
         "/console/account/sessions/": ["SESSION"],
@@ -70,6 +75,7 @@ def addresses(console: AdminConsole) -> dict[str, str]:
         "/console/teams/organisations/": [console.organisation.id],
         "/console/teams/": [team, member],
         "/console/requests/": ["req-1"],
+        "/console/limits/": [override.id],
     }
     found = {}
     for path in HANDLERS:

@@ -12,6 +12,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.sign_out": "signed out",
     "user.set_role": "changed the role of a user",
     "user.set_state": "enabled or disabled a user",
+    "user.set_bounds": "changed the limits of a user",
     "user.set_name": "renamed a user",
     "user.delete": "deleted a user",
     "user.change_password": "changed the password",
@@ -34,6 +35,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.change": "changed an API key",
     "key.rotate": "rotated an API key",
     "key.revoke": "revoked an API key",
+    "limit.override": "changed a limit for a time",
+    "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
 }
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
