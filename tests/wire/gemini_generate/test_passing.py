@@ -123,7 +123,7 @@ def test_what_is_no_array_of_objects_is_a_fault_of_the_upstream(raw: bytes) -> N
 
 def test_an_element_without_end_is_a_fault_of_the_upstream() -> None:
     splitter = ArraySplitter()
-    with pytest.raises(UpstreamError, match="above the limit of 16 MiB"):
+    with pytest.raises(UpstreamError, match="above the limit of 16777216 bytes"):
         splitter.feed(b'[{"a": "' + b"x" * MAX_FRAME_BYTES)
 
 
