@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.config.support import Conf
@@ -41,7 +43,7 @@ def test_only_what_came_from_the_environment_is_marked() -> None:
 @pytest.mark.parametrize("text", ["${}", "${1A}", "${A-b}", "${A:b}", "${ A }", "${A", "x${"])
 def test_malformed_reference_is_a_fault(conf: Conf, text: str) -> None:
     assert conf.report(f"server:\n  host: '{text}'\n", {"A": "x"}) == [
-        "FILE:2: server.host: a reference must be ${NAME} or ${NAME:-default}; write $${ for a literal ${"
+        "FILE:2: server.host: a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${"
     ]
 
 
@@ -138,3 +140,45 @@ def test_wrong_value_of_the_environment_is_a_fault_that_does_not_show_it(
     conf: Conf, key: str, value: str, message: str
 ) -> None:
     assert conf.report(f"server:\n  {key}: ${{X}}\n", {"X": value}) == [f"FILE:2: server.{key}: {message}"]
+
+
+# Files
+
+
+def test_a_reference_to_a_file_becomes_its_text_without_the_last_line_break(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes("sk-ä\r\n".encode())
+    (tmp_path / "two").write_bytes(b"a\nb\n\n")
+    (tmp_path / "none").touch()
+    texts = [
+        "${file:key}",
+        f"Bearer ${{file:{tmp_path / 'two'}}}",
+        "${file:none}",
+        "${file:none:-x}",
+        "${file:gone:-y}",
+    ]
+    filled = fill(texts, {}, tmp_path)
+    assert filled.values == ["sk-ä", "Bearer a\nb\n", "", "x", "y"]
+    assert all(type(value) is EnvironmentText for value in filled.values)
+    assert not filled.unset
+    assert not filled.faults
+
+
+def test_a_file_that_cannot_be_read_is_a_fault_that_does_not_show_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "latin").write_bytes(b"secret\xe4")
+    (tmp_path / "long").write_bytes(b"s" * 65537)
+    filled = fill(["${file:folder}", "${file:latin}", "${file:long}", "${file:}"], {}, tmp_path)
+    assert [fault for _, fault in filled.faults] == [
+        "the file folder cannot be read: Is a directory",
+        "the file latin cannot be read: it is not UTF-8",
+        "the file long cannot be read: it has more than 65536 bytes",
+        "a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${",
+    ]
+
+
+def test_a_missing_file_is_a_fault_unless_its_entry_is_off(conf: Conf) -> None:
+    text = "plugins: {openai: %s}\nproviders: {o: {plugin: openai, base_url: 'http://127.0.0.1:1', api_key: '${file:gone}'}}\n"
+    assert conf.report(text % "true") == [
+        "FILE:2: providers.o.api_key: the file gone does not exist; create it, or write ${file:gone:-default}"
+    ]
+    assert conf.report(text % "false") == []

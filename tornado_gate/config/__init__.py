@@ -69,7 +69,7 @@ def load(
     FileBusy if another process has the file open for writing.
     """
     document = source.read(path, at_rest=at_rest) if text is None else source.parse(text.removeprefix("\ufeff"), path)
-    filled = fill(document.values, environment)
+    filled = fill(document.values, environment, path.parent)
     data, faults = schema.check(filled.values)
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
     inactive = checks.find_inactive(data)
@@ -130,7 +130,12 @@ def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: che
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:
         if not inactive.covers(path) and path[:2] not in no_keys:
-            yield path, f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+            what = (
+                f"file {name[5:]} does not exist; create"
+                if name.startswith("file:")
+                else f"environment variable {name} is not set; set"
+            )
+            yield path, f"the {what} it, or write ${{{name}:-default}}"
 
 
 def find_conf(explicit: str | None) -> Path | None:

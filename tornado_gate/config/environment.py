@@ -1,21 +1,26 @@
-"""Replaces ``${VAR}`` and ``${VAR:-default}`` in the strings of conf, after parsing: values are never parsed as YAML."""
+"""Replaces ``${VAR}``, ``${VAR:-default}`` and ``${file:PATH}`` in the strings of conf, after parsing.
+
+Values are never parsed as YAML.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from tornado_gate.config.faults import Fault, KeyPath
 from tornado_gate.config.model import Secret
 from tornado_gate.types.value import State, field
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}|\$\{")
-_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<value>.*))?", re.DOTALL)
+_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|file:(?P<path>.+?))(?P<default>:-(?P<value>.*))?", re.DOTALL)
+MAX_FILE_BYTES: Final = 65536
 
 
 class EnvironmentText(Secret):
-    """A string with a value from the environment: never shown in messages, and converted to the type that a key requires."""
+    """A string with a value from the environment or a file: never shown in messages, converted to the type that a key requires."""
 
     __slots__ = ()
 
@@ -23,8 +28,8 @@ class EnvironmentText(Secret):
 class FilledValues(State):
     """The values of a file with all references replaced.
 
-    `unset` lists (key path, variable name) for variables that are not set. There, and for malformed references (which are in
-    `faults`), a mapping omits the key and a list holds "".
+    `unset` lists (key path, variable name) for variables that are not set, and (key path, "file:PATH") for files that do not
+    exist. There, and for malformed references (which are in `faults`), a mapping omits the key and a list holds "".
     """
 
     values: Any = None
@@ -32,9 +37,12 @@ class FilledValues(State):
     faults: list[Fault] = field(default_factory=list)
 
 
-def fill(values: Any, environment: Mapping[str, str]) -> FilledValues:
-    """Replace all references. As in a shell, ``:-default`` applies to a variable that is unset or empty."""
-    return _VariableFiller(environment).fill(values)
+def fill(values: Any, environment: Mapping[str, str], folder: Path = Path()) -> FilledValues:
+    """Replace all references. As in a shell, ``:-default`` applies to a variable that is unset or empty.
+
+    ``${file:PATH}`` is the text of a file, without a line break at its end; PATH is relative to `folder`.
+    """
+    return _VariableFiller(environment, folder).fill(values)
 
 
 class _MissingVariable(Exception):
@@ -42,8 +50,9 @@ class _MissingVariable(Exception):
 
 
 class _VariableFiller:
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         self.environment = environment
+        self.folder = folder
         self.filled = FilledValues()
 
     def fill(self, values: Any) -> FilledValues:
@@ -96,9 +105,11 @@ class _VariableFiller:
             return "${"
         inside = _INSIDE.fullmatch(reference["inside"] or "")
         if inside is None:
-            message = "a reference must be ${NAME} or ${NAME:-default}; write $${ for a literal ${"
+            message = "a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${"
             self.filled.faults.append((path, message))
             return None
+        if inside["path"] is not None:
+            return self.resolve_file(inside, path)
         value = self.environment.get(inside["name"])
         if inside["default"] is not None:
             value = value or inside["value"]
@@ -106,6 +117,29 @@ class _VariableFiller:
             self.filled.unset.append((path, inside["name"]))
             return None
         return self.check_encoding(value, inside["name"], path)
+
+    def resolve_file(self, inside: re.Match[str], path: KeyPath) -> str | None:
+        """The text of a file, its default, or None if there is neither."""
+        name = inside["path"]
+        try:
+            with open(self.folder / name, "rb") as file:
+                found = file.read(MAX_FILE_BYTES + 1)
+            if len(found) > MAX_FILE_BYTES:
+                raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
+            text = found.decode().removesuffix("\n").removesuffix("\r")
+        except FileNotFoundError:
+            text = ""
+            if inside["default"] is None:
+                self.filled.unset.append((path, inside["name"]))
+                return None
+        except (OSError, ValueError) as error:
+            if isinstance(error, UnicodeDecodeError):
+                reason = "it is not UTF-8"
+            else:
+                reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            self.filled.faults.append((path, f"the file {name} cannot be read: {reason}"))
+            return None
+        return text or inside["value"] or ""
 
     def check_encoding(self, value: str, name: str, path: KeyPath) -> str | None:
         """Return `value`, or None and a fault if it is not UTF-8: Python decodes such bytes as lone surrogates."""
