@@ -20,7 +20,7 @@ MAX_FILE_BYTES: Final = 65536
 
 
 class EnvironmentText(Secret):
-    """A string with a value from the environment or a file: never shown in messages, converted to the type that a key requires."""
+    """A string with a value from the environment or a file: never shown in messages; converted to the type that its key needs."""
 
     __slots__ = ()
 
