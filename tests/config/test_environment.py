@@ -152,7 +152,7 @@ def test_a_reference_to_a_file_becomes_its_text_without_the_last_line_break(tmp_
     texts = [
         "${file:key}",
         f"Bearer ${{file:{tmp_path / 'two'}}}",
-        "${file:none}",
+        "${file:none:-}",
         "${file:none:-x}",
         "${file:gone:-y}",
     ]
@@ -165,14 +165,16 @@ def test_a_reference_to_a_file_becomes_its_text_without_the_last_line_break(tmp_
 
 def test_a_file_that_cannot_be_read_is_a_fault_that_does_not_show_it(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").write_bytes(b"\n")
     (tmp_path / "latin").write_bytes(b"secret\xe4")
     (tmp_path / "long").write_bytes(b"s" * 65537)
-    filled = fill(["${file:folder}", "${file:latin}", "${file:long}", "${file:}"], {}, tmp_path)
+    filled = fill(["${file:folder}", "${file:latin}", "${file:long}", "${file:}", "${file:empty}"], {}, tmp_path)
     assert [fault for _, fault in filled.faults] == [
         "the file folder cannot be read: Is a directory",
         "the file latin cannot be read: it is not UTF-8",
         "the file long cannot be read: it has more than 65536 bytes",
         "a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${",
+        "the file empty cannot be read: it is empty; if it may be, write ${file:empty:-}",
     ]
 
 

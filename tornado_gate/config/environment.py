@@ -127,6 +127,10 @@ class _VariableFiller:
             if len(found) > MAX_FILE_BYTES:
                 raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
             text = found.decode().removesuffix("\n").removesuffix("\r")
+            if (
+                not text and inside["default"] is None
+            ):  # maybe it is being written: an empty key would lock everybody out
+                raise ValueError(f"it is empty; if it may be, write ${{{inside['name']}:-}}")
         except FileNotFoundError:
             text = ""
             if inside["default"] is None:
