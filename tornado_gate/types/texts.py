@@ -35,7 +35,7 @@ class GuardedText(Value, frozen=True, kw_only=True):
 
 
 class Span(NamedTuple):
-    """The characters `start` to `end` of the text number `text` (in the list that the guard was given), and what replaces them."""
+    """The characters `start` to `end` of the text number `text` in the list that the guard was given, and their replacement."""
 
     text: int
     start: int
