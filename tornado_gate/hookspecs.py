@@ -3,7 +3,8 @@
 A plugin is an object that pluggy can register: a module, or a class, which is instantiated without arguments. An entry point
 in the group ``tornado_gate`` names it; the entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
 `provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True`` wraps
-the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper.
+the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper. So is a guard, which reviews
+the texts of requests and answers: its hooks are marked with `guard_impl`, and it may have wrapper hooks besides.
 
 pluggy does not await hooks: an async hook returns its coroutine or its async generator, and the core awaits it. A
 wrapper receives that object from its ``yield`` and may return another object that wraps it.
@@ -15,7 +16,7 @@ loop for longer than ``server.hook_seconds`` is interrupted and counts as failed
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -39,11 +40,13 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.types.texts import Decision, GuardedText, GuardOptions
 from tornado_gate.types.value import Value, field
 
 FORMAT_PROJECT = "tornado_gate_format"
 PROVIDER_PROJECT = "tornado_gate_provider"
 PLUGIN_PROJECT = "tornado_gate_plugin"
+GUARD_PROJECT = "tornado_gate_guard"
 
 format_spec = pluggy.HookspecMarker(FORMAT_PROJECT)
 provider_spec = pluggy.HookspecMarker(PROVIDER_PROJECT)
@@ -51,13 +54,15 @@ format_impl = pluggy.HookimplMarker(FORMAT_PROJECT)
 provider_impl = pluggy.HookimplMarker(PROVIDER_PROJECT)
 plugin_spec = pluggy.HookspecMarker(PLUGIN_PROJECT)
 plugin_impl = pluggy.HookimplMarker(PLUGIN_PROJECT)
+guard_spec = pluggy.HookspecMarker(GUARD_PROJECT)
+guard_impl = pluggy.HookimplMarker(GUARD_PROJECT)
 
 
 class PluginEntry(Value, frozen=True, kw_only=True):
     """The entry of a plugin under ``plugins:`` in conf; the argument of `configure_plugin`.
 
-    `settings` are the keys of the entry that the core does not know; the plugin must check them. `required` and the scope of
-    a wrapper (``models``, ``operations``, ``keys``) are applied by the core.
+    `settings` are the keys of the entry that the core does not know; the plugin must check them. `required`, the scope of
+    a wrapper (``models``, ``operations``, ``keys``) and the ``review_timeout`` of a guard are applied by the core.
     """
 
     name: str
@@ -295,5 +300,40 @@ class ProviderSpec:
 
         Not called for a `VerbatimRequest`. `events.replay` returns the events of a whole `ChatResult`. Yield a `StreamError` for
         an error in a stream that has begun. If a stream ends without a finish, the core adds a `StreamError`.
+        """
+        raise AssertionError("a specification is never called")
+
+
+class GuardSpec:
+    """A guard: it reviews the texts of requests and answers of every wire format. Required: one of the two reviews.
+
+    The core reads the texts where the caller's wire format has them, on both lanes and in streams, and applies the decision:
+    a plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees
+    what the one before has left. `types.texts` has the values; docs/guards.md explains them.
+
+    A review that raises an exception other than `GateError`, returns anything that is no decision, or takes longer than the
+    ``review_timeout`` of conf has failed: a required guard then refuses the request, any other is passed over.
+    """
+
+    @guard_spec(firstresult=True)
+    def guard_options(self) -> GuardOptions:
+        """Optional: return how much of a stream is held back, and which sides are reviewed. Called for each configuration."""
+        raise AssertionError("a specification is never called")
+
+    @guard_spec(firstresult=True)
+    def review_request(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
+        """Review all texts of a request before any provider gets it; None allows it. May be a coroutine function.
+
+        Called once for each request, and for each message of the caller in a realtime session that has texts. `call.target`
+        is not known yet. For a body above 64 KiB a hook that is no coroutine function runs in a thread.
+        """
+        raise AssertionError("a specification is never called")
+
+    @guard_spec(firstresult=True)
+    def review_response(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
+        """Review texts of an answer before the caller gets them; None allows them. May be a coroutine function.
+
+        Called once for a whole answer, and for each window of a stream: see `GuardedText`. `call.target` is the target that has
+        answered, if one has. A `Block` in a stream ends it with the error event of the caller's wire format.
         """
         raise AssertionError("a specification is never called")
