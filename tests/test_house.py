@@ -15,7 +15,7 @@ import pytest
 import tornado_gate
 from tests.support.guides import read_guides
 from tornado_gate import types
-from tornado_gate.hookspecs import FormatSpec, PluginSpec, ProviderSpec
+from tornado_gate.hookspecs import FormatSpec, GuardSpec, PluginSpec, ProviderSpec
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tornado_gate"
@@ -166,7 +166,7 @@ def test_every_public_name_is_there() -> None:
     assert all(hasattr(tornado_gate.types, name) for name in tornado_gate.types.__all__)
 
 
-@pytest.mark.parametrize("spec", [FormatSpec, ProviderSpec, PluginSpec])
+@pytest.mark.parametrize("spec", [FormatSpec, ProviderSpec, GuardSpec, PluginSpec])
 def test_every_hook_is_explained_and_stands_in_the_guide(spec: type) -> None:
     guide = read_guides()
     hooks = {name: hook for name, hook in vars(spec).items() if not name.startswith("_")}
