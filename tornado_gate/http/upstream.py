@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import orjson
 
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.errors import PluginError, UpstreamError
+from tornado_gate.errors import ContractError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
 from tornado_gate.http.client.faults import (
@@ -132,7 +132,10 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     body, usual = outgoing.body, _DEFAULT_HEADERS if outgoing.body is None else _BYTES_HEADERS
     if outgoing.json is not None:
         usual = _JSON_HEADERS
-        body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
+        try:
+            body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
+        except TypeError as error:
+            raise ContractError(f"UpstreamRequest.json cannot be written as JSON: {error}") from error
     provider = call.target.provider
     exact = redirected or bool(outgoing.file_types)  # the URL is from the upstream and may be signed
     try:
@@ -241,7 +244,7 @@ def connection_error(provider: str, error: Exception, *, answered: bool = False)
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
-    """Raise PluginError unless the request goes to the provider's configured host: its key must not be sent elsewhere."""
+    """Raise ContractError unless the request goes to the provider's configured host: its key must not be sent elsewhere."""
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
@@ -249,7 +252,7 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
         return
     if not is_same_origin(url, base_url):  # full comparison: upper case, ws for http
-        raise PluginError(call.target.plugin, f"the request's host is {urlsplit(url).netloc} instead of {here}")
+        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {here}")
 
 
 @lru_cache(maxsize=256)
