@@ -99,6 +99,16 @@ from tornado_gate.types.requests import (
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.route_descriptions import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
+from tornado_gate.types.texts import (
+    Block,
+    Decision,
+    GuardedText,
+    GuardOptions,
+    Replace,
+    Span,
+    TextKind,
+    find_spans,
+)
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
     KeptObject,
@@ -137,6 +147,7 @@ __all__ = [
     "NO_LIMITS",
     "NO_TARGET",
     "Audio",
+    "Block",
     "Bound",
     "Budget",
     "BufferedBody",
@@ -151,6 +162,7 @@ __all__ = [
     "CommonRequest",
     "CountTokensRequest",
     "Data",
+    "Decision",
     "EmbeddingRequest",
     "EmbeddingResult",
     "Extra",
@@ -160,6 +172,8 @@ __all__ = [
     "Finish",
     "FinishReason",
     "GeneratedImage",
+    "GuardOptions",
+    "GuardedText",
     "Image",
     "ImageRequest",
     "ImageResult",
@@ -196,6 +210,7 @@ __all__ = [
     "RealtimeRequest",
     "Reasoning",
     "Refusal",
+    "Replace",
     "Reply",
     "Request",
     "ResponseFileStore",
@@ -214,6 +229,7 @@ __all__ = [
     "Socket",
     "SocketRequest",
     "Source",
+    "Span",
     "SpeechChunk",
     "SpeechEnd",
     "SpeechRequest",
@@ -228,6 +244,7 @@ __all__ = [
     "TaskResult",
     "TaskStatus",
     "Text",
+    "TextKind",
     "Thinking",
     "Timeouts",
     "TokenCount",
@@ -256,6 +273,7 @@ __all__ = [
     "VideoRequest",
     "VideoTask",
     "WireRequest",
+    "find_spans",
     "replace",
 ]
 
