@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import orjson
 
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.errors import ContractError, UpstreamError
+from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
 from tornado_gate.http.client.faults import (
@@ -278,8 +278,10 @@ async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
     return b"".join(pieces)[:ERROR_BODY_BYTES]
 
 
-def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """Return the error for an upstream's unexpected status. Its text does not contain the provider's key."""
+def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError:
+    """Return the error for an upstream's unexpected status: the provider's own, or that of the table."""
     provider = call.target.provider
     log.info("upstream '%s' returned status %d", provider, status, extra={"fields": {"request_id": call.id}})
+    if call.explain_refusal is not None and (own := call.explain_refusal(call, status, headers, body)) is not None:
+        return own
     return upstream_errors.error_for_status(status, provider, upstream_errors.parse_error_body(body), headers)

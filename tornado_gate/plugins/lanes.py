@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import pluggy
@@ -109,6 +109,7 @@ class _DefaultProviderHooks:
 
 
 _OPTIONAL_DESCRIPTION = (RouteDescription, type(None))
+_OPTIONAL_ERROR = (GateError, type(None))
 _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
@@ -355,6 +356,8 @@ class ProviderLane(Lane):
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
         sends = "call_upstream" in plugin.hooks["provider"] or bool(self.list_wrappers("call_upstream"))
         self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
+        explains = "translate_upstream_error" in plugin.hooks["provider"]
+        self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
         """As `Lane.blame`. What the provider cannot translate may be a wrong request of the format, and what cannot be sent a
@@ -399,6 +402,8 @@ class ProviderLane(Lane):
 
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
         """Return the upstream's response unchanged. The target's secrets are masked in errors."""
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
         try:
             given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
             incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
@@ -409,12 +414,25 @@ class ProviderLane(Lane):
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """Open the provider's end of a realtime session. The target's secrets are masked in errors."""
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
         try:
             socket: Socket = await self.invoke_async("open_socket", object, call=call, outgoing=outgoing)
         except GateError as error:
             redact_error(call.target, error)
             raise
         return socket
+
+    def _explain_refusal(self, call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError | None:
+        """The provider's own error for a refusal; None if it leaves that to the table of the core, or fails."""
+        arguments = {"call": call, "status": status, "headers": headers, "body": body}
+        try:
+            result: GateError | None = self.call("translate_upstream_error", _OPTIONAL_ERROR, **arguments)
+        except PluginError:
+            return None  # the failure is recorded
+        except GateError as error:
+            return error
+        return result
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse

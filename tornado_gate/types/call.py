@@ -355,6 +355,7 @@ class Call(Value, frozen=True, kw_only=True):
     `open_socket`. `inner` calls other models of the gateway. `key_digest` is a digest of the caller's key. `responses` are
     conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None: yes, neither the
     caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is small, see `run`.
+    `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it has one.
     The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the caller
     disconnects.
     """
@@ -381,8 +382,11 @@ class Call(Value, frozen=True, kw_only=True):
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
     failover: bool | None = None
     worker: Callable[..., Awaitable[Any]] | None = None
+    explain_refusal: Callable[[Call, int, Mapping[str, str], bytes], GateError | None] | None = None
 
-    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker"})
+    hidden_fields = frozenset(
+        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "explain_refusal"}
+    )
 
     def replace(self, **changes: Any) -> Call:
         """Return a copy with the fields in `changes` replaced."""
