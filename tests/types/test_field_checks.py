@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -35,10 +36,10 @@ RIGHT: tuple[msgspec.Struct, ...] = (
     types.PartEnd(index=0, citations=(types.Citation(url="u"),), signature=types.Opaque(issuer="x", value=5)),
     types.UsageReport(usage=USAGE),
     types.Finish(reason="stop"),
-    types.EmbeddingResult(vectors=([0.5], (1, 2), b"1234")),
+    types.EmbeddingResult(vectors=([0.5], (1, 2), b"1234", array("d", [1.5]))),
     types.ImageResult(images=(types.GeneratedImage(data=b"", media_type="image/png"),)),
     chat(temperature=1, stop=("a",), logit_bias={"5": 1}, tools=(types.Tool(name="f"),), reply_state=object()),
-    outgoing(headers={"a": "b"}, json={"x": Decimal(1)}, accepted_statuses={404}),
+    outgoing(headers={"a": "b"}, json={"x": Decimal(1)}, accepted_statuses=range(400, 600)),
     hookspecs.Capabilities(models={"a-*": frozenset({"chat"})}),
 )
 WRONG: dict[str, msgspec.Struct] = {
