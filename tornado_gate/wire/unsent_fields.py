@@ -1,4 +1,4 @@
-"""For providers that send few fields: every field of a request that is not sent is reported, so nothing is dropped silently. Pure.
+"""For providers that send few fields: every field of a request that is not sent is reported, so none is dropped silently. Pure.
 
 A provider for an API with few features names what it sends, and needs no table of what it does not::
 
