@@ -149,7 +149,7 @@ def sees_verbatim_requests(hooks: dict[str, list[str]]) -> bool:
 
 def sees_sessions(hooks: dict[str, list[str]]) -> bool:
     """Whether a wrapper with these hooks can see the messages of a realtime session."""
-    return "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
+    return "guard" in hooks or "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
 
 
 def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
