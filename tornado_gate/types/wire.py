@@ -12,6 +12,7 @@ from tornado_gate.types.answer_budget import AnswerClaim
 from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.message_sockets import OpenMessageSocket
+from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
@@ -54,7 +55,7 @@ class Route(Value, frozen=True):
     message. `references` lists the ids of objects at an upstream that a request contains. The body that both get is not checked
     yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
     stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
-    ``x-gate-stream: ping=15``).
+    ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
     """
 
     method: str
@@ -73,6 +74,7 @@ class Route(Value, frozen=True):
     messages: OpenMessageSocket | None = None
     keep_alive: Callable[[WireRequest], bytes] | None = None
     prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
+    texts: TextMap | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:
