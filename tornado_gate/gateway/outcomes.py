@@ -97,6 +97,8 @@ def _count_for_circuit(gate: Gate, call: Call, error: GateError) -> None:
     if circuit is not None:
         before = circuit.blocked
         circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits, error.code)
+        if circuit.blocked is not None:
+            gate.shared_health.share_circuit(call.target, circuit)
         _report_transition(gate, call, circuit, before)
 
 
@@ -105,6 +107,7 @@ def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | N
         return
     fields = _describe(call)
     if circuit.blocked is None:
+        gate.shared_health.share_circuit(call.target, circuit)
         log.info("circuit closed: the target answers again", extra={"fields": fields})
     else:
         scope = "all accounts" if circuit.blocked == EVERYBODY else f"account {circuit.blocked}"

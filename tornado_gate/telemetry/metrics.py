@@ -460,8 +460,13 @@ class Metrics:
 
     def count_circuit_transition(self, provider: str, model: str, *, is_open: bool) -> None:
         """Count a circuit that opened or closed. `model` is the name of a configured entry."""
+        known_model, known_provider = self._bound_labels(model, provider)
+        self._circuit_transitions.labels(known_provider, known_model, "open" if is_open else "closed").inc()
+        self.show_circuit_transition(provider, model, is_open=is_open)
+
+    def show_circuit_transition(self, provider: str, model: str, *, is_open: bool) -> None:
+        """Show a circuit that has opened or closed, which another process has counted."""
         model, provider = self._bound_labels(model, provider)
-        self._circuit_transitions.labels(provider, model, "open" if is_open else "closed").inc()
         count = max(0, self._circuits_open.get((provider, model), 0) + (1 if is_open else -1))
         self._circuits_open[provider, model] = count
         self._circuits.labels(provider, model).set(count)
