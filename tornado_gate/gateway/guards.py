@@ -18,7 +18,7 @@ from tornado_gate.errors import BlockedByGuard, GateError, PluginError
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, Side
 from tornado_gate.streams.text_views import TextView, view_request
-from tornado_gate.types import Block, Call, Decision, GuardedText, Span, WireRequest
+from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Route, Span, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
@@ -212,6 +212,23 @@ def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
         return None
     return Review(gate, covering, route.texts, call)
+
+
+def begin_session_review(gate: Gate, snapshot: Snapshot, call: Call, route: Route) -> Review | None:
+    """The review of a realtime session by the guards that cover it; None if there is none.
+
+    Raises PluginUnavailable if a required guard cannot see its messages.
+    """
+    covering = snapshot.guards.select(call, (call.operation,))
+    if not covering:
+        return None
+    texts = route.texts
+    if texts is None or texts.client_message is None or texts.server_message is None:
+        snapshot.guards.refuse_unseen(
+            covering, f"the messages of {route.path}, whose format does not say where their texts are"
+        )
+        return None
+    return Review(gate, covering, texts, call)
 
 
 async def review_alone(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> WireRequest:
