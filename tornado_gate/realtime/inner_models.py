@@ -56,6 +56,8 @@ class InnerModels:
                 self._record(call, ending)
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
+        if self._snapshot.guards:
+            self._snapshot.guards.check_inner_call(self._call, call)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
         )
