@@ -18,7 +18,7 @@ from tornado_gate.errors import BlockedByGuard, GateError, PluginError
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, Side
 from tornado_gate.streams.text_views import TextView, view_request
-from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Route, Span, WireRequest
+from tornado_gate.types import Block, Call, Decision, GuardedText, Route, Span, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
