@@ -21,11 +21,13 @@ import sys
 
 if "pytest" in sys.modules:  # before the contracts are imported
     sys.modules["pytest"].register_assert_rewrite(
-        *(f"{__name__}.{module}" for module in ("differences", "provider_contracts", "format_contract", "wrapper_contract")),
+        *(
+            f"{__name__}.{module}"
+            for module in ("differences", "provider_contracts", "format_contract", "wrapper_contract")
+        ),
         *(f"{__name__}.{module}" for module in ("outgoing", "upstream_errors")),
     )
 
-# ruff: noqa: E402
 from tornado_gate.testing.calls import (
     KEY,
     call_to,
@@ -39,6 +41,7 @@ from tornado_gate.testing.calls import (
     wire_request,
 )
 from tornado_gate.testing.cases import COMMON_ERRORS, Case, ErrorCase
+from tornado_gate.testing.declaration import Conformance
 from tornado_gate.testing.fake_upstream import FakeUpstream
 from tornado_gate.testing.files import FakeFetcher, FakeUpload
 from tornado_gate.testing.format_contract import ERROR, FormatContract
@@ -49,6 +52,15 @@ from tornado_gate.testing.provider_contracts import (
     RealtimeProviderContract,
     check_order,
 )
+from tornado_gate.testing.scripted_upstream import (
+    Endless,
+    Fault,
+    ReceivedRequest,
+    ScriptedUpstream,
+    UpstreamAnswer,
+    json_answer,
+    sse_answer,
+)
 
 __all__ = [
     "COMMON_ERRORS",
@@ -56,22 +68,30 @@ __all__ = [
     "KEY",
     "BaseProviderContract",
     "Case",
+    "Conformance",
+    "Endless",
     "ErrorCase",
     "FakeFetcher",
     "FakeUpload",
     "FakeUpstream",
+    "Fault",
     "FormatContract",
     "InProcessProviderContract",
     "ProviderContract",
     "RealtimeProviderContract",
+    "ReceivedRequest",
+    "ScriptedUpstream",
+    "UpstreamAnswer",
     "call_to",
     "chat",
     "check_order",
     "chunks_of",
     "collect_chunks",
     "iterate",
+    "json_answer",
     "load_format",
     "load_provider",
+    "sse_answer",
     "target_of",
     "wire_request",
 ]

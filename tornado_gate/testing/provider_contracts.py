@@ -107,7 +107,11 @@ class ProviderContract(BaseProviderContract):
             return list(self.cases)
         outgoing = getattr(self, "outgoing", UNCHECKED)
         own = Case(
-            request=self.request, outgoing=outgoing, chunks=self.chunks, events=self.events, content_type=self.content_type
+            request=self.request,
+            outgoing=outgoing,
+            chunks=self.chunks,
+            events=self.events,
+            content_type=self.content_type,
         )
         return [own, *self.cases]
 
@@ -134,7 +138,9 @@ class ProviderContract(BaseProviderContract):
             outgoing = self.translate(case, call)
             if case.outgoing is not UNCHECKED:
                 found = asyncio.run(read_outgoing(outgoing))
-                check_equal(found, case.outgoing, f"{case.label}: translate_request gave another body than `outgoing` says.")
+                check_equal(
+                    found, case.outgoing, f"{case.label}: translate_request gave another body than `outgoing` says."
+                )
             check_head(case, call, outgoing)
 
     def test_the_key_is_in_a_header_and_not_in_the_address(self) -> None:
@@ -154,7 +160,9 @@ class ProviderContract(BaseProviderContract):
         for case in self.list_cases():
             if case.events is not None:
                 found = self.read(case.chunks, case.status, case)
-                check_equal(found, list(case.events), f"{case.label}: translate_response gave other events than `events`.")
+                check_equal(
+                    found, list(case.events), f"{case.label}: translate_response gave other events than `events`."
+                )
 
     def test_one_byte_at_a_time_gives_the_same_events(self) -> None:
         for case in self.list_cases():

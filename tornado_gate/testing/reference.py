@@ -105,7 +105,12 @@ def answer_request(request: Request) -> tuple[StreamEvent, ...]:
         case ImageRequest():
             return (ImageResult(images=(GeneratedImage(data=PNG, media_type="image/png"),), usage=USAGE),)
         case SpeechRequest():
-            return (SpeechStart(media_type="audio/wav"), SpeechChunk(data=b"RIFF"), SpeechChunk(data=bytes(64)), SpeechEnd())
+            return (
+                SpeechStart(media_type="audio/wav"),
+                SpeechChunk(data=b"RIFF"),
+                SpeechChunk(data=bytes(64)),
+                SpeechEnd(),
+            )
         case TranscriptionRequest():
             return (TranscriptionResult(text="".join(WORDS), duration=1.0),)
     raise UnsupportedOperation("The reference provider does not serve this operation.")
@@ -123,7 +128,10 @@ class ReferenceFormat:
         check_body(wire)
         message = Message(role="user", parts=(Text(text=wire.json["ask"]),))
         return ChatRequest(
-            model=wire.json["model"], messages=(message,), stream=wire.json.get("stream") is True, wire_format=WIRE_FORMAT
+            model=wire.json["model"],
+            messages=(message,),
+            stream=wire.json.get("stream") is True,
+            wire_format=WIRE_FORMAT,
         )
 
     @format_impl

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SOCKET_BYTES = 64 * 1024
 """Size of the socket's send buffer, so that a reader that does not read stops the upstream soon."""
-BODY_BYTES = 256 * 1024 * 1024
 
 
 class Fault(Enum):
@@ -121,8 +120,7 @@ class ScriptedUpstream:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
         bound.bind(("127.0.0.1", 0))
-        server = web.Server(self._handle, handler_cancellation=True, client_max_size=BODY_BYTES)  # type: ignore[call-arg]
-        runner = web.ServerRunner(server, handler_cancellation=True, shutdown_timeout=0.1)
+        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.1)
         await runner.setup()
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         try:

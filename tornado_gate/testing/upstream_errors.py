@@ -27,7 +27,9 @@ async def check_error(contract: ProviderContract, expected: ErrorCase) -> None:
         if value := getattr(expected, name):
             _check(label, name, error.body()[name], value)
     found = error.message
-    assert expected.message in found, f"{label} became the message {found!r}, without {expected.message!r}. See {GUIDE}."
+    assert expected.message in found, (
+        f"{label} became the message {found!r}, without {expected.message!r}. See {GUIDE}."
+    )
     assert contract.entry.api_key not in found, f"{label}: the message of the error has the API key. See {GUIDE}."
     if expected.retry_after:
         _check(label, "Retry-After", error.headers.get("Retry-After"), expected.retry_after)

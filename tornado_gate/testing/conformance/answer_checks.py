@@ -78,7 +78,9 @@ def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Excha
         row.outcome = "failed"
 
 
-_HINT_OF_HOOKS = "An exception other than a GateError is a fault of the plugin; run its tests, or see the log of a gateway."
+_HINT_OF_HOOKS = (
+    "An exception other than a GateError is a fault of the plugin; run its tests, or see the log of a gateway."
+)
 
 
 def describe(row: Row) -> str:
@@ -175,7 +177,9 @@ async def check_borders(driver: Driver, report: PluginReport, row: Row, usual: E
         exchange = await driver.send(usual.example, lambda _number, answer, change=change: change(answer))  # type: ignore[misc]
         where = f"{describe(row)}, {name}"
         if exchange.answer.status != usual.answer.status:
-            report.fail("chunk borders", where, f"status {exchange.answer.status}: {find_message(exchange.answer.body)}")
+            report.fail(
+                "chunk borders", where, f"status {exchange.answer.status}: {find_message(exchange.answer.body)}"
+            )
         elif (found := normalize(exchange.events)) != (expected := normalize(usual.events)):
             report.fail("chunk borders", where, "Other events than usual:\n" + describe_difference(found, expected))
         elif row.lane == "verbatim" and exchange.answer.body != usual.answer.body:

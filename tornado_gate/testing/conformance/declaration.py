@@ -8,41 +8,18 @@ of the group ``tornado_gate_conformance`` with the plugin's name names. docs/plu
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 from tornado_gate.plugins.host import Plugin
+from tornado_gate.testing.declaration import Conformance
 from tornado_gate.testing.format_contract import FormatContract
 from tornado_gate.testing.provider_contracts import BaseProviderContract
-from tornado_gate.testing.scripted_upstream import Answerer
 from tornado_gate.types import RouteExample
-from tornado_gate.types.value import Value, field
+from tornado_gate.types.value import Value
 
 ENTRY_POINT_GROUP = "tornado_gate_conformance"
-
-
-class Conformance(Value, frozen=True, kw_only=True):
-    """How the kit drives a plugin. Every field has a default; a provider that speaks a known wire format needs none.
-
-    For providers: `settings` are those of the provider entry in conf; `base_path` is appended to the upstream's address;
-    `api_key` is the key of the entry ("" for none; None: one that the kit makes), and `sends_key` false says that the plugin does
-    not send it as it is. `models` are names of upstream models by operation, for a plugin with facts about models. `answer` makes
-    the upstream's answer to each request; without it the answers are those of the plugin's contracts. In `settings` the texts
-    ``{chat}``, ``{speech}``, … become names of models of the gateway, for a provider made of other models.
-
-    For wrappers and formats: `plugin_settings` are the settings under ``plugins:``.
-    """
-
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    base_path: str = ""
-    api_key: str | None = None
-    sends_key: bool = True
-    models: Mapping[str, str] = field(default_factory=dict)
-    answer: Answerer | None = None
-    plugin_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Declaration(Value, frozen=True, kw_only=True):
@@ -77,9 +54,7 @@ def find_declaration(plugin: Plugin) -> Declaration:
         for value in vars(module).values()
         if inspect.isclass(value) and value.__module__ == module.__name__ and _is_contract(value)
     )
-    return Declaration(
-        conformance=given[0] if given else Conformance(), contracts=contracts, module=module.__name__
-    )
+    return Declaration(conformance=given[0] if given else Conformance(), contracts=contracts, module=module.__name__)
 
 
 def _is_contract(value: type) -> bool:

@@ -56,7 +56,12 @@ class Driver:
     """Drives one provider. `change` makes the upstream's answer number n of what it would answer; None: unchanged."""
 
     def __init__(
-        self, stage: Stage, upstream: ScriptedUpstream, recorder: Recorder, capabilities: Capabilities, setup: Conformance
+        self,
+        stage: Stage,
+        upstream: ScriptedUpstream,
+        recorder: Recorder,
+        capabilities: Capabilities,
+        setup: Conformance,
     ) -> None:
         self.stage, self.upstream, self.recorder = stage, upstream, recorder
         self.capabilities, self.setup = capabilities, setup
@@ -216,7 +221,10 @@ def make_models(capabilities: Capabilities, setup: Conformance) -> dict[str, Mod
 
 @asynccontextmanager
 async def open_driver(
-    plugin: str, formats: Sequence[str], setup: Conformance, answers: Callable[[ReceivedRequest, Recorder], UpstreamAnswer]
+    plugin: str,
+    formats: Sequence[str],
+    setup: Conformance,
+    answers: Callable[[ReceivedRequest, Recorder], UpstreamAnswer],
 ) -> AsyncIterator[Driver]:
     """A gateway with the provider `plugin`, these formats, and an upstream that answers as `answers` says."""
     recorder = Recorder()

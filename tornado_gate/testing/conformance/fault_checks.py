@@ -12,6 +12,8 @@ from tornado_gate.testing.scripted_upstream import Fault, UpstreamAnswer
 from tornado_gate.types.value import Value, replace
 
 RETRY_AFTER: Final = "7"
+_RETRIED: Final = frozenset({"status 429", "status 500", "reset within the answer", "an empty answer"})
+"""Faults after which the core starts a video again a second later: too slow for the kit."""
 _TEXT_TYPES: Final = ("application/json", "text/event-stream")
 
 
@@ -52,12 +54,16 @@ def list_faults(usual: UpstreamAnswer, api_key: str) -> list[UpstreamFault]:
 async def check_faults(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
     """Try each fault with the request of a row that works."""
     for fault in list_faults(usual.answers[0], driver.api_key):
+        if row.operation == "videos" and fault.name in _RETRIED:
+            continue
         report.count("faults")
         exchange = await driver.send(usual.example, only_first(fault.answer))
         where = f"{answer_checks.describe(row)}, {fault.name}"
         answer_checks.check_secrets(driver, report, where, exchange)
         for name, text in exchange.failures.items():
-            report.fail("faults", where, f"The plugin '{name}' failed: {text}. Raise a GateError, such as UpstreamError.")
+            report.fail(
+                "faults", where, f"The plugin '{name}' failed: {text}. Raise a GateError, such as UpstreamError."
+            )
         if exchange.failures:
             continue
         if row.operation == "videos":
@@ -79,7 +85,11 @@ def _check_error(report: PluginReport, where: str, fault: UpstreamFault, exchang
         message = answer_checks.find_message(answer.body)
         report.fail("faults", where, f"The caller got status {answer.status}, not {allowed}: {message}")
     elif fault.name == "status 429" and answer.headers.get("retry-after") != RETRY_AFTER:
-        report.fail("faults", where, "Retry-After of the upstream did not reach the caller: pass the headers to error_for_status.")
+        report.fail(
+            "faults",
+            where,
+            "Retry-After of the upstream did not reach the caller: pass the headers to error_for_status.",
+        )
 
 
 def has_error(body: bytes) -> bool:

@@ -90,7 +90,11 @@ class ProviderCheck:
         for operation in sorted(self.capabilities.operations):
             rows = [row for row in self.report.rows if row.operation == operation]
             if operation in NOT_DRIVEN or not rows:
-                reason = "sessions are not driven" if operation == "realtime" else "no installed format has an example for it"
+                reason = (
+                    "sessions are not driven"
+                    if operation == "realtime"
+                    else "no installed format has an example for it"
+                )
                 self.report.notes.append(f"operation {operation}: {reason}")
             elif not any(row.outcome == "ok" for row in rows):
                 what = f"The plugin declares the operation, but refused every request: {rows[0].why}"

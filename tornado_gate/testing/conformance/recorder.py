@@ -7,8 +7,8 @@ from typing import Any
 
 from tornado_gate.hookspecs import provider_impl
 from tornado_gate.streams import stages
-from tornado_gate.types import Call, Request, StreamEvent, VerbatimRequest
-from tornado_gate.types.value import State, field
+from tornado_gate.types import Call, Request, StreamEvent, VerbatimRequest, VideoOperation
+from tornado_gate.types.value import State, field, replace
 
 
 class RecordedCall(State):
@@ -25,8 +25,11 @@ class RecordedCall(State):
         return "verbatim" if isinstance(self.request, VerbatimRequest) else "common"
 
 
+POLL_SECONDS = 0.01
+
+
 class Recorder:
-    """The plugin: it changes nothing. `calls` are the calls since the last `clear`."""
+    """The plugin: it changes nothing but the pauses between polls of a video. `calls` are the calls since the last `clear`."""
 
     def __init__(self) -> None:
         self.calls: list[RecordedCall] = []
@@ -62,4 +65,4 @@ class _RecordEvents(stages.Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         self._events += items
-        out += items
+        out += [replace(one, poll_after=POLL_SECONDS) if isinstance(one, VideoOperation) else one for one in items]

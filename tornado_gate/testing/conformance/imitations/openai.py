@@ -23,7 +23,11 @@ from tornado_gate.testing.scripted_upstream import ReceivedRequest, UpstreamAnsw
 
 DONE = b"data: [DONE]\n\n"
 _CREATED = 1_700_000_000
-_USAGE = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS}
+_USAGE = {
+    "prompt_tokens": INPUT_TOKENS,
+    "completion_tokens": OUTPUT_TOKENS,
+    "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+}
 _RESPONSE_USAGE = {
     "input_tokens": INPUT_TOKENS, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": OUTPUT_TOKENS,
     "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
@@ -86,9 +90,17 @@ def _answer_completion(body: dict[str, Any]) -> UpstreamAnswer:
 
 def _answer_response(body: dict[str, Any]) -> UpstreamAnswer:
     items = body.get("input")
-    asked = bool(body.get("tools")) and not (isinstance(items, list) and items[-1].get("type") == "function_call_output")
+    asked = bool(body.get("tools")) and not (
+        isinstance(items, list) and items[-1].get("type") == "function_call_output"
+    )
     content = {"type": "output_text", "text": TEXT, "annotations": [], "logprobs": []}
-    item: dict[str, Any] = {"id": "msg_kit", "type": "message", "status": "completed", "role": "assistant", "content": [content]}
+    item: dict[str, Any] = {
+        "id": "msg_kit",
+        "type": "message",
+        "status": "completed",
+        "role": "assistant",
+        "content": [content],
+    }
     if asked:
         name = name_of_tool(body["tools"])
         item = {"id": "fc_kit", "type": "function_call", "status": "completed", "call_id": "call_kit", "name": name,
@@ -136,7 +148,13 @@ def _stream_call(item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 def _answer_compaction(body: dict[str, Any]) -> UpstreamAnswer:
     item = {"id": "cmp_kit", "type": "compaction", "encrypted_content": "opaque"}
     return json_answer(
-        {"id": "resp_kit", "object": "response.compaction", "created_at": _CREATED, "output": [item], "usage": _RESPONSE_USAGE}
+        {
+            "id": "resp_kit",
+            "object": "response.compaction",
+            "created_at": _CREATED,
+            "output": [item],
+            "usage": _RESPONSE_USAGE,
+        }
     )
 
 
