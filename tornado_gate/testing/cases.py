@@ -53,8 +53,8 @@ class Case(Value, frozen=True, kw_only=True):
 class ErrorCase(Value, frozen=True, kw_only=True):
     """An error of the vendor: the upstream answers with `status` and `body`, and the caller must get `expected_status`.
 
-    `body` is bytes or a JSON value. `code`, `param` and `message` (a part of it) are checked if given, and so is `retry_after`, the
-    header that the caller must get. The error may also be in the body of a successful answer (`status` 200).
+    `body` is bytes or a JSON value. `code`, `param` and `message` (a part of it) are checked if given, and so is `retry_after`,
+    the header that the caller must get. The error may also be in the body of a successful answer (`status` 200).
     """
 
     status: int

@@ -93,8 +93,8 @@ def describe_unknown(exchange: Exchange) -> str:
     """What to do about a request that the kit cannot answer as the vendor would."""
     sent = [f"{one.method} {one.url}" for one in exchange.received]
     return (
-        f"The kit does not know what the upstream answers to {', '.join(sent)}. Ship a module with a contract that has a case for "
-        f"this request, or with `Conformance(answer=…)`. See {GUIDE}."
+        f"The kit does not know what the upstream answers to {', '.join(sent)}. Ship a module with a contract that has a "
+        f"case for this request, or with `Conformance(answer=…)`. See {GUIDE}."
     )
 
 
@@ -113,7 +113,7 @@ def check_secrets(driver: Driver, report: PluginReport, where: str, exchange: Ex
         report.fail("secrets", where, "The caller's answer contains the API key of the upstream.")
     sends = any(key in value for one in exchange.received[:1] for value in one.headers.values())
     if key and exchange.received and driver.setup.sends_key and not sends:
-        what = f"No header of the upstream request has the API key. If the plugin signs with it, say `sends_key=False`, see {GUIDE}."
+        what = f"No header of the upstream request has the API key. If the plugin signs with it, say `sends_key=False`: {GUIDE}."
         report.fail("secrets", where, what)
 
 

@@ -1,11 +1,13 @@
-"""Requests of callers: those of the formats' own descriptions and contracts, and a few more for wire formats that the kit knows."""
+"""Requests of callers: those of the formats' descriptions and contracts, and a few more for wire formats that the kit knows."""
 
 from __future__ import annotations
 
 import base64
 import io
 import re
+import struct
 import wave
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -15,12 +17,19 @@ from tornado_gate.testing.stage import CallerRequest
 from tornado_gate.types import Route, RouteExample
 from tornado_gate.types.value import Value
 
-PICTURE: Final = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAA00lEQVR4nAHIADf/AHibNMr1Ty4iCs2UHnG4jVg2hm0NhYtjVACe"
-    "lL4srMZ/W37yjy2ZA5WfY9PYk9znUncAnIQWKRfsj/GvSmQi02fhjV6236RlpTMfAHWOeT6pWpTrDRW2KpKnCaWTpE7SJ5Zi4wCV"
-    "RYDDUakEuhboVrq5lDHgatlqOh4fHFYATBT7f6QSPpXRZvRne+DS+xJw1+N/227/AGAQEoKBfGp21YVIphqhO84U/cYv3GtUrACX"
-    "8aHXbomtyP4mj2EWykGJHlXt8c7HbwEA2WD2oKPw1AAAAABJRU5ErkJggg=="
-)
+
+def make_picture(side: int = 320) -> bytes:
+    """A PNG file of one colour, large enough for vendors with a smallest size."""
+    lines = zlib.compress((b"\0" + b"\x20\x60\xa0" * side) * side)
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", lines), (b"IEND", b"")]
+    packed = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+
+
+PICTURE: Final = make_picture()
 _PICTURE_TEXT: Final = base64.b64encode(PICTURE).decode()
 PICTURE_MARK: Final = _PICTURE_TEXT[40:100]
 """A part of the picture that an upstream's body must contain if the picture reached it."""
