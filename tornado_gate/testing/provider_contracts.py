@@ -169,7 +169,8 @@ class ProviderContract(BaseProviderContract):
             if case.events is None:
                 continue
             pieces = [bytes([byte]) for byte in b"".join(case.chunks)]
-            what = f"{case.label}: the events depend on the borders of the chunks. Read them with tornado_gate.sse or incoming.read()."
+            advice = "Read them with tornado_gate.sse or incoming.read()."
+            what = f"{case.label}: the events depend on the borders of the chunks. {advice}"
             check_equal(join_sound(self.read(pieces, case.status, case)), join_sound(case.events), what)
 
     def test_the_order_of_events_is_allowed_and_complete(self) -> None:

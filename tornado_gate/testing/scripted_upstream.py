@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SOCKET_BYTES = 64 * 1024
 """Size of the socket's send buffer, so that a reader that does not read stops the upstream soon."""
 
+WEBSOCKET = "websocket"
+"""The content type of an answer that is a WebSocket."""
+
 
 class Fault(Enum):
     """A step of an answer that is no bytes. HANG: send nothing until the client leaves. RESET: reset the connection."""
@@ -40,7 +43,10 @@ Step = bytes | Fault | Endless
 
 
 class UpstreamAnswer(Value, frozen=True, kw_only=True):
-    """The answer to one request: `steps` are written one after the other. A fault as first step comes before the status line."""
+    """The answer to one request: `steps` are written one after the other. A fault as first step comes before the status line.
+
+    With the content type `WEBSOCKET` the steps are the first messages of a WebSocket.
+    """
 
     steps: Sequence[Step] = ()
     status: int = 200
@@ -144,12 +150,28 @@ class ScriptedUpstream:
         self.received.append(received)
         self.arrived.set()
         try:
-            return await self._play(request, received, self.answer(received))
+            answer = self.answer(received)
+            if answer.content_type == WEBSOCKET:
+                return await self._talk(request, answer)
+            return await self._play(request, received, answer)
         except (asyncio.CancelledError, ConnectionError):
             received.closed = True
             raise
         finally:
             received.ended.set()
+
+    async def _talk(self, request: web.BaseRequest, answer: UpstreamAnswer) -> web.StreamResponse:
+        """A WebSocket: the steps are messages; it stays open until the client closes it."""
+        from aiohttp import web
+
+        connection = web.WebSocketResponse()
+        await connection.prepare(request)
+        for step in answer.steps:
+            if isinstance(step, bytes):
+                await connection.send_str(step.decode())
+        async for _ in connection:
+            pass
+        return connection
 
     async def _play(
         self, request: web.BaseRequest, received: ReceivedRequest, answer: UpstreamAnswer

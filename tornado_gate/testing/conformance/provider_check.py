@@ -1,4 +1,4 @@
-"""Checks a provider: every operation that it declares, asked in every installed format, in every way that the format describes."""
+"""Checks a provider: every operation that it declares, in every installed format, in every way that the format describes."""
 
 from __future__ import annotations
 
@@ -68,6 +68,8 @@ class ProviderCheck:
             row, exchange = await self._drive(example)
             if row.outcome == "ok":
                 good.setdefault((row.operation, row.lane, row.streamed), (row, exchange))
+        if "realtime" in self.capabilities.operations:
+            await check_sessions(driver, self.report)
         for row, exchange in good.values():
             if exchange.answers:
                 await fault_checks.check_faults(driver, self.report, row, exchange)

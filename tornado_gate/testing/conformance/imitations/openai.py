@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from typing import Any
 
@@ -19,7 +20,7 @@ from tornado_gate.testing.conformance.imitations.words import (
     WORDS,
     name_of_tool,
 )
-from tornado_gate.testing.scripted_upstream import ReceivedRequest, UpstreamAnswer, json_answer, sse_answer
+from tornado_gate.testing.scripted_upstream import WEBSOCKET, ReceivedRequest, UpstreamAnswer, json_answer, sse_answer
 
 DONE = b"data: [DONE]\n\n"
 _CREATED = 1_700_000_000
@@ -37,6 +38,10 @@ _RESPONSE_USAGE = {
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
     """The vendor's answer to a request, by its path."""
     path, body = request.path, request.json or {}
+    if path.endswith("/realtime"):
+        session = {"type": "realtime", "object": "realtime.session", "id": "sess_kit", "model": "gpt-realtime"}
+        created = json.dumps({"type": "session.created", "event_id": "event_kit", "session": session})
+        return UpstreamAnswer(steps=(created.encode(),), content_type=WEBSOCKET)
     for ending, make in _ROUTES.items():
         if path.endswith(ending):
             return make(body)
