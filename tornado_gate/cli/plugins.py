@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, format_table, load
+from tornado_gate.cli.plugin_check import check_plugins
 from tornado_gate.errors import GateError
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @click.group(short_help="List installed plugins.")
 def plugins() -> None:
     """List installed plugins: providers, wire formats and wrappers. Install them with pip; enable them in the configuration."""
+
+
+plugins.add_command(check_plugins)
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,10 @@ class Stage:
             yield response
         finally:
             response.close()
+
+    def connect(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket to the gateway."""
+        return self._session.ws_connect(self.url + path, headers={"Authorization": f"Bearer {CALLER_KEY}"})
 
     def mark_calm(self) -> None:
         """Remember the tasks that run now: later ones belong to requests."""

@@ -93,11 +93,15 @@ class Driver:
         return self._change(len(self.answers) - 1, usual) if self._change else usual
 
     def end(self, example: Example, answer: CallerAnswer) -> Exchange:
-        failures = {name: text for name, (_, text) in self.host.failures.items()}
+        failures = self.find_failures()
         return Exchange(
             example=example, answer=answer, calls=tuple(self.recorder.calls), received=tuple(self.upstream.received),
             answers=tuple(self.answers), failures=failures,
         )  # fmt: skip
+
+    def find_failures(self) -> dict[str, str]:
+        """The plugins that failed since `begin`, with the reasons."""
+        return {name: text for name, (_, text) in self.host.failures.items()}
 
     async def _wait_for_video(self) -> None:
         """Wait until the task of the last video has ended; `VIDEO_SECONDS` at most."""
@@ -225,11 +229,15 @@ async def open_driver(
     formats: Sequence[str],
     setup: Conformance,
     answers: Callable[[ReceivedRequest, Recorder], UpstreamAnswer],
+    options: Mapping[str, PluginOptions] | None = None,
+    **added: object,
 ) -> AsyncIterator[Driver]:
-    """A gateway with the provider `plugin`, these formats, and an upstream that answers as `answers` says."""
+    """A gateway with the provider `plugin`, these formats, and an upstream that answers as `answers` says.
+
+    `added` are plugins that are not installed, by name; `options` the entries of plugins in conf.
+    """
     recorder = Recorder()
-    added = {RECORDER: recorder, REFERENCE: ReferenceProvider()}
-    host = make_host([plugin, *formats], **added)
+    host = make_host([plugin, *formats], **{RECORDER: recorder, REFERENCE: ReferenceProvider()}, **added)
     async with AsyncExitStack() as closing:
         driver: list[Driver] = []
 
@@ -240,9 +248,8 @@ async def open_driver(
         entry = make_entry(plugin, setup, upstream.url)
         capabilities = configure(host, plugin, entry)
         providers = [entry, ProviderConfig(name=REFERENCE, plugin=REFERENCE)]
-        options = {plugin: PluginOptions(settings=setup.plugin_settings)} if setup.plugin_settings else {}
         stage = await closing.enter_async_context(
-            open_stage(host, make_models(capabilities, setup), providers, plugin_options=options)
+            open_stage(host, make_models(capabilities, setup), providers, plugin_options=dict(options or {}))
         )
         driver.append(Driver(stage, upstream, recorder, capabilities, setup))
         yield driver[0]

@@ -12,6 +12,7 @@ from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.testing.conformance.contract_checks import check_contracts
 from tornado_gate.testing.conformance.declaration import find_declaration
 from tornado_gate.testing.conformance.driver import API_KEY
+from tornado_gate.testing.conformance.format_check import check_format
 from tornado_gate.testing.conformance.provider_check import check_provider
 from tornado_gate.testing.conformance.report import PluginReport
 
@@ -44,6 +45,8 @@ async def _check(plugin: Plugin, report: PluginReport) -> None:
     await check_contracts(declaration, report)
     if "provider" in plugin.hooks and not plugin.wrapper:
         await check_provider(plugin.name, declaration, report)
+    if "format" in plugin.hooks and not plugin.wrapper:
+        await check_format(plugin.name, declaration, report)
 
 
 class _LogCheck(logging.Handler):
