@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> None:
     """Drive installed plugins through a real gateway, and report what works: the conformance kit.
 
-    A provider is asked for each of its operations in every installed wire format, whole and streamed, with faults of its upstream,
-    callers who leave or do not read, and odd chunk borders. A format is driven in both lanes, a wrapper around both. No
-    network, no key and no configuration is needed. docs/plugin-testing.md says how a plugin ships the answers of its vendor.
+    A provider is asked for each of its operations in every installed wire format, whole and streamed, with faults of its
+    upstream, callers who leave or do not read, and odd chunk borders. A format is driven in both lanes, a wrapper around
+    both. No network, no key and no configuration is needed. docs/plugin-testing.md says how a plugin ships the answers of
+    its vendor.
 
     Exits with 1 if a plugin fails.
     """

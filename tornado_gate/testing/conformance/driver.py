@@ -72,16 +72,16 @@ class Driver:
 
     async def send(self, example: Example, change: Change | None = None) -> Exchange:
         """Send the request, and read the whole answer."""
-        self.begin(change)
+        self.begin(change, example)
         given = await self.stage.send(example.make(model_name(example.operation)))
         if example.operation == "videos" and given.status < 300:
             await self._wait_for_video()
         return self.end(example, given)
 
-    def begin(self, change: Change | None = None) -> None:
-        """Forget what was before."""
+    def begin(self, change: Change | None = None, example: Example | None = None) -> None:
+        """Forget what was before. The caller will send `example`."""
         self.stage.mark_calm()
-        self.recorder.clear()
+        self.recorder.clear(example)
         self.upstream.forget()
         self.host.failures.clear()
         self.answers = []

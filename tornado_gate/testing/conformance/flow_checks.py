@@ -29,7 +29,7 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
         return await _check_left_tasks(driver, report, where, usual)
     begins = row.streamed and len(usual.answers[0].steps) > 1
     hanging = hang_after(usual.answers[0]) if begins else UpstreamAnswer(steps=(Fault.HANG,))
-    driver.begin(only_first(hanging))
+    driver.begin(only_first(hanging), usual.example)
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
             await _leave(driver, usual, begins=begins)
@@ -63,7 +63,7 @@ async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
 
 async def _check_left_tasks(driver: Driver, report: PluginReport, where: str, usual: Exchange) -> None:
     """A provider without an upstream: the caller leaves after the head, or after the first bytes."""
-    driver.begin()
+    driver.begin(example=usual.example)
     async with driver.stage.sending(usual.example.make(model_name(usual.example.operation))):
         pass
     await _report_left_tasks(driver, report, where)
@@ -84,7 +84,7 @@ async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, us
     steps = [step for step in usual.answers[0].steps if isinstance(step, bytes)]
     at = steps.index(frame)
     endless = replace(usual.answers[0], steps=(*steps[:at], Endless(piece, OFFERED_BYTES), Fault.HANG))
-    driver.begin(only_first(endless))
+    driver.begin(only_first(endless), usual.example)
     async with driver.stage.sending(usual.example.make(model_name(row.operation))):
         sent = await _wait_until_stalled(driver)
     if sent > MOST_BYTES:

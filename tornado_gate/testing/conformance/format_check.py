@@ -6,13 +6,13 @@ what the upstream of the verbatim lane sends.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from tornado_gate.errors import GateError
 from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.testing.conformance.answers import NO_ANSWER_STATUS
 from tornado_gate.testing.conformance.declaration import Declaration
-from tornado_gate.testing.conformance.driver import make_host, model_name, open_driver
+from tornado_gate.testing.conformance.driver import make_host, open_driver
 from tornado_gate.testing.conformance.examples import Example, list_examples
 from tornado_gate.testing.conformance.provider_check import ProviderCheck
 from tornado_gate.testing.conformance.recorder import Recorder
@@ -56,7 +56,7 @@ async def _check_lane(
 ) -> None:
     def answer(request: ReceivedRequest, recorder: Recorder) -> UpstreamAnswer:
         lane = recorder.calls[-1].lane if recorder.calls else "common"
-        return replies.find(request) if lane == "verbatim" else answer_upstream(request)
+        return replies.find(recorder.example) if lane == "verbatim" else answer_upstream(request)
 
     provider = {PROVIDER: ReferenceHttpProvider(speaks)}
     async with open_driver(PROVIDER, [name], Conformance(), answer, **provider) as driver:
@@ -69,28 +69,19 @@ async def _check_lane(
 
 
 class Replies:
-    """The answers of the common lane, as those of an upstream, by path and body of the request."""
+    """The answers of the common lane, as those of an upstream, by the example."""
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, str], UpstreamAnswer] = {}
+        self._answers: dict[int, UpstreamAnswer] = {}
 
     def note(self, example: Example, answer: CallerAnswer) -> None:
-        """Keep an answer. Of several for one request, which differ by the query, the event stream is kept."""
-        request = example.make(model_name(example.operation))
-        key = request.path.partition("?")[0], _make_key(request.body)
-        known = self._answers.get(key)
-        if known is None or known.content_type != "text/event-stream":
-            content_type = answer.headers.get("content-type", "")
-            self._answers[key] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
+        """Keep an answer."""
+        content_type = answer.headers.get("content-type", "")
+        self._answers[id(example)] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
 
-    def find(self, request: ReceivedRequest) -> UpstreamAnswer:
-        """The answer to a request of the verbatim lane."""
-        found = self._answers.get((request.path, _make_key(request.json)))
-        return found or UpstreamAnswer(status=599, steps=(b"the kit has no answer to this request",))
-
-
-def _make_key(body: object) -> str:
-    return json.dumps(body, sort_keys=True)
+    def find(self, example: Example | None) -> UpstreamAnswer:
+        """The answer to an example on the verbatim lane."""
+        return self._answers.get(id(example), UpstreamAnswer(status=NO_ANSWER_STATUS))
 
 
 def split_frames(body: bytes) -> tuple[bytes, ...]:

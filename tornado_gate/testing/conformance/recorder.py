@@ -7,6 +7,7 @@ from typing import Any
 
 from tornado_gate.hookspecs import provider_impl
 from tornado_gate.streams import stages
+from tornado_gate.testing.conformance.examples import Example
 from tornado_gate.types import Call, Request, StreamEvent, VerbatimRequest, VideoOperation
 from tornado_gate.types.value import State, field, replace
 
@@ -29,10 +30,13 @@ POLL_SECONDS = 0.01
 
 
 class Recorder:
-    """The plugin: it changes nothing but the pauses between polls of a video. `calls` are the calls since the last `clear`."""
+    """The plugin: it changes nothing but the pauses between polls of a video. `calls` are the calls since the last `clear`, and
+    `example` is what the caller sends.
+    """
 
     def __init__(self) -> None:
         self.calls: list[RecordedCall] = []
+        self.example: Example | None = None
 
     @provider_impl(wrapper=True, tryfirst=True)
     def translate_request(self, call: Call, request: Request) -> Generator[None, Any, Any]:
@@ -53,8 +57,8 @@ class Recorder:
             return events  # the core reports it
         return stages.add_step(events, _RecordEvents(record.events))
 
-    def clear(self) -> None:
-        self.calls = []
+    def clear(self, example: Example | None) -> None:
+        self.calls, self.example = [], example
 
 
 class _RecordEvents(stages.Step[StreamEvent, StreamEvent]):
