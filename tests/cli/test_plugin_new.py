@@ -109,6 +109,13 @@ def test_the_tests_of_every_variant_pass(site: Site) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_every_variant_passes_the_conformance_kit(site: Site) -> None:
+    done = site.run("-m", "tornado_gate", "plugins", "check", *VARIANTS, "--json")
+    reports = {report["name"]: report for report in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stdout
+    assert set(reports) == set(VARIANTS)
+
+
 def test_the_code_of_every_variant_passes_ruff_and_mypy(site: Site) -> None:
     folders = [site.folder / f"tornado-gate-{name}" for name in VARIANTS]
     for arguments in (["check"], ["format", "--check"]):
@@ -133,7 +140,7 @@ def test_the_code_of_every_variant_passes_ruff_and_mypy(site: Site) -> None:
 
 def test_the_variants_are_as_short_as_promised(site: Site) -> None:
     for name, most in MAX_LINES.items():
-        (module,) = (site.folder / f"tornado-gate-{name}").glob("tornado_gate_*.py")
+        module = site.folder / f"tornado-gate-{name}" / f"tornado_gate_{name.replace('-', '_')}.py"
         lines = [line for line in module.read_text(encoding="utf-8").splitlines() if line.strip()]
         assert len(lines) <= most, f"{name}: {len(lines)} lines"
 
@@ -256,7 +263,7 @@ def test_names_are_normalised_and_every_file_has_the_new_name(tmp_path: Path) ->
     assert (folder / "tornado_gate_my_vendor.py").is_file()
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
     assert not [path for path, text in texts.items() if "acme" in text.lower() or "acme" in path.name]
-    assert "class TestMyVendor(" in texts[folder / "tests" / "test_my_vendor.py"]
+    assert "class TestMyVendor(" in texts[folder / "tornado_gate_my_vendor_conformance.py"]
     assert {path.name for path in texts} >= {"README.md", "setup.py", ".gitignore", "test.yml", "gate.yaml"}
     for line in texts[folder / "gate.yaml"].splitlines():
         assert line in result.output
