@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.types import Target
@@ -24,12 +25,23 @@ MAX_CIRCUITS_PER_ACCOUNT = 500
 EVERYBODY = ""
 DEFAULT_RULES = CircuitsConfig()
 
+Name = tuple[str, str]
+"""A provider entry and an upstream model."""
+
+
+class Probes(Protocol):
+    """Lets one process of the machine probe a target."""
+
+    def take_probe(self, name: Name, now: float, until: float) -> bool: ...
+    def release_probe(self, name: Name) -> None: ...
+
 
 class Circuit:
     """The recent outcomes of one target, and whether an account may call it. `creator` is the account that failed first.
 
     `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed. `opened_at` is when it
-    opened, and `last_failure` the time and the error code of the last failure; times are those of the clock.
+    opened, `probing_until` when a probe ends at the latest, and `last_failure` the time and the error code of the last failure;
+    times are those of the clock.
     """
 
     __slots__ = (
@@ -37,12 +49,12 @@ class Circuit:
         "_open_until",
         "_outcomes",
         "_probe_seconds",
-        "_probing_until",
         "blocked",
         "creator",
         "labels",
         "last_failure",
         "opened_at",
+        "probing_until",
     )
 
     def __init__(
@@ -56,23 +68,23 @@ class Circuit:
         self.last_failure: tuple[float, str] | None = None
         self._outcomes: deque[str | None] = deque(maxlen=rules.window)  # the account of a failure, None for a success
         self._failed_in_a_row: Counter[str] = Counter()
-        self._open_until = self._probing_until = 0.0
+        self._open_until = self.probing_until = 0.0
         self._probe_seconds = rules.probe_seconds
 
     def allows(self, account: str, now: float) -> bool:
         """Whether a request may go to the target now. True for an open circuit reserves the probe: the next call is False."""
-        if not self._blocks(account):
+        if not self.blocks(account):
             return True
         if not self.would_allow(account, now):
             return False
-        self._probing_until = now + self._probe_seconds
+        self.probing_until = now + self._probe_seconds
         return True
 
     def take_last_resort(self, now: float) -> bool:
         """Whether a request may go to the target although the circuit is open: True reserves the probe, as `allows` does."""
-        if now < self._probing_until:
+        if now < self.probing_until:
             return False
-        self._probing_until = now + self._probe_seconds
+        self.probing_until = now + self._probe_seconds
         return True
 
     @property
@@ -82,7 +94,7 @@ class Circuit:
 
     def is_probed(self, now: float) -> bool:
         """Whether a request is probing the target now."""
-        return now < self._probing_until
+        return now < self.probing_until
 
     def expect_recovery(self, now: float) -> None:
         """Something else shows that the target may work again: the next request probes it."""
@@ -90,9 +102,10 @@ class Circuit:
 
     def would_allow(self, account: str, now: float) -> bool:
         """What `allows` would return, without reserving the probe."""
-        return not self._blocks(account) or (now >= self._open_until and now >= self._probing_until)
+        return not self.blocks(account) or (now >= self._open_until and now >= self.probing_until)
 
-    def _blocks(self, account: str) -> bool:
+    def blocks(self, account: str) -> bool:
+        """Whether the circuit is open for an account."""
         return self.blocked is not None and self.blocked in (EVERYBODY, account)
 
     def is_due(self, now: float) -> bool:
@@ -101,20 +114,33 @@ class Circuit:
 
     def wait_seconds(self, account: str, now: float) -> float:
         """Seconds until the circuit allows a probe. 0 while a probe runs, because its duration is unknown."""
-        return max(0.0, self._open_until - now) if self._blocks(account) else 0.0
+        return max(0.0, self._open_until - now) if self.blocks(account) else 0.0
 
     def state(self, account: str, now: float) -> str:
         """``closed``, ``open``, or ``half-open`` when the next request is the probe."""
-        if not self._blocks(account):
+        if not self.blocks(account):
             return "closed"
         return "half-open" if self.would_allow(account, now) else "open"
 
     def record_start(self, account: str) -> None:
         """A response has begun. This closes an open circuit; if the response fails later, one failure opens it again."""
-        if self._blocks(account):
-            self._outcomes.clear()
-            self.blocked = self.opened_at = None
-            self._probing_until = 0.0
+        if self.blocks(account):
+            self.close()
+
+    def close(self) -> None:
+        """Forget the failures: the target works."""
+        self._outcomes.clear()
+        self.blocked = self.opened_at = None
+        self.probing_until = 0.0
+
+    def open(self, blocked: str, until: float, now: float, code: str) -> None:
+        """Another process has opened it; if for another account, it is open for everybody."""
+        self.blocked = blocked if self.blocked in (None, blocked) else EVERYBODY
+        self._open_until = until
+        self.probing_until = 0.0
+        self.last_failure = (now, code)
+        if self.opened_at is None:
+            self.opened_at = now
 
     def record_success(self, account: str) -> None:
         """A response is complete."""
@@ -134,7 +160,7 @@ class Circuit:
             self._open_until = now + rules.open_seconds
             if self.opened_at is None:
                 self.opened_at = now
-        self._probing_until = 0.0
+        self.probing_until = 0.0
 
     def _find_culprits(self, rules: CircuitsConfig) -> set[str]:
         """The accounts whose failures open the circuit; empty if there are too few failures."""
@@ -146,9 +172,10 @@ class Circuit:
             return set(failures)
         return set()
 
-    def release_probe(self) -> None:
-        """The probe ended without an outcome for the target: the caller disconnected, or its request was rejected."""
-        self._probing_until = 0.0
+    def release_probe(self) -> bool:
+        """The probe, if there was one, ended without an outcome: the caller left, or its request was refused."""
+        was_probed, self.probing_until = self.probing_until > 0, 0.0
+        return was_probed
 
 
 class CircuitBreakers:
@@ -156,7 +183,7 @@ class CircuitBreakers:
 
     Failures of one account create at most MAX_CIRCUITS_PER_ACCOUNT circuits, and no circuit replaces one that is open.
     `on_forget` gets a circuit that was replaced. `down` are the provider entries whose health checks fail; their circuits only
-    let one request at a time through as the last resort.
+    let one request at a time through as the last resort. `probes` asks the other processes before a probe.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -164,7 +191,8 @@ class CircuitBreakers:
         self.rules = DEFAULT_RULES
         self.down: dict[str, Circuit] = {}
         self.on_forget: Callable[[Circuit], None] = lambda _circuit: None
-        self._circuits: dict[tuple[str, str], Circuit] = {}  # by provider entry and upstream model
+        self.probes: Probes | None = None
+        self._circuits: dict[Name, Circuit] = {}
         self._created: Counter[str] = Counter()
 
     def find(self, target: Target) -> Circuit | None:
@@ -176,7 +204,19 @@ class CircuitBreakers:
         if self.down and target.provider in self.down:
             return False
         circuit = self.find(target)
-        return circuit is None or circuit.allows(account, self.clock())
+        if circuit is None or not circuit.blocks(account):
+            return True
+        now = self.clock()
+        return circuit.allows(account, now) and self._confirm_probe(
+            target.provider, target.upstream_model, circuit, now
+        )
+
+    def _confirm_probe(self, provider: str, upstream_model: str, circuit: Circuit, now: float) -> bool:
+        """Whether no other process probes the target. If one does, the probe that this one has reserved is released."""
+        if self.probes is None or self.probes.take_probe((provider, upstream_model), now, circuit.probing_until):
+            return True
+        circuit.release_probe()
+        return False
 
     def would_allow(self, target: Target, account: str) -> bool:
         """What `allows` would return, without reserving the probe."""
@@ -197,15 +237,19 @@ class CircuitBreakers:
 
     def take_last_resort(self, target: Target) -> bool:
         """Whether a request may go to a target although its circuit is open; True reserves the probe."""
-        blocking = self.down.get(target.provider) or self.find(target)
-        return blocking is None or blocking.take_last_resort(self.clock())
+        down, now = self.down.get(target.provider), self.clock()
+        blocking = down or self.find(target)
+        if blocking is None:
+            return True
+        model = target.upstream_model if down is None else ""
+        return blocking.take_last_resort(now) and self._confirm_probe(target.provider, model, blocking, now)
 
     def release_probe(self, target: Target) -> None:
         """An attempt at the target has ended: the next request may probe it."""
         down, circuit = self.down.get(target.provider) if self.down else None, self.find(target)
-        for each in (down, circuit):
-            if each is not None:
-                each.release_probe()
+        for each, model in ((down, ""), (circuit, target.upstream_model)):
+            if each is not None and each.release_probe() and self.probes is not None:
+                self.probes.release_probe((target.provider, model))
 
     def mark_down(self, provider: str) -> None:
         """The health checks of a provider entry fail."""
@@ -219,7 +263,32 @@ class CircuitBreakers:
             if name == provider:
                 circuit.expect_recovery(now)
 
-    def list_all(self) -> dict[tuple[str, str], Circuit]:
+    def is_open(self, name: Name) -> bool:
+        circuit = self._circuits.get(name)
+        return circuit is not None and circuit.blocked is not None
+
+    def adopt(
+        self,
+        name: Name,
+        labels: tuple[str, str],
+        creator: str,
+        blocked: str | None,
+        until: float,
+        code: str,
+        now: float,
+    ) -> None:
+        """Another process has opened the circuit of a target, or has closed it (`blocked` None)."""
+        circuit = self._circuits.get(name)
+        if blocked is None:
+            if circuit is not None:
+                circuit.close()
+            return
+        if circuit is None and self._make_room(creator):
+            circuit = self._add(name, Circuit(creator, labels, self.rules))
+        if circuit is not None:
+            circuit.open(blocked, min(until, now + self.rules.open_seconds), now, code)
+
+    def list_all(self) -> dict[Name, Circuit]:
         """The circuits by provider entry and upstream model."""
         return dict(self._circuits)
 
@@ -227,10 +296,14 @@ class CircuitBreakers:
         """The circuit of a target that `account` saw fail; None if there is no room for a new one."""
         found = self.find(target)
         if found is None and self._make_room(account):
-            found = Circuit(account, (target.provider, target.model), self.rules)
-            self._circuits[target.provider, target.upstream_model] = found
-            self._created[account] += 1
+            labels = target.provider, target.model
+            found = self._add((target.provider, target.upstream_model), Circuit(account, labels, self.rules))
         return found
+
+    def _add(self, name: Name, circuit: Circuit) -> Circuit:
+        self._circuits[name] = circuit
+        self._created[circuit.creator] += 1
+        return circuit
 
     def _make_room(self, account: str) -> bool:
         """Forget a circuit that is not open if there are too many, one of `account` if it has too many. False if all are open."""
@@ -244,7 +317,7 @@ class CircuitBreakers:
                 return True
         return False
 
-    def _forget(self, name: tuple[str, str], circuit: Circuit) -> None:
+    def _forget(self, name: Name, circuit: Circuit) -> None:
         del self._circuits[name]
         self._created[circuit.creator] -= 1
         if not self._created[circuit.creator]:

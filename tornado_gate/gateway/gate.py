@@ -27,6 +27,7 @@ from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.key_health import KeyHealth
 from tornado_gate.gateway.overload import Overload
 from tornado_gate.gateway.pricing import load_default_prices
+from tornado_gate.gateway.shared_health import SharedHealth
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.gateway.target_queues import TargetQueues
 from tornado_gate.http.upstream import Pool
@@ -64,6 +65,9 @@ class Gate:
         self.health = CircuitBreakers()
         self.health.on_forget = self._count_forgotten_circuit
         self.key_health = KeyHealth()
+        self.shared_health = SharedHealth(
+            self.health, self.key_health, metrics, config.server.data_dir / "health" / "shared"
+        )
         self.key_turns: dict[str, int] = {}
         """Which of several keys is used next, by provider entry."""
         self.key_warnings: dict[tuple[str, str], float] = {}
@@ -113,6 +117,7 @@ class Gate:
         await self.keys.start()
         self.ledger.start()
         await self.admission.limiter.start()
+        await self.shared_health.start()
         self._loop = asyncio.get_running_loop()
         await self._read_overrides()
         self._lag.start()
@@ -127,6 +132,7 @@ class Gate:
             self._reading_overrides.cancel()
         if self._override_end is not None:
             self._override_end.cancel()
+        self.shared_health.close()
         await self.admission.limiter.close()
         await self.ledger.close()
         await self.keys.stop()

@@ -6,16 +6,28 @@ whose requests make an upstream limit a key cannot take it from others.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.errors import GateError, UpstreamKeyRefused, UpstreamRateLimited
 from tornado_gate.types import Target
+from tornado_gate.types.value import Value
 
 MAX_LIMITED_MODELS: Final = 200
 """The number of upstream models for which one key may be at rest: callers choose the names that match a wildcard."""
 MAX_REST_SECONDS: Final = 3600.0
+
+
+class KeyRest(Value, frozen=True):
+    """One rest of a key: for an upstream model, or for all (""). `until` 0: the key works. `code` is that of the error."""
+
+    provider: str
+    key: str
+    model: str
+    until: float
+    since: float
+    code: str
 
 
 class KeyRests:
@@ -50,6 +62,7 @@ class KeyHealth:
     def __init__(self) -> None:
         self.rests: dict[tuple[str, str], KeyRests] = {}
         """Empty while no key rests: whoever chooses a key looks here first."""
+        self.on_change: Callable[[KeyRest], None] = lambda _rest: None
 
     def get_wait(self, target: Target, key: str, now: float) -> float:
         """Seconds until a key may be used for the target's model; 0 if it may be used now."""
@@ -75,22 +88,49 @@ class KeyHealth:
         if seconds <= 0:
             return 0.0
         self._forget_ended(now)
-        rests = self.rests.setdefault((target.provider, target.key), KeyRests())
-        if of_model:
-            rests.limit_model(target.upstream_model, now + seconds)
-        else:
-            rests.until = now + seconds
-        rests.since, rests.code = now, error.code
+        model = target.upstream_model if of_model else ""
+        rest = KeyRest(target.provider, target.key, model, now + seconds, now, error.code)
+        self._add(rest)
+        self.on_change(rest)
         return seconds
+
+    def _add(self, rest: KeyRest) -> None:
+        rests = self.rests.setdefault((rest.provider, rest.key), KeyRests())
+        if rest.model:
+            rests.limit_model(rest.model, rest.until)
+        else:
+            rests.until = rest.until
+        rests.since, rests.code = rest.since, rest.code
+
+    def adopt(self, rest: KeyRest) -> None:
+        """Another process has found that a key must rest, or that it works."""
+        if rest.until:
+            self._add(rest)
+        else:
+            self._remove(rest.provider, rest.key, rest.model)
 
     def note_success(self, target: Target) -> None:
         """The key of `target` works for its model."""
         rests = self.rests.get((target.provider, target.key))
-        if rests is not None:
+        if rests is None:
+            return
+        ended = [""] if rests.until else []
+        if target.upstream_model in rests.models:
+            ended.append(target.upstream_model)
+        for model in ended:
+            self._remove(target.provider, target.key, model)
+            self.on_change(KeyRest(target.provider, target.key, model, 0.0, 0.0, ""))
+
+    def _remove(self, provider: str, key: str, model: str) -> None:
+        rests = self.rests.get((provider, key))
+        if rests is None:
+            return
+        if model:
+            rests.models.pop(model, None)
+        else:
             rests.until = 0.0
-            rests.models.pop(target.upstream_model, None)
-            if not rests.models:
-                del self.rests[target.provider, target.key]
+        if not rests.models and not rests.until:
+            del self.rests[provider, key]
 
     def _forget_ended(self, now: float) -> None:
         for name in [name for name, rests in self.rests.items() if rests.get_last_end() <= now]:

@@ -22,7 +22,10 @@ KEY_WARNING_SECONDS: Final = 60.0
 
 
 def note_start(gate: Gate, call: Call) -> None:
-    """A response of the target of `call` has begun: its circuit closes."""
+    """A response of the target of `call` has begun: its circuit closes. A cached answer says nothing of the target."""
+    if call.meter.cached:
+        release_probe(gate, call)
+        return
     if gate.key_health.rests:
         gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)
@@ -33,7 +36,10 @@ def note_start(gate: Gate, call: Call) -> None:
 
 
 def note_success(gate: Gate, call: Call) -> None:
-    """The target of `call` has answered completely."""
+    """The target of `call` has answered completely. A cached answer says nothing of the target."""
+    if call.meter.cached:
+        release_probe(gate, call)
+        return
     if gate.key_health.rests:
         gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)
@@ -97,6 +103,8 @@ def _count_for_circuit(gate: Gate, call: Call, error: GateError) -> None:
     if circuit is not None:
         before = circuit.blocked
         circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits, error.code)
+        if circuit.blocked is not None:
+            gate.shared_health.share_circuit(call.target, circuit)
         _report_transition(gate, call, circuit, before)
 
 
@@ -105,6 +113,7 @@ def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | N
         return
     fields = _describe(call)
     if circuit.blocked is None:
+        gate.shared_health.share_circuit(call.target, circuit)
         log.info("circuit closed: the target answers again", extra={"fields": fields})
     else:
         scope = "all accounts" if circuit.blocked == EVERYBODY else f"account {circuit.blocked}"

@@ -37,7 +37,7 @@ Operation = str  # "chat", "models", …: keys are permitted, and models and plu
 
 
 class Route(Value, frozen=True):
-    """One method and path that a format serves.
+    """One `method` (``POST``) and path that a format serves.
 
     `path` may contain ``{name}`` segments; the last one may match slashes, so that ``/v1/models/{model}`` matches
     ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path
@@ -105,7 +105,7 @@ class Upload(Protocol):
 
 
 class StreamedBody(Protocol):
-    """A request body of known length, sent in chunks. `chunks` may be called again, for a retry."""
+    """A request body of known `length` in bytes, sent in chunks. `chunks` may be called again, for a retry."""
 
     @property
     def length(self) -> int: ...
@@ -114,8 +114,9 @@ class StreamedBody(Protocol):
 
 
 class WireRequest(Value, frozen=True, kw_only=True):
-    """A caller's request. `headers` have lower-case names; `query` holds the last value of each name; API keys are removed.
-    `query_lists` holds all values of the names that end in ``[]``, as SDKs send arrays.
+    """A caller's request of `route` at `path`; `path_arguments` are the named segments of the path. `headers` have lower-case
+    names; `query` holds the last value of each name; API keys are removed. `query_lists` holds all values of the names that end
+    in ``[]``, as SDKs send arrays.
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
@@ -159,7 +160,8 @@ class BufferedBody:
 
 
 class Reply(Value, frozen=True, kw_only=True):
-    """The response to the caller. Each chunk is written at once; in a stream, chunks end at the end of an event.
+    """The response to the caller: `status`, `content_type`, further `headers`, and the body in `chunks`. Each chunk is written
+    at once; in a stream, chunks end at the end of an event.
 
     `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never. `collected`:
     the caller gets a whole response, although the request to the upstream asked for a stream.
@@ -187,16 +189,17 @@ class Reply(Value, frozen=True, kw_only=True):
 
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
-    """The request that the default `call_upstream` sends: the core encodes `json`; `body` is sent unchanged.
+    """The request that the default `call_upstream` sends to `url`, with `method`: the core encodes `json`; `body` is sent
+    unchanged.
 
-    `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies.
-    `redirects` is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's
-    own origin: scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark
-    the response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it
-    without `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
+    `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies. `redirects`
+    is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's own origin:
+    scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark the
+    response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it without
+    `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
     `VideoDownload` the core limits only the time between chunks (``timeouts.gap``), not the total.
 
-    `context` is for plugins with their own `call_upstream`, which may not need a URL.
+    `context` is for plugins with their own `call_upstream`, which may not need a URL; the core does not read it.
     """
 
     url: str = ""
@@ -214,9 +217,11 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
 
 class UpstreamResponse(Value, frozen=True, kw_only=True):
-    """The upstream's response. `status` is below 300 or in the request's `accepted_statuses`; others raise UpstreamError.
+    """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
+    `accepted_statuses`; others raise UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `context` is for plugins
+    with their own `call_upstream`; the core does not read it.
     """
 
     chunks: AsyncIterator[bytes]

@@ -55,7 +55,7 @@ def last_events(console: AdminConsole, action: str) -> list[tuple[str, str, str]
 
 def test_models_are_shown_with_targets_and_found_by_name(console: AdminConsole) -> None:
     page = read_texts(console.get("/console/models"))
-    for text in ("local-chat", "A demonstration", "weight 3", "drained", "available", "process that answered"):
+    for text in ("local-chat", "A demonstration", "weight 3", "drained", "available", "all processes of this machine"):
         assert text in page, text
     assert "smart" not in console.get("/console/models?search=demonstration")
     assert "No model matches" in console.get("/console/models?search=%3Cnone%3E")

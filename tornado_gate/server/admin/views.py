@@ -286,7 +286,7 @@ def _make_inactive_model(name: str, reason: str) -> ModelView:
 
 
 def list_circuits(services: Services) -> list[CircuitView]:
-    """The circuits of this process, of targets that have failed."""
+    """The circuits of targets that have failed: the open ones of the machine, and those of this process."""
     health = services.gate.health
     now = health.clock()
     return [_describe_circuit(name, circuit, now) for name, circuit in sorted(health.list_all().items())]

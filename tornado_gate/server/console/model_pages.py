@@ -32,7 +32,6 @@ class ModelsPage(AdminHandler):
             paging=Paging(path=MODELS, query=query, number=number, total=len(found), rows=ROWS),
             query=query,
             healths=("available", "degraded", "unavailable", "off"),
-            processes=self.snapshot.config.server.processes,
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,
         )
@@ -77,7 +76,6 @@ class ProvidersPage(AdminHandler):
             title="Providers",
             providers=describe_providers(self.services),
             recent={row.group["provider"]: row for row in rows},
-            processes=self.snapshot.config.server.processes,
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,
         )

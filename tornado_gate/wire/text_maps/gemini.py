@@ -216,19 +216,17 @@ EMBEDDINGS: Final = TextMap(
     response=Object(kind="other"),
 )
 
+_TOOL_STEPS: Final = (
+    "function", "code_execution", "google_search", "url_context", "file_search", "mcp_server_tool", "google_maps",
+    "retrieval", "tool_search", "processing",
+)  # fmt: skip
 _STEP_KINDS: Final[dict[str, TextKind]] = {
     "user_input": "user",
     "model_output": "assistant",
     "thought": "reasoning",
-    **{
-        f"{name}_{word}": kind
-        for name in (
-            "function", "code_execution", "google_search", "url_context", "file_search", "mcp_server_tool", "google_maps",
-            "retrieval", "tool_search", "processing",
-        )
-        for word, kind in (("call", "tool_call"), ("result", "tool_result"))
-    },
-}  # fmt: skip
+    **dict.fromkeys((f"{name}_call" for name in _TOOL_STEPS), "tool_call"),
+    **dict.fromkeys((f"{name}_result" for name in _TOOL_STEPS), "tool_result"),
+}
 _ANNOTATION: Final = Object(
     kind="other",
     members={
