@@ -15,6 +15,7 @@ import platform
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from tornado_gate._version import __version__
@@ -583,7 +584,17 @@ class Metrics:
         if self._multiprocess:
             registry = _make_registry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry), CONTENT_TYPE_LATEST
+            return generate_latest(registry), CONTENT_TYPE_LATEST
+        return generate_latest(registry) + generate_latest(get_plugin_registry()), CONTENT_TYPE_LATEST
+
+
+@lru_cache(1)
+def get_plugin_registry() -> CollectorRegistry:
+    """The registry for series of plugins, which `/metrics` shows beside those of the core; one per process.
+
+    A plugin creates its series once in a process, not for each configuration, and bounds the values of its labels.
+    """
+    return _make_registry()
 
 
 def _make_registry() -> CollectorRegistry:

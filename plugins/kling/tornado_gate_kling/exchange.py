@@ -47,7 +47,7 @@ class TaskQuery(Value, frozen=True, kw_only=True):
 class RejectedResponse(Exception):
     """A response that is not a task, with the error to raise for it."""
 
-    def __init__(self, answer: KlingResponse, raw: bytes, status: int, error: UpstreamError) -> None:
+    def __init__(self, answer: KlingResponse, raw: bytes, status: int, error: GateError) -> None:
         super().__init__(error.message)
         self.answer = answer
         self.raw = raw

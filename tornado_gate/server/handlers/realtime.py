@@ -147,6 +147,7 @@ class RealtimeHandler(SocketHandler):
             fetcher=self.services.fetcher.for_request(caller.account, self.closing),
             files=SignedFileStore(self.services.media, "", caller.account),
             closing=self.closing,
+            started=self.started,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
         wire = WireRequest(
