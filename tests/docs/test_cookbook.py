@@ -223,3 +223,19 @@ def test_a_lost_request_is_repeated_with_the_same_key(gateway: Gateway, upstream
     assert text_of(ask(gateway, "careful-1")) == "Good day"
     *same, other = [request.headers["idempotency-key"] for request in upstream.requests]
     assert (len(same), len(set(same)), other in same) == (3, 1, False)
+
+
+def test_a_guard_gives_the_vendor_placeholders_and_the_caller_the_addresses(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    words = "I have written to (email-1) and (email-2), not to (email-7)."
+    pieces = [{"text": words[:end]} for end in range(1, len(words))]
+    upstream.script(answer(sse(*pieces, {"text": words, "complete": True}), repeat=True))
+    asked = [{"role": "user", "content": "Write to ann@example.org, bob@example.org and ann@example.org."}]
+    expected = "I have written to ann@example.org and bob@example.org, not to (email-7)."
+    assert text_of(ask(gateway, "growing-1", messages=asked)) == expected
+    streamed = ask(gateway, "growing-1", messages=asked, stream=True).text
+    chunks = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == expected
+    for request in upstream.requests:
+        assert request.json["lines"] == [["user", "Write to (email-1), (email-2) and (email-1)."]]
