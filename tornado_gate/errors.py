@@ -178,6 +178,12 @@ class RateLimited(RequestError):
         """What is left of the limits per minute that refused the request (`types.LimitLevels`); None for any other limit."""
 
 
+class BlockedByGuard(RequestError):
+    """A guard has refused a request or its answer; its status, code and message are those of the guard's decision."""
+
+    code = "blocked_by_guard"
+
+
 class UpstreamError(GateError):
     """The provider failed; another target may be tried."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, format_table, load
+from tornado_gate.cli.plugin_new import new
 from tornado_gate.errors import GateError
 
 if TYPE_CHECKING:
@@ -17,9 +18,15 @@ if TYPE_CHECKING:
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
-@click.group(short_help="List installed plugins.")
+@click.group(short_help="List installed plugins; write a new one.")
 def plugins() -> None:
-    """List installed plugins: providers, wire formats and wrappers. Install them with pip; enable them in the configuration."""
+    """List, write and lock plugins: providers, wire formats and wrappers.
+
+    Install plugins with pip, and enable them in the configuration, under `plugins`.
+    """
+
+
+plugins.add_command(new)
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")

@@ -69,6 +69,7 @@ async def try_targets(
             except BaseException as error:
                 if isinstance(error, GateError):
                     redact_error(target, error)
+                    attempt.meter.attempt_error = error.code
                 outcomes.note_failure(gate, attempt, error)
                 attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
                 await attempt.closing.aclose()
@@ -80,7 +81,7 @@ async def try_targets(
                     load.note_latency(attempt.meter.streamed)
                 candidates.failure = error
             else:
-                if load is not None:
+                if load is not None and not attempt.meter.cached:
                     load.note_latency(attempt.meter.streamed)
                 if not attempt.meter.error_code:
                     outcomes.note_start(gate, attempt)
@@ -98,6 +99,7 @@ def _begin_attempt(
     meter = call.meter
     meter.attempts += 1
     meter.target = target
+    meter.cached = None
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 

@@ -181,7 +181,13 @@ class Meter(State):
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
     nano-dollars of a complete answer, where the caller was told it. `streamed`: the caller has requested a stream. `claim`:
     what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it. `is_inner`: the request is
-    part of another one of the same caller, and does not count as one.
+    part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard has
+    refused the answer, which costs what it costs.
+
+    `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
+    wrapper has looked for an answer. A cached answer reports its usage to the caller, costs nothing, and says nothing of its
+    target. `attempt_error` is the code of the error with which the last attempt has failed. `response_headers` and `observers`:
+    see `Call.add_response_header` and `Call.when_ended`; None without any.
     """
 
     usage: Usage | None = None
@@ -209,8 +215,33 @@ class Meter(State):
     streamed: bool = False
     claim: Any = None
     is_inner: bool = False
+    is_withheld: bool = False
+    cached: bool | None = None
+    attempt_error: str = ""
+    response_headers: dict[str, str] | None = None
+    observers: list[Callable[[RequestEnd], None]] | None = None
 
-    hidden_fields = frozenset({"estimate_prompt"})
+    hidden_fields = frozenset({"estimate_prompt", "observers"})
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether the usage is not the caller's to pay for: it is counted elsewhere, or nothing was used."""
+        return self.charged or bool(self.cached)
+
+
+class RequestEnd(Value, frozen=True, kw_only=True):
+    """How a request has ended, for the functions of `Call.when_ended`.
+
+    `status` is that of the response, `error_code` the code of the error that it was or with which it broke off, "" without one.
+    `outcome` is "complete", "refused", "failed", "broken" (after its first event) or "aborted" (the caller has left). `seconds`
+    is the time from the request's first byte. `call` is the last one of the request, with the target that has answered.
+    """
+
+    call: Call
+    status: int
+    error_code: str
+    outcome: str
+    seconds: float
 
 
 class ValueGroup(NamedTuple):
@@ -352,12 +383,14 @@ class Call(Value, frozen=True, kw_only=True):
     requested model's descriptive keys in conf; `operation` is the one of the route's operations that the target performs.
     `memory` outlives the request. `files` stores files that the response links to. `fetcher` fetches URLs; see also
     `http.fetch.pictures`. `pool` holds the connections to the provider and is used only by the core's `call_upstream` and
-    `open_socket`. `inner` calls other models of the gateway. `key_digest` is a digest of the caller's key. `responses` are
-    conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None: yes, neither the
-    caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is small, see `run`.
-    `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it has one.
-    The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the caller
-    disconnects.
+    `open_socket`. `inner` calls other models of the gateway. `started` is the time of the request's first byte on the
+    monotonic clock. `notes` is what hooks of one plugin remember of the request for each other, by keys of their own; all
+    attempts share it, and a call of an inner model has a copy. `key_digest` is a digest of the caller's key. `responses` are
+    conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None: yes, neither
+    the caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is small, see
+    `run`. `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it has one.
+    The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the
+    caller disconnects.
     """
 
     id: str
@@ -383,9 +416,11 @@ class Call(Value, frozen=True, kw_only=True):
     failover: bool | None = None
     worker: Callable[..., Awaitable[Any]] | None = None
     explain_refusal: Callable[[Call, int, Mapping[str, str], bytes], GateError | None] | None = None
+    started: float = 0.0
+    notes: dict[Any, Any] = field(default_factory=dict)
 
     hidden_fields = frozenset(
-        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "explain_refusal"}
+        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "notes", "explain_refusal"}
     )
 
     def replace(self, **changes: Any) -> Call:
@@ -402,6 +437,21 @@ class Call(Value, frozen=True, kw_only=True):
             return function(*arguments)
         result: Result = await self.worker(function, *arguments)
         return result
+
+    def when_ended(self, tell: Callable[[RequestEnd], None]) -> None:
+        """Have `tell` called once, when the response has ended or the caller has left. It must not wait.
+
+        Not called for the calls of a video task after the response that created it, which belong to no request.
+        """
+        if self.meter.observers is None:
+            self.meter.observers = []
+        self.meter.observers.append(tell)
+
+    def add_response_header(self, name: str, value: str) -> None:
+        """Add a header to the response, unless its status line was sent. A later value replaces an earlier one."""
+        if self.meter.response_headers is None:
+            self.meter.response_headers = {}
+        self.meter.response_headers[name] = value
 
     def drop_field(self, name: str) -> None:
         """Record that the target does not support the field `name` (the caller's spelling), for the header x-gate-loss.
