@@ -360,6 +360,26 @@ class ProviderSpec:
         raise AssertionError("a specification is never called")
 
     @provider_spec(firstresult=True)
+    def translate_upstream_error(
+        self, call: Call, status: int, headers: Mapping[str, str], body: bytes
+    ) -> GateError | None:
+        """Optional: return the error for a refusal of the upstream, if the vendor's codes say more than its status; else None.
+
+        `headers` have lower-case names, `body` is at most 64 KiB. For None the core's table decides, by `status` and the usual
+        error bodies (`tornado_gate.http.upstream_errors`). Map the vendor's code to a status and use the same table:
+        ``error_for_status(status, call.target.provider, text, headers)``, or ``key_refused(call.target.provider)`` for what
+        concerns the gateway's own key or account, whose text no caller may see. The core masks the target's secrets in the error.
+
+        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and that
+        is not a redirect to follow.
+        Where: the core's `call_upstream`, also when the plugin's own hook calls it, and its `open_socket` (with an empty `body`);
+        both lanes, all operations, downloads of files from the provider's own host.
+        Coroutine: no.
+        Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """Optional, for the operation "realtime": open a session. `outgoing` is the translated `RealtimeRequest`.
 

@@ -1,4 +1,4 @@
-"""Usage: python -m bench.soak [--chaos] [--seconds 600] [--rate 20] [--interval 60] [--processes 2] [--postgres] …
+"""Usage: python -m bench.soak [--chaos] [--seconds 600] [--rate 20] [--interval 60] [--processes 2] [--postgres] [--valkey] …
 
 Starts a gateway with several processes and two upstreams, one of which fails on purpose, and sends mixed traffic whose every
 answer is checked. `--chaos` also kills, restarts and reloads. Prints a table, what was injected, and every fault; the exit code
@@ -21,6 +21,7 @@ from bench.soak.chaos import Chaos
 from bench.soak.run import Run, Verdict, find_percentile, list_seconds
 from bench.soak.site import Site
 from tests.support.postgres import PostgresServer
+from tests.support.valkey import Valkey
 
 SHOWN_FAULTS = 40
 
@@ -38,6 +39,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--postgres", action="store_true", help="accounts and ledger in PostgreSQL, which chaos restarts"
     )
+    parser.add_argument("--valkey", action="store_true", help="limits in Valkey, which chaos kills and stops")
     return parser.parse_args(arguments)
 
 
@@ -53,14 +55,30 @@ def run_postgres(wanted: bool) -> Iterator[PostgresServer | None]:
         server.close()
 
 
+@contextlib.contextmanager
+def run_valkey(wanted: bool) -> Iterator[Valkey | None]:
+    if not wanted:
+        yield None
+        return
+    server = Valkey()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
 def run(options: argparse.Namespace) -> Verdict:
-    with tempfile.TemporaryDirectory(prefix="gate-soak-") as folder, run_postgres(options.postgres) as postgres:
-        address = postgres.create("soak") if postgres else ""
-        site = Site(Path(folder), options.processes, options.share, options.seed, address)
+    with (
+        tempfile.TemporaryDirectory(prefix="gate-soak-") as folder,
+        run_postgres(options.postgres) as postgres,
+        run_valkey(options.valkey) as valkey,
+    ):
+        address, store = postgres.create("soak") if postgres else "", valkey.url if valkey else ""
+        site = Site(Path(folder), options.processes, options.share, options.seed, address, store)
         try:
             site.start()
             run = Run(site, options.seconds, options.rate, options.interval, options.seed)
-            chaos = Chaos(site, run.journal, options.gap, postgres) if options.chaos else None
+            chaos = Chaos(site, run.journal, options.gap, postgres, valkey) if options.chaos else None
             return asyncio.run(run.run(chaos))
         finally:
             site.close()

@@ -28,8 +28,9 @@ Act = Callable[["Callers", Request], Awaitable[None]]
 class Callers:
     """Callers of one gateway. They share a pool of connections, as an application's workers do."""
 
-    def __init__(self, url: str, journal: Journal, told: Path, seed: int) -> None:
+    def __init__(self, url: str, journal: Journal, told: Path, seed: int, cookie: str = "") -> None:
         self.journal = journal
+        self.cookie = cookie
         self.random = random.Random(seed)
         self._url = url
         self._told = told
@@ -93,10 +94,10 @@ class Callers:
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         head = {"Content-Type": "application/json"} if data is not None else {}
         head |= {"x-request-id": request.id, **headers}
-        return self._session.request(method, self._url + path, data=data, headers=head)
+        return self._session.request(method, self._url + path, data=data, headers=head, allow_redirects=False)
 
-    def connect(self, request: Request, path: str) -> Any:
-        head = {"x-request-id": request.id, **BEARER, "User-Agent": "OpenAI/Python 3.52.0"}
+    def connect(self, request: Request, path: str, key: str = KEY) -> Any:
+        head = {"x-request-id": request.id, "Authorization": f"Bearer {key}", "User-Agent": "OpenAI/Python 3.52.0"}
         return self._session.ws_connect(self._url.replace("http", "ws", 1) + path, headers=head)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import aiohttp
 
 from bench.soak.records import Disruption, Journal
 from bench.soak.site import REVOCABLE_KEY, STEADY, Site
 from tests.support.postgres import PostgresServer
+from tests.support.valkey import Valkey
 
 GRACE_SECONDS = 1.0
 """A connection that was accepted by a process that ends may be reset a little later."""
@@ -25,11 +28,19 @@ BROKEN_CONF = ("", "server: {processes: [", "models: {x: {provider: nobody}}\n",
 class Chaos:
     """Disturbs a site. `faults` are what did not happen as it must."""
 
-    def __init__(self, site: Site, journal: Journal, gap: float, postgres: PostgresServer | None = None) -> None:
+    def __init__(
+        self,
+        site: Site,
+        journal: Journal,
+        gap: float,
+        postgres: PostgresServer | None = None,
+        valkey: Valkey | None = None,
+    ) -> None:
         self._site = site
         self._journal = journal
         self._gap = gap
         self._postgres = postgres
+        self._valkey = valkey
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
         self.downtimes: list[float] = []
@@ -42,6 +53,9 @@ class Chaos:
         ]  # fmt: skip
         if self._postgres is not None:
             acts.append(self._stop_database)
+        if self._valkey is not None:
+            acts.insert(2, self._kill_store)
+            acts.insert(5, self._hang_store)
         for number, act in enumerate(itertools.cycle(acts)):
             await asyncio.sleep(self._gap)
             if time.time() >= until:
@@ -51,7 +65,7 @@ class Chaos:
             except AssertionError as error:
                 self.faults.append(f"{act.__name__}: {error}")
 
-    def _note(self, kind: str, start: float, **rest: bool) -> None:
+    def _note(self, kind: str, start: float, **rest: Any) -> None:
         self.counts[kind] += 1
         self._journal.disruptions.append(Disruption(kind, start, time.time() + GRACE_SECONDS, **rest))
 
@@ -109,15 +123,24 @@ class Chaos:
             await asyncio.sleep(0.05)
 
     async def _ask(self, key: str) -> int:
-        headers = {"Authorization": f"Bearer {key}", "Connection": "close"}
+        return (await self._get(f"/v1/models/{STEADY}-o", Authorization=f"Bearer {key}"))[0]
+
+    async def _read_metric(self, name: str) -> float:
+        """The value of a metric without labels; 0 while nothing answers."""
+        _, text = await self._get("/metrics")
+        found = re.search(rf"^{name} (\S+)$", text, re.M)
+        return float(found[1]) if found else 0.0
+
+    async def _get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Status and body, by a connection of its own; status 0: none."""
         try:
             async with (
                 aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=20)) as session,
-                session.get(f"{self._site.url}/v1/models/{STEADY}-o", headers=headers) as answer,
+                session.get(self._site.url + path, headers={**headers, "Connection": "close"}) as answer,
             ):
-                return answer.status
+                return answer.status, await answer.text()
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
-            return 0
+            return 0, ""
 
     async def _restart_gateway(self, number: int) -> None:
         """SIGTERM, wait for the end, start again: what was in flight must be answered."""
@@ -125,13 +148,13 @@ class Chaos:
         await asyncio.to_thread(self._site.stop_gateway)
         await asyncio.to_thread(self._site.start_gateway)
         self.downtimes.append(time.time() - start)
-        self._note("restart of the gateway", start, refuses=True)
+        self._note("restart of the gateway", start, refuses=True, ends_sessions=True)
 
     async def _replace_gateway(self, number: int) -> None:
-        """SIGUSR2: nothing may be refused or cut."""
+        """SIGUSR2: nothing may be refused or cut, except realtime sessions, which have no end of their own."""
         start = time.time()
         await asyncio.to_thread(self._site.replace_gateway)
-        self._note("replacement of the gateway", start)
+        self._note("replacement of the gateway", start, ends_sessions=True)
 
     async def _stop_database(self, number: int) -> None:
         """PostgreSQL is away for a while: requests go on, rows wait on the disk."""
@@ -141,3 +164,32 @@ class Chaos:
         await asyncio.sleep(OUTAGE_SECONDS)
         await asyncio.to_thread(self._postgres.start)
         self._note("restart of PostgreSQL", start, has_no_database=True)
+
+    async def _kill_store(self, number: int) -> None:
+        """Valkey is killed, and comes back without its data: the machine counts meanwhile."""
+        assert self._valkey is not None
+        start = time.time()
+        await asyncio.to_thread(self._valkey.kill)
+        await asyncio.sleep(OUTAGE_SECONDS)
+        await asyncio.to_thread(self._valkey.start)
+        await self._wait_for_store()
+        self._note("kill -9 of Valkey", start, moves_limits="lost")
+
+    async def _hang_store(self, number: int) -> None:
+        """Valkey does not answer for a while, and goes on with its data."""
+        assert self._valkey is not None
+        start = time.time()
+        self._valkey.hang()
+        await asyncio.sleep(OUTAGE_SECONDS)
+        self._valkey.go_on()
+        await self._wait_for_store()
+        self._note("Valkey hangs", start, moves_limits="kept")
+
+    async def _wait_for_store(self) -> None:
+        """Until all processes count in Valkey again."""
+        deadline = time.time() + CHANGE_SECONDS
+        while await self._read_metric("tornado_gate_limit_store_away"):
+            if time.time() > deadline:
+                self.faults.append(f"limits are not counted in Valkey {CHANGE_SECONDS:.0f} s after it is back")
+                return
+            await asyncio.sleep(0.2)

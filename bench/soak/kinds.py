@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from bench.soak.bounded import PACED, SESSION, hold_sessions, send_paced
 from bench.soak.callers import Act
 from bench.soak.media import embed, film, paint, speak, talk
 from bench.soak.pages import read_page, send_bad
@@ -38,5 +39,7 @@ KINDS = {
     "video": Plan(2, film, "film"),
     "realtime": Plan(4, talk, "voice"),
     "page": Plan(8, read_page),
+    PACED: Plan(2, send_paced, f"{STEADY}-o"),
+    SESSION: Plan(1, hold_sessions, "voice"),
     "bad body": Plan(6, send_bad),
 }

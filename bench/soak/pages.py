@@ -7,6 +7,7 @@ from bench.soak.formats import check_error
 from bench.soak.records import Mismatch, Request
 from bench.soak.site import ADMIN_KEY, KEY
 
+SIGNED_IN = "a signed-in administrator"
 PAGES: tuple[tuple[str, str, str], ...] = (
     ("/v1/models", "steady-o", KEY),
     ("/v1beta/models", "models/steady-g", KEY),
@@ -18,6 +19,10 @@ PAGES: tuple[tuple[str, str, str], ...] = (
     ("/admin/v1/tasks", "data", ADMIN_KEY),
     ("/openapi.json", "openapi", ""),
     ("/console/login", "<form", ""),
+    *(
+        (f"/console{path}", "<main", SIGNED_IN)
+        for path in ("", "/keys", "/usage", "/requests", "/models", "/tasks", "/limits")
+    ),
     ("/docs", "<html", ""),
     ("/metrics", "tornado_gate_requests_total", ""),
     ("/healthz", "", ""),
@@ -28,7 +33,10 @@ async def read_page(callers: Callers, request: Request) -> None:
     """A list of models, a page of the console, or a route of administrators."""
     path, holds, key = callers.random.choice(PAGES)
     request.kind, request.recorded = f"page {path.partition('?')[0]}", False
-    async with callers.send(request, "GET", path, **({"Authorization": f"Bearer {key}"} if key else {})) as answer:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    if key == SIGNED_IN:
+        request.kind, headers = f"page {path}, signed in", {"Cookie": f"gate_session={callers.cookie}"}
+    async with callers.send(request, "GET", path, **headers) as answer:
         request.status, text = answer.status, await answer.text()
         if answer.status != 200 or holds not in text:
             raise Mismatch(f"GET {path}: status {answer.status}: {text[:200]!r}")

@@ -16,12 +16,14 @@ LEDGER_SECONDS = 2.0
 """A row is in the database after so long: the interval of the ledger, and time to write on a busy machine."""
 NEEDS_DATABASE = ("page /admin", "page /console", "bad: wrong key")
 """Kinds of requests that cannot be answered without the database."""
+NEAR_SECONDS = 10.0
 FAULTS: tuple[Outcome, ...] = ("WRONG", "MIXED", "LOST", "OPEN")
 
 
 @dataclass(slots=True)
 class Request:
-    """One request of a caller. `recorded`: whether the ledger must have it; `status` 0: no status line came."""
+    """One request of a caller. `recorded`: whether the ledger must have it; `status` 0: no status line came;
+    `held`: from when until when a session was open for certain."""
 
     kind: str
     model: str
@@ -33,6 +35,7 @@ class Request:
     status: int = 0
     detail: str = ""
     recorded: bool = True
+    held: tuple[float, float] | None = None
 
     @property
     def id(self) -> str:
@@ -61,7 +64,9 @@ class Disruption:
 
     `cuts`: requests in flight may lose their connection. `refuses`: requests that start meanwhile may be refused, those in flight
     must be answered. `loses_rows`: a process was killed with what it had not written. `has_no_database`: pages, and the check of
-    keys that are not in the file, may be 503.
+    keys that are not in the file, may be 503. `ends_sessions`: realtime sessions are closed with 1001, or refused.
+    `moves_limits`: limits were counted by another store meanwhile, and the first one has then what it had ("kept") or
+    nothing ("lost").
     """
 
     kind: str
@@ -71,6 +76,8 @@ class Disruption:
     refuses: bool = False
     loses_rows: bool = False
     has_no_database: bool = False
+    ends_sessions: bool = False
+    moves_limits: Literal["", "kept", "lost"] = ""
 
     def touches(self, start: float, end: float) -> bool:
         return self.start <= end and start <= self.end
@@ -81,6 +88,9 @@ class Disruption:
             return True
         if self.has_no_database and request.status == 503 and request.kind.startswith(NEEDS_DATABASE):
             return self.touches(request.started, request.ended)
+        is_ended = request.model == "voice" and any(word in request.detail for word in ("1001", "503"))
+        if self.ends_sessions and is_ended and self.touches(request.started, request.ended):
+            return True
         return self.refuses and self.touches(request.started, request.started)
 
     def may_lose_row_of(self, request: Request) -> bool:
@@ -115,6 +125,12 @@ class Journal:
 
     def count(self, requests: list[Request] | None = None) -> Counter[Outcome]:
         return Counter(one.outcome for one in (self.requests if requests is None else requests))
+
+    def describe_time(self, start: float, end: float) -> str:
+        """What was done around a time, for whoever looks for the cause of a fault."""
+        near = [one for one in self.disruptions if one.touches(start - NEAR_SECONDS, end + NEAR_SECONDS)]
+        told = [f"{one.kind} from {one.start - start:+.1f} to {one.end - start:+.1f} s" for one in near]
+        return f" ({'; '.join(told)})" if told else ""
 
     def list_faults(self) -> list[Request]:
         return [one for one in self.requests if one.outcome in FAULTS]

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from bench.soak.bounded import check_limits
 from bench.soak.callers import Callers
 from bench.soak.chaos import Chaos
 from bench.soak.kinds import KINDS
@@ -18,6 +19,7 @@ from bench.soak.site import STEADY, Site, Usage, measure
 MAX_OPEN = 400
 END_SECONDS = 150.0
 GROWTH = 1.05
+SHOWN_NOTES = 40
 WARM_SECONDS = 590.0
 LONG_SECONDS = 590.0
 """Growth is a verdict of runs that take at least so long."""
@@ -61,7 +63,7 @@ class Run:
 
     async def run(self, chaos: Chaos | None = None) -> Verdict:
         """Run for the time, wait for what is open, stop the gateway, and judge."""
-        callers = Callers(self._site.url, self.journal, self._site.steady.told, self._seed)
+        callers = Callers(self._site.url, self.journal, self._site.steady.told, self._seed, self._site.cookie)
         started = time.time()
         until = started + self._seconds
         print(HEAD, flush=True)
@@ -128,10 +130,12 @@ class Run:
             verdict.injected[line.partition(" ")[2]] += 1
         verdict.faults += [
             f"{one.outcome}: {one.id} {one.kind} {one.model} after {one.seconds:.2f} s, status {one.status}: {one.detail}"
+            + journal.describe_time(one.started, one.ended)
             for one in journal.list_faults()
         ]
         missing, verdict.ledger = check_ledger(journal, site.data_dir, site.database)
         verdict.faults += missing
+        verdict.faults += check_limits(journal)
         if self._skipped:
             verdict.notes.append(f"{self._skipped} requests were not sent: {MAX_OPEN} were open")
         if chaos is not None:
@@ -141,6 +145,7 @@ class Run:
                 verdict.notes.append(f"restarts took {', '.join(f'{one:.1f}' for one in chaos.downtimes)} s")
         elif self._seconds >= LONG_SECONDS:
             verdict.faults += find_growth(self._samples)
+        verdict.notes += [line[:200] for line in site.output.splitlines() if "store of limits" in line][:SHOWN_NOTES]
         verdict.faults += [f"the log says: {line}" for line in find_tracebacks(site.output)]
         return verdict
 

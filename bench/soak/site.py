@@ -13,9 +13,14 @@ from pathlib import Path
 from bench.meter import list_process_tree
 from bench.side import find_free_port
 from tests.support.gateway import Gateway
+from tests.support.people import sign_up_first
 from tests.support.process import Child
+from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.database.opening import open_database
 
 KEY, REVOCABLE_KEY, ADMIN_KEY = "soak-key-0123456789", "soak-key-revocable-0123", "soak-key-administrator-1"
+PACED_KEY, NARROW_KEY = "soak-key-paced-012345678", "soak-key-narrow-01234567"
+RATE_LIMIT, OPEN_LIMIT = 20, 3
 STEADY, SHAKY, SMART, BARE = "steady", "shaky", "smart", "bare"
 FORMATS = "oag"
 _PLUGINS = {"o": ("openai", "/v1"), "a": ("anthropic", ""), "g": ("gemini", "")}
@@ -35,8 +40,10 @@ models:
 keys:
   - {{name: soak, key: {key}}}
   - {{name: administrator, key: {admin}, role: administrator}}
+  - {{name: paced, key: {paced}, requests_per_minute: {rate_limit}}}
+  - {{name: narrow, key: {narrow}, concurrent_requests: {open_limit}}}
 {more_keys}
-limits: {{stream_bytes: 4000000, answer_bytes: 4000000}}
+limits: {{stream_bytes: 4000000, answer_bytes: 4000000{store}}}
 realtime: {{sessions_per_key: 100}}
 videos: {{poll_seconds: 0.3, concurrency: 50, queued_per_account: 1000, keep_seconds: 60}}
 """
@@ -73,6 +80,8 @@ class Site:
     share: float = 0.25
     seed: int = 1
     database: str = ""
+    store: str = ""
+    cookie: str = ""
     port: int = field(default_factory=find_free_port)
     closed_port: int = field(default_factory=find_free_port)
     changes: int = 0
@@ -100,7 +109,16 @@ class Site:
     def start(self) -> None:
         self.steady.start()
         self.shaky.start()
+        self.cookie = self._sign_up()
         self.start_gateway()
+
+    def _sign_up(self) -> str:
+        """The session cookie of the first account."""
+        database = open_database(self.data_dir, self.database)
+        try:
+            return sign_up_first(Accounts(database, session_seconds=7 * 86400))[0]
+        finally:
+            database.close()
 
     def start_gateway(self) -> None:
         self.gateway = Gateway.start(self.make_conf(), self.folder, "--port", str(self.port), installed=True)
@@ -142,6 +160,11 @@ class Site:
             models="\n".join(self._list_models()),
             key=KEY,
             admin=ADMIN_KEY,
+            paced=PACED_KEY,
+            rate_limit=RATE_LIMIT,
+            narrow=NARROW_KEY,
+            open_limit=OPEN_LIMIT,
+            store=f', store: "{self.store}"' if self.store else "",
             more_keys=f"  - {{name: revocable, key: {REVOCABLE_KEY}}}" if self.has_revocable_key else "",
         )
 

@@ -70,6 +70,11 @@ def test_csv_is_safe_for_spreadsheets(run: Run) -> None:
     assert [row["cost_usd"] for row in found] == ["", "1.50000025"]
 
 
+def test_a_status_selects_requests(run: Run) -> None:
+    data = json.loads(run("--group-by", "model", "--status", "502", "--json").stdout)["data"]
+    assert [(row["model"], row["requests"], row["errors"]) for row in data] == [("m", 1, 1)]
+
+
 def test_the_time_can_be_a_duration_or_a_date(run: Run) -> None:
     assert "old" in run("--from", "50d", "--group-by", "model").stdout
     assert "old" not in run("--from", "1h", "--group-by", "model").stdout
@@ -83,6 +88,7 @@ def test_the_time_can_be_a_duration_or_a_date(run: Run) -> None:
         (("--group-by", "colour"), "must be different names of key, user, team"),
         (("--group-by", "key,key"), "must be different names of key, user, team"),
         (("--from", "1d", "--to", "2d"), "the time of --from must be before that of --to"),
+        (("--status", "99"), "100<=x<=599"),
         (("--from", "2027-13-45"), "is neither a duration such as 7d or 12h nor a date"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.support.valkey import Valkey
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import make_bound
 from tornado_gate.limits.embedded import EmbeddedStore
-from tornado_gate.limits.redis_store import RedisStore
+from tornado_gate.limits.redis_store import TIMEOUT_SECONDS, RedisStore
 from tornado_gate.limits.store import Store, StoreUnavailable
 from tornado_gate.types import Bound
 
@@ -164,7 +164,7 @@ import asyncio, sys
 from pathlib import Path
 from tornado_gate.limits.bounds import make_bound
 from tornado_gate.limits.embedded import EmbeddedStore
-from tornado_gate.limits.redis_store import RedisStore
+from tornado_gate.limits.redis_store import TIMEOUT_SECONDS, RedisStore
 async def main():
     kind, place, subject = sys.argv[1:]
     store = RedisStore(place) if kind == "valkey" else EmbeddedStore(Path(place))
@@ -226,6 +226,22 @@ def test_open_requests_are_counted_again_after_valkey_lost_them(valkey: Valkey, 
         assert [level.used for level in await other.read((bound,))] == [0]
         await store.close()
         await other.close()
+
+    asyncio.run(run())
+
+
+def test_a_process_that_did_not_run_for_a_while_does_not_give_valkey_up(valkey: Valkey, subject: str) -> None:
+    async def run() -> None:
+        store = RedisStore(valkey.url)
+        await store.start()
+        bound = make_bound("key", subject, "requests_per_minute", 25)
+        for passed in range(6):  # until and while the answer is on its way
+            task = asyncio.create_task(use(store, bound))
+            for _ in range(passed):
+                await asyncio.sleep(0)
+            time.sleep(TIMEOUT_SECONDS + 0.1)  # noqa: ASYNC251  # the loop is blocked on purpose
+            assert await task
+        await store.close()
 
     asyncio.run(run())
 

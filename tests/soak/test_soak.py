@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.soak import faults, formats
+from bench.soak.bounded import PACED, SESSION, check_limits
 from bench.soak.records import Disruption, Journal, Mismatch, Mixed, Request
 from bench.soak.run import Sample, find_growth
-from bench.soak.site import Usage
+from bench.soak.site import OPEN_LIMIT, RATE_LIMIT, Usage
 from bench.soak.vendors import RightAnswer, Vendors
 from bench.soak.words import make_prompt, make_words
 
@@ -24,7 +25,20 @@ OTHER = "fedcba9876543210"
 
 @pytest.mark.timeout(600)  # it starts seven processes, which takes minutes on a busy machine
 def test_a_short_run_with_kills_and_reloads_finds_nothing() -> None:
-    arguments = ["--chaos", "--seconds", "5", "--interval", "5", "--rate", "15", "--gap", "0.8", "--share", "0.2"]
+    arguments = [
+        "--chaos",
+        "--seconds",
+        "5",
+        "--interval",
+        "5",
+        "--rate",
+        "15",
+        "--gap",
+        "0.8",
+        "--share",
+        "0.2",
+        "--valkey",
+    ]
     ended = subprocess.run(
         [sys.executable, "-m", "bench.soak", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -32,6 +46,7 @@ def test_a_short_run_with_kills_and_reloads_finds_nothing() -> None:
     assert "\n0 faults" in ended.stdout
     assert "kill -9 of a worker 1" in ended.stdout
     assert "valid reload 1" in ended.stdout
+    assert "kill -9 of Valkey 1" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -152,3 +167,42 @@ def test_growth_is_reported() -> None:
     ]
     (fault,) = find_growth([*flat, Sample(3600, Usage(100.0, 90, 10), 5)])
     assert "files" in fault
+
+
+def send_paced(journal: Journal, status: int, *moments: float) -> None:
+    for moment in moments:
+        request = journal.begin(PACED, "steady-o", NONCE)
+        request.started, request.ended, request.status = moment, moment + 0.1, status
+
+
+def test_limits_that_are_not_exact_are_noticed() -> None:
+    journal = Journal()
+    send_paced(journal, 200, *(float(number) for number in range(RATE_LIMIT)))
+    send_paced(journal, 429, 50.0, 60.0)
+    send_paced(journal, 200, 60.5)
+    assert check_limits(journal) == []
+    send_paced(journal, 200, 59.0)
+    assert any(fault.startswith(f"{RATE_LIMIT + 1} requests") for fault in check_limits(journal))
+    journal.disruptions.append(Disruption("Valkey hangs", 30, 34, moves_limits="kept"))
+    assert check_limits(journal) == [], "the machine admits as many while Valkey is away"
+    send_paced(journal, 200, *[40.0] * (RATE_LIMIT * 2))
+    assert any("the bound is 40" in fault for fault in check_limits(journal))
+    journal = Journal()
+    send_paced(journal, 200, *[0.0] * RATE_LIMIT)
+    send_paced(journal, 429, 62.0)
+    (fault,) = check_limits(journal)
+    assert "was refused after 0 requests" in fault
+
+
+def test_sessions_beyond_or_refused_below_their_bound_are_noticed() -> None:
+    journal = Journal()
+    for _ in range(OPEN_LIMIT):
+        request = journal.begin(SESSION, "voice", NONCE)
+        request.started, request.ended, request.status, request.held = 10.0, 11.0, 101, (10.2, 10.9)
+    refused = journal.begin(SESSION, "voice", NONCE)
+    refused.started, refused.ended, refused.status = 10.1, 10.3, 429
+    assert check_limits(journal) == []
+    refused.started = refused.ended = 16.0
+    assert "was refused while at most 0 sessions" in check_limits(journal)[0]
+    refused.status, refused.held = 101, (10.5, 10.6)
+    assert f"{OPEN_LIMIT + 1} sessions of a key" in check_limits(journal)[0]

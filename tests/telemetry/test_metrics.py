@@ -342,6 +342,23 @@ def test_the_counters_are_in_memory_unless_somebody_else_has_the_folder(
     assert metrics_folder.choose_parent(data) == data / "metrics"
 
 
+def test_a_start_sweeps_what_killed_gateways_have_left_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    monkeypatch.setattr(metrics_folder, "SHARED_MEMORY", tmp_path)
+    killed, running, stopped = (prepare_folder(tmp_path / f"tornado-gate-{number}") for number in range(3))
+    (tmp_path / "somebody-else").mkdir()
+    os.close(killed.descriptor)
+    stopped.remove()
+    assert not stopped.path.parent.exists()
+    new = prepare_folder(tmp_path / "tornado-gate-9")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {running.path.parent.name, new.path.parent.name, "somebody-else"}
+    for folder in (running, new):
+        folder.remove()
+
+
 class FakeLoop:
     """A clock that a test moves."""
 

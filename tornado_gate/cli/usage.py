@@ -62,6 +62,7 @@ def _parse_groups(_context: click.Context, _option: click.Parameter, value: str)
     "--group-by", "groups", callback=_parse_groups, default="key", show_default=True, metavar="NAMES",
     help=f"One or more of {', '.join(GROUPS)}.",
 )  # fmt: skip
+@click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="Only requests with this HTTP status.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as GET /admin/v1/usage answers.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 def usage(
@@ -70,6 +71,7 @@ def usage(
     start: float | None,
     end: float | None,
     groups: tuple[str, ...],
+    status: int | None,
     as_json: bool,
     as_csv: bool,
 ) -> None:
@@ -83,9 +85,8 @@ def usage(
     from tornado_gate.ledger.rows import UsageQuery
 
     now = time.time()
-    query = UsageQuery(
-        start=now - USUAL_DAYS * 86400 if start is None else start, end=now if end is None else end, group_by=groups
-    )
+    begin = now - USUAL_DAYS * 86400 if start is None else start
+    query = UsageQuery(start=begin, end=now if end is None else end, group_by=groups, status=status or 0)
     if query.start >= query.end:
         exit_with_message("the time of --from must be before that of --to")
     rows = [_describe(row) for row in _read(conf_file, data_dir, query)]

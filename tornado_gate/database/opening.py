@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 import sqlalchemy
-from sqlalchemy import text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Index, text
+from sqlalchemy.dialects import registry
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
-from tornado_gate.database.carry_over import copy_keys, find_key_file
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.usage_tables import usage
 from tornado_gate.storage.private import KEY_FILE, open_private
@@ -70,6 +69,8 @@ def migrate(database: Database) -> None:
 
 def _carry_over(database: Database) -> None:
     """Copy the keys of an SQLite file in the data directory, once."""
+    from tornado_gate.database.carry_over import copy_keys, find_key_file  # which imports the dialect of PostgreSQL
+
     file = find_key_file(database)
     if file is not None:
         with _lock(database):
@@ -115,13 +116,23 @@ def _create(database: Database, revision: str) -> None:
 @lru_cache(2)
 def _list_statements(dialect: str) -> tuple[str, ...]:
     """The statements that create all tables and indexes in an empty database."""
-    kind: Dialect = {"sqlite": sqlite, "postgresql": postgresql}[dialect].dialect()
+    kind: Dialect = registry.load(dialect)()
     tables = usage.metadata.sorted_tables
+    if dialect != "sqlite":
+        _make_partial(dialect, [index for table in tables for index in table.indexes])
     elements: list[ExecutableDDLElement] = [CreateTable(table) for table in tables]
     elements += [
         CreateIndex(index) for table in tables for index in sorted(table.indexes, key=lambda one: str(one.name))
     ]
     return (_VERSION_TABLE, *(str(element.compile(dialect=kind)) for element in elements))
+
+
+def _make_partial(dialect: str, indexes: Iterable[Index]) -> None:
+    """Give indexes the conditions that they have in SQLite."""
+    for index in indexes:
+        condition = index.dialect_options["sqlite"]["where"]
+        if condition is not None:
+            index.dialect_options[dialect]["where"] = condition
 
 
 _VERSION_TABLE = (

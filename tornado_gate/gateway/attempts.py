@@ -128,7 +128,7 @@ def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> 
 async def call_provider(
     call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
-    """Call the provider and return the events of its response, with event order and time limits checked.
+    """Call the provider and return the events of its response, with events and time limits checked.
 
     `outgoing` is the translated `request`; without it the request is translated here.
     """
@@ -138,4 +138,4 @@ async def call_provider(
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))
     events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
-    return check_events(events, provider.record_exception, partial(redact_error, call.target))
+    return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

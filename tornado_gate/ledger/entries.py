@@ -195,12 +195,9 @@ def price_row(entry: Entry, usage: Usage, outcome: str, *, is_estimated: bool) -
     `is_estimated` belongs to `usage`: the cost that the caller was told, if any, is that of what the upstream has reported.
     """
     meter, target = entry.meter, entry.target
-    if (
-        meter.costs_nothing
-        or not target.provider
-        or outcome in ("refused", "failed")
-        or entry.operation in _FREE_OPERATIONS
-    ):
+    if meter.costs_nothing or not target.provider or entry.operation in _FREE_OPERATIONS:
+        return 0
+    if outcome in ("refused", "failed") and not meter.is_withheld:
         return 0
     is_used = usage.total_tokens is not None or meter.images or meter.characters or find_seconds(meter, usage)
     if not is_used and (outcome in _IDLE_OUTCOMES or not meter.model):

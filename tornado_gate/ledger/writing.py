@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
 import orjson
 from sqlalchemy import Table
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -133,7 +133,7 @@ def _copy_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
 
 
 def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow]) -> Sequence[StoredRow]:
-    build: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    build: Any = import_module(f"sqlalchemy.dialects.{dialect}").insert
     statement = build(usage).on_conflict_do_nothing().returning(usage.c.id)
     unique = {row[_ID]: row for row in rows}
     values = [dict(zip(COLUMNS, row, strict=True)) for row in unique.values()]

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 0.5
 CONNECTIONS: Final = 8
+LATE_SECONDS: Final = 0.05
+"""A timer that is later shows that this process did not run."""
 HEARTBEAT_SECONDS: Final = 0.5
 LEASE_MS: Final = 2000
 CONCURRENCY_WAIT: Final = 1.0
@@ -225,9 +227,14 @@ class RedisStore:
 
     async def _guard(self, command: Any) -> Any:
         """The result of a command. Raises StoreUnavailable when it fails or takes too long."""
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                return await command
+            async with asyncio.timeout(None) as limit:
+                expiry = loop.call_later(TIMEOUT_SECONDS, _expire, limit, loop.time() + TIMEOUT_SECONDS)
+                try:
+                    return await command
+                finally:
+                    expiry.cancel()
         except TimeoutError as error:
             raise StoreUnavailable(f"it has not answered within {TIMEOUT_SECONDS:g} s") from error
         except (RedisError, OSError) as error:
@@ -265,6 +272,12 @@ class RedisStore:
             except StoreUnavailable:
                 self._pending.appendleft((bounds, amounts, moment, lease))
                 return  # `start` tries again
+
+
+def _expire(limit: asyncio.Timeout, due: float) -> None:
+    """End a command, but not because this process itself did not run: then its answer may have come long ago."""
+    now = asyncio.get_running_loop().time()
+    limit.reschedule(now + TIMEOUT_SECONDS if now > due + LATE_SECONDS else now)
 
 
 def _make_name(bound: Bound) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
@@ -45,14 +46,11 @@ class GuardLane:
             if hook in plugin.hooks["guard"] and side in plugin.guard_options.reads
         }
         self._reported: set[str] = set()
+        self._hanging: threading.Event | None = None
 
     def reads(self, side: Side) -> bool:
         """Whether the guard reviews requests, or answers."""
         return side in self._hooks
-
-    def invoke(self, side: Side, call: Call, texts: list[GuardedText]) -> Any:
-        """The decision, or an awaitable of it if the hook is a coroutine function. Any thread may call this; see `review`."""
-        return self._hooks[side](call=call, texts=texts)
 
     async def review(
         self,
@@ -68,23 +66,53 @@ class GuardLane:
         hook = _HOOKS[side]
         try:
             if invoke is None:
-                decision = self.invoke(side, call, texts)
+                decision = self._hooks[side](call=call, texts=texts)
             else:
-                decision = await invoke(lambda: self.invoke(side, call, texts))
+                decision = await self._review_elsewhere(side, call, texts, invoke)
             if inspect.isawaitable(decision):
-                async with asyncio.timeout(self.seconds) as limit:
-                    decision = await decision
-        except GateError:
+                decision = await self._wait(hook, decision)
+        except (GateError, GuardFailed):
             raise
-        except TimeoutError as error:
-            if invoke is not None or limit.expired():
-                raise self.fail(f"{hook} took longer than {self.seconds:g} s") from None
-            raise self.fail(f"{hook} raised TimeoutError", error) from error
         except (Exception, EventLoopBlocked) as error:
             raise self.fail(f"{hook} raised {type(error).__name__}", error) from error
         if not isinstance(decision, _DECISIONS):
             raise self.fail(f"{hook} returned {type(decision).__name__}, which is no decision")
         return decision
+
+    async def _wait(self, hook: str, decision: Awaitable[Any]) -> Any:
+        limit = asyncio.timeout(self.seconds)
+        try:
+            async with limit:
+                return await decision
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise self._make_late_failure(hook) from None
+
+    def _make_late_failure(self, hook: str) -> GuardFailed:
+        return self.fail(f"{hook} took longer than {self.seconds:g} s")
+
+    async def _review_elsewhere(
+        self, side: Side, call: Call, texts: list[GuardedText], invoke: Callable[[Callable[[], Any]], Awaitable[Any]]
+    ) -> Any:
+        """The result of the hook in a thread. A thread that hangs cannot be ended, so no other may follow it."""
+        if self._hanging is not None and not self._hanging.is_set():
+            raise self.fail(f"{_HOOKS[side]}: the review of another large text has not returned")
+        returned = threading.Event()
+
+        def review() -> Any:
+            try:
+                return self._hooks[side](call=call, texts=texts)
+            finally:
+                returned.set()
+
+        try:
+            return await invoke(review)
+        except TimeoutError:
+            if returned.is_set():
+                raise
+            self._hanging = returned
+            raise self._make_late_failure(_HOOKS[side]) from None
 
     def fail(self, detail: str, error: BaseException | None = None) -> GuardFailed:
         """The exception for a failed review. A guard that is not required logs each kind of failure once."""

@@ -172,6 +172,7 @@ class TextPart:
         "kind",
         "length",
         "place",
+        "released",
     )
 
     def __init__(self, kind: TextKind, place: str, *, is_json: bool = False, is_fixed: bool = False) -> None:
@@ -180,6 +181,8 @@ class TextPart:
         self.is_complete = False
         self.length = 0
         """The number of characters that arrived."""
+        self.released = 0
+        """The number of characters that `take` has returned."""
         self.changes: list[Change] = []
         self._digest = blake2b(digest_size=16)
         self._json = JsonStrings() if is_json else None
@@ -237,6 +240,7 @@ class TextPart:
     def take(self) -> str:
         """Return the characters that were decided since the last call."""
         ready, self._ready = "".join(self._ready), []
+        self.released += len(ready)
         return ready
 
     def _open_run(self) -> TextRun:

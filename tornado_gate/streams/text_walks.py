@@ -29,6 +29,7 @@ Where = tuple[str | int, ...]
 _WORD: Final = re.compile(r"[!-?A-~]{0,512}\Z")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _WALKED: Final = frozenset({str, list, dict})
 
 
@@ -115,7 +116,7 @@ class _Walk:
     def _visit_object(self, value: dict[str, Any], shape: Shape, spot: _Spot) -> None:
         if type(shape) is Events:
             name = value.get(shape.name)
-            shape = shape.shapes.get(name, shape.other) if type(name) is str else shape.other
+            shape = shape.shapes.get(name, shape.other) if isinstance(name, str | bool) else shape.other
         if type(shape) is Object:
             self._visit_members(value, shape, spot)
         else:
@@ -140,10 +141,10 @@ class _Walk:
                     item, member, _Spot((*where, name), f"{place}.{name}" if place else name, place, kind, value)
                 )
             elif type(member) is Offset and type(item) is int:
-                start = place.rsplit(".", member.up)[0] if member.up else place
-                self._derived.append(FoundDerived((*where, name), _join(start, member.of), member, item))
-        if shape.ends and any(value.get(name) is not None for name in shape.ends):
-            self._ended.append(place)
+                self._derived.append(FoundDerived((*where, name), _join(place, member.of), member, item))
+        for name, ended in shape.ends.items():
+            if value.get(name) not in _NOTHING:
+                self._ended += [_join(place, _fill(one, value, holder)) if one else place for one in ended]
 
     def _visit_derived(self, value: Any, shape: Derived, spot: _Spot) -> None:
         of = _join(spot.base, _fill(shape.of, spot.holder, {})) if shape.of else spot.base
@@ -212,8 +213,10 @@ def _choose_kind(shape: Object, value: dict[str, Any], around: TextKind) -> Text
 
 
 def _join(base: str, place: str) -> str:
-    if place.startswith("/"):
+    if place[:1] == "/":
         return place[1:]
+    while place[:1] == "^":
+        base, place = base.rpartition(".")[0], place[1:]
     return f"{base}.{place}" if base and place else base or place
 
 

@@ -32,6 +32,8 @@ class MetricsFolder(Value, frozen=True):
         """Delete the folder at the end of the run."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.descriptor)
+        if self.path.parent.parent == SHARED_MEMORY:
+            _remove_parent(self.path.parent)
 
 
 def choose_parent(data_dir: Path) -> Path:
@@ -53,14 +55,15 @@ def choose_parent(data_dir: Path) -> Path:
 def prepare_folder(parent: Path) -> MetricsFolder:
     """Create the folder of this run, and name it in the environment. Call before the first `Metrics`.
 
-    Folders of runs that have ended are deleted; that of a gateway which this one replaces is not.
+    Folders of runs that have ended are deleted, also those with other data directories, whose gateway was killed; that of a
+    gateway which this one replaces is not.
     """
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(parent, os.O_RDONLY)
+    if parent.parent == SHARED_MEMORY:
+        for other in parent.parent.glob("tornado-gate-*"):
+            _remove_parent(other)
+    lock = _lock_parent(parent)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another start could delete the new folder before it is locked
-        for left_over in [*parent.glob("*.db"), *parent.glob("run-*")]:
-            _remove_left_over(left_over)
+        _remove_left_overs(parent)
         path = Path(tempfile.mkdtemp(prefix="run-", dir=parent))
         descriptor = os.open(path, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -68,6 +71,37 @@ def prepare_folder(parent: Path) -> MetricsFolder:
         os.close(lock)
     os.environ[DIRECTORY_VARIABLE] = str(path)
     return MetricsFolder(path, descriptor)
+
+
+def _lock_parent(parent: Path) -> int:
+    """The descriptor of the folder, locked: another start could delete the new folder in it before that is locked."""
+    while True:
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(parent, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return lock
+        os.close(lock)  # it was deleted meanwhile
+
+
+def _remove_parent(parent: Path) -> None:
+    """Delete the folder of a data directory in shared memory if none of its runs goes on."""
+    with suppress(OSError):
+        status = parent.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        lock = os.open(parent, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove_left_overs(parent)
+            parent.rmdir()  # an OSError if something is left
+        finally:
+            os.close(lock)
+
+
+def _remove_left_overs(parent: Path) -> None:
+    for left_over in [*parent.glob("*.db"), *parent.glob("run-*")]:
+        _remove_left_over(left_over)
 
 
 def _remove_left_over(path: Path) -> None:

@@ -181,7 +181,8 @@ class Meter(State):
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
     nano-dollars of a complete answer, where the caller was told it. `streamed`: the caller has requested a stream. `claim`:
     what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it. `is_inner`: the request is
-    part of another one of the same caller, and does not count as one.
+    part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard has
+    refused the answer, which costs what it costs.
 
     `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
     wrapper has looked for an answer. A cached answer reports its usage to the caller, costs nothing, and says nothing of its
@@ -214,6 +215,7 @@ class Meter(State):
     streamed: bool = False
     claim: Any = None
     is_inner: bool = False
+    is_withheld: bool = False
     cached: bool | None = None
     attempt_error: str = ""
     response_headers: dict[str, str] | None = None
@@ -386,7 +388,8 @@ class Call(Value, frozen=True, kw_only=True):
     attempts share it, and a call of an inner model has a copy. `key_digest` is a digest of the caller's key. `responses` are
     conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None: yes, neither
     the caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is small, see
-    `run`. The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the
+    `run`. `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it has one.
+    The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the
     caller disconnects.
     """
 
@@ -412,11 +415,12 @@ class Call(Value, frozen=True, kw_only=True):
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
     failover: bool | None = None
     worker: Callable[..., Awaitable[Any]] | None = None
+    explain_refusal: Callable[[Call, int, Mapping[str, str], bytes], GateError | None] | None = None
     started: float = 0.0
     notes: dict[Any, Any] = field(default_factory=dict)
 
     hidden_fields = frozenset(
-        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "notes"}
+        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "notes", "explain_refusal"}
     )
 
     def replace(self, **changes: Any) -> Call:

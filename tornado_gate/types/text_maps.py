@@ -63,8 +63,8 @@ class Media(Shape, frozen=True, kw_only=True, eq=False):
 
 class Derived(Shape, frozen=True, kw_only=True, eq=False):
     """A value that reveals texts, such as log probabilities: it becomes `empty` if a text was replaced whose place is
-    `of`, relative to the place of the object around it, or begins with it. Strings in it are texts if `shape` is given,
-    else they are none.
+    `of` or begins with it. `of` is relative to the place of the object around it. Strings in it are texts if `shape` is
+    given, else they are none.
 
     In a stream without `shape`, its pieces arrive with those of the text, and are held back as long.
     """
@@ -75,12 +75,11 @@ class Derived(Shape, frozen=True, kw_only=True, eq=False):
 
 
 class Offset(Shape, frozen=True, kw_only=True, eq=False):
-    """A position, in characters, in the text at the place `of`. It is moved by the replacements before it. `of` is
-    relative to the place of the object that is `up` steps above the one around the number.
+    """A position, in characters, in the text at the place `of`, which is relative to the place of the object around it.
+    It is moved by the replacements before it.
     """
 
     of: str
-    up: int = 0
 
 
 class Object(Shape, frozen=True, kw_only=True, eq=False):
@@ -90,9 +89,8 @@ class Object(Shape, frozen=True, kw_only=True, eq=False):
     member that is found decides, else `kind`, else the object around it.
 
     `place` is its place relative to the object around it, "" for the usual one, which is the name of its member, with
-    the number of the item in an array. ``{index}`` stands for the value of this member, of the object itself or else of
-    the one around it; a place that begins with "/" is not relative. In a stream event, the texts below the object's
-    place end with this event if one of the members `ends` is present and not null.
+    the number of the item in an array. `ends` are members that end texts of a stream: if one is neither null nor empty,
+    the texts at the given places, relative to the object's, and below them have no more pieces after this event.
     """
 
     hidden_fields: ClassVar[frozenset[str]] = frozenset({"members", "others"})  # shapes may contain themselves
@@ -102,15 +100,15 @@ class Object(Shape, frozen=True, kw_only=True, eq=False):
     kind: TextKind | None = None
     kinds: Mapping[str, Mapping[str, TextKind]] = field(default_factory=dict)
     place: str = ""
-    ends: tuple[str, ...] = ()
+    ends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Events(Shape, frozen=True, kw_only=True, eq=False):
-    """The shapes of events by the value of their member `name`. `other` is the shape of all other events."""
+    """The shapes of objects by the value of their member `name`. `other` is the shape of all other objects."""
 
     hidden_fields: ClassVar[frozenset[str]] = frozenset({"shapes", "other"})
 
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str | bool, Shape]
     other: Shape
     name: str = "type"
 

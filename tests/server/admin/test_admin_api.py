@@ -198,6 +198,8 @@ async def walk_through_usage(admin: Client) -> None:
     groups = await admin("GET", "/usage", query="?from=1h&group_by=key,model,operation")
     row = next(one for one in groups["data"] if one["model"] == "nothing")
     assert (row["key"], row["operation"], row["requests"], row["errors"]) == ("conf:root", "chat", 1, 1)
+    refused = await admin("GET", "/usage", query="?from=1h&group_by=status&status=404")
+    assert [one["status"] for one in refused["data"]] == ["404"]
     text = await admin.send("GET", "/usage?group_by=model,operation&format=csv")
     assert text.headers["Content-Type"].startswith("text/csv")
     assert text.body.splitlines()[0].startswith(b"model,operation,requests,errors,input_tokens")

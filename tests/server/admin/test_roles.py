@@ -217,6 +217,7 @@ async def test_bodies_are_small_and_json(ask: Ask) -> None:
     [
         ("/usage?from=tomorrow", "from"), ("/usage?from=2026-01-02&to=2026-01-01", "from"), ("/usage?to=1e999", "to"),
         ("/usage?group_by=password", "group_by"), ("/usage?form=csv", "form"), ("/usage?format=xml", "format"),
+        ("/usage?status=99", "status"),
         ("/keys?limit=0", "limit"), ("/keys?limit=1000", "limit"), ("/keys?limit=%D9%A5", "limit"),
         ("/keys?limit=5&limit=6", "limit"), ("/keys?after=-1", "after"), ("/keys?after=x", "after"),
         ("/keys?state=on", "state"), ("/keys?search=%ff", "search"), ("/keys?search=%00", "search"),

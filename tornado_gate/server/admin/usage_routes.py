@@ -19,7 +19,7 @@ from tornado_gate.server.admin.parameters import (
     time_parameter,
 )
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page, TextAnswer
-from tornado_gate.types import JsonSchema
+from tornado_gate.types import JsonSchema, RouteParameter
 from tornado_gate.types.value import Value
 
 _TAG = "admin: usage"
@@ -114,7 +114,7 @@ def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
             message = f"'group_by' may have {', '.join(GROUPS)}, separated by commas, not '{word[:50]}'."
             raise InvalidField("group_by", message)
     filters = {name: given[name] for name in _FILTER_NAMES}
-    return UsageQuery(start=start, end=end, group_by=groups, **filters)
+    return UsageQuery(start=start, end=end, group_by=groups, status=given["status"] or 0, **filters)
 
 
 def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
@@ -160,6 +160,11 @@ async def get_request(request: AdminRequest) -> RequestView:
 
 
 _FILTER_NAMES = ("user", "team", "key", "model", "provider", "tag")
+_STATUS = RouteParameter(
+    name="status",
+    description="Only requests with this HTTP status.",
+    schema={"type": "integer", "minimum": 100, "maximum": 599},
+)
 _FILTERS = tuple(text_parameter(name, f"Only requests with this {name}.") for name in _FILTER_NAMES)
 _SPAN = (time_parameter("from", "The begin."), time_parameter("to", "The end, which is not included."))
 _SUM: JsonSchema = {"type": "integer", "minimum": 0}
@@ -192,7 +197,7 @@ ROUTES = [
         description=f"Without `from`, 30 days. `group_by` is one or more of {', '.join(f'`{name}`' for name in GROUPS)}, "
         "separated by commas; days and hours are UTC. Requests of the last seconds may be missing.",
         parameters=(
-            *_SPAN, text_parameter("group_by", "Names, separated by commas."), *_FILTERS,
+            *_SPAN, text_parameter("group_by", "Names, separated by commas."), *_FILTERS, _STATUS,
             choice_parameter("format", "The format of the answer.", "json", "csv"),
         ),
         query_example={"from": "7d", "group_by": "day,model"},
