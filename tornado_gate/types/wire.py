@@ -214,7 +214,8 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 class UpstreamResponse(Value, frozen=True, kw_only=True):
     """The upstream's response. `status` is below 300 or in the request's `accepted_statuses`; others raise UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `account` is that of the
+    caller, whose share of the memory for answers this one uses.
     """
 
     chunks: AsyncIterator[bytes]
@@ -222,6 +223,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
     provider: str = ""
+    account: str = ""
 
     @property
     def media_type(self) -> str:
@@ -239,8 +241,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     def replace(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
         """Return a copy with other chunks."""
         return UpstreamResponse(
-            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
-        )
+            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
+            account=self.account,
+        )  # fmt: skip
 
     but = replace  # its name until 0.3
 
@@ -252,7 +255,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter, claim = JsonValueCounter(self.provider), AnswerClaim()
+        counter, claim = JsonValueCounter(self.provider), AnswerClaim(self.account)
         try:
             async for piece in self.chunks:
                 pieces.append(piece)
