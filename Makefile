@@ -26,7 +26,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test fuzz soak chaos coverage lint hooks matrix conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,9 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 
 matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by format and provider
 	$(BIN)/python -m tests.matrix
+
+reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins
+	$(BIN)/python -m tests.reference
 
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
 	$(BIN)/python -m tests.conformance

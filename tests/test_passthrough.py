@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.guides import find_example
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamTimeout
 from tornado_gate.testing import call_to, iterate
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 
-GUIDE = Path(__file__).parent.parent / "docs/plugins.md"
 WORD = b'data: {"word": "Hi"}\n\n'
 END = b'data: {"why": "done"}\n\n'
 ERROR = b'data: {"error": "busy"}\n\n'
@@ -25,9 +23,8 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture(scope="module")
 def plugin() -> dict[str, Any]:
-    (block,) = re.findall(r"```python\n(# tornado_gate_words.py\n.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     names: dict[str, Any] = {}
-    exec(block, names)
+    exec(find_example("# tornado_gate_words.py"), names)
     return names
 
 

@@ -6,7 +6,15 @@ These are the public names for plugins; `tornado_gate.hookspecs` documents the h
 from tornado_gate import errors, types
 from tornado_gate._version import __version__
 from tornado_gate.codec.json_edit import REMOVE, patch_json
-from tornado_gate.hookspecs import Capabilities, PluginEntry, ProviderEntry, format_impl, plugin_impl, provider_impl
+from tornado_gate.hookspecs import (
+    Capabilities,
+    PluginEntry,
+    ProviderEntry,
+    format_impl,
+    guard_impl,
+    plugin_impl,
+    provider_impl,
+)
 from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, passthrough, sse, stages
 
@@ -23,6 +31,7 @@ __all__ = [
     "events",
     "flow",
     "format_impl",
+    "guard_impl",
     "lazy_import",
     "needed_later",
     "passthrough",

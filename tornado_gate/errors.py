@@ -28,6 +28,7 @@
     + PluginError 503                a plugin raised an unexpected error or violated its contract; logged with its name
     |   PluginUnavailable 503        a required wrapper cannot work; no other target is tried
     + InternalError 500              an unexpected error in the gateway
+    ContractError                    a plugin's value breaks its contract; not a GateError, becomes a PluginError
     ConfigError                      conf is invalid; not a GateError, never sent to a caller
 
 Code distinguishes errors by class, never by message text. ``http/upstream_errors.py`` maps statuses and codes of upstreams to
@@ -177,6 +178,12 @@ class RateLimited(RequestError):
         """What is left of the limits per minute that refused the request (`types.LimitLevels`); None for any other limit."""
 
 
+class BlockedByGuard(RequestError):
+    """A guard has refused a request or its answer; its status, code and message are those of the guard's decision."""
+
+    code = "blocked_by_guard"
+
+
 class UpstreamError(GateError):
     """The provider failed; another target may be tried."""
 
@@ -284,6 +291,10 @@ class PluginUnavailable(PluginError):
 class InternalError(GateError):
     def __init__(self) -> None:
         super().__init__("Unexpected error in the gateway. Its log shows the cause under this response's x-request-id.")
+
+
+class ContractError(Exception):
+    """A plugin made a value that the hook specification does not allow. The message, which says what, is for the log."""
 
 
 class ConfigError(Exception):

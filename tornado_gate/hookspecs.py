@@ -1,12 +1,13 @@
 """The hooks of a plugin: the complete contract.
 
-A plugin is an object that pluggy can register: a module, or a class, which is instantiated without arguments. An entry point
-in the group ``tornado_gate`` names it; the entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
-`provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True`` wraps
-the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper.
+A plugin is an object that pluggy can register: a module, or a class, which is instantiated without arguments. An entry point in
+the group ``tornado_gate`` names it; the entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
+`provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True``
+wraps the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper. So is a guard, which
+reviews the texts of requests and answers: its hooks are marked with `guard_impl`, and it may have wrapper hooks besides.
 
-pluggy does not await hooks: an async hook returns its coroutine or its async generator, and the core awaits it. A
-wrapper receives that object from its ``yield`` and may return another object that wraps it.
+pluggy does not await hooks: an async hook returns its coroutine or its async generator, and the core awaits it. A wrapper
+receives that object from its ``yield`` and may return another object that wraps it.
 
 Errors: a `GateError` that a hook raises is returned to the caller with its status and message. Any other exception is a fault
 of the plugin: the caller receives 503 without the exception's text, and the log the traceback. A hook that blocks the event
@@ -15,7 +16,7 @@ loop for longer than ``server.hook_seconds`` is interrupted and counts as failed
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -39,11 +40,13 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.types.texts import Decision, GuardedText, GuardOptions
 from tornado_gate.types.value import Value, field
 
 FORMAT_PROJECT = "tornado_gate_format"
 PROVIDER_PROJECT = "tornado_gate_provider"
 PLUGIN_PROJECT = "tornado_gate_plugin"
+GUARD_PROJECT = "tornado_gate_guard"
 
 format_spec = pluggy.HookspecMarker(FORMAT_PROJECT)
 provider_spec = pluggy.HookspecMarker(PROVIDER_PROJECT)
@@ -51,13 +54,16 @@ format_impl = pluggy.HookimplMarker(FORMAT_PROJECT)
 provider_impl = pluggy.HookimplMarker(PROVIDER_PROJECT)
 plugin_spec = pluggy.HookspecMarker(PLUGIN_PROJECT)
 plugin_impl = pluggy.HookimplMarker(PLUGIN_PROJECT)
+guard_spec = pluggy.HookspecMarker(GUARD_PROJECT)
+guard_impl = pluggy.HookimplMarker(GUARD_PROJECT)
 
 
 class PluginEntry(Value, frozen=True, kw_only=True):
     """The entry of a plugin under ``plugins:`` in conf; the argument of `configure_plugin`.
 
-    `settings` are the keys of the entry that the core does not know; the plugin must check them. `required` and the scope of
-    a wrapper (``models``, ``operations``, ``keys``) are applied by the core.
+    `name` is the plugin's name. `settings` are the keys of the entry that the core does not know; the plugin must check them.
+    `required`, the scope of a wrapper (``models``, ``operations``, ``keys``) and the ``review_timeout`` of a guard are applied
+    by the core.
     """
 
     name: str
@@ -70,7 +76,9 @@ class PluginEntry(Value, frozen=True, kw_only=True):
 class ProviderEntry(Value, frozen=True, kw_only=True):
     """One entry under ``providers:`` in conf; the argument of `configure`.
 
-    `settings` are the keys of the entry that the core does not know; the plugin must check them.
+    `name` is the entry's name. `base_url` is as written in conf, "" without one; `api_key` is the key, "" without one: of an
+    entry with several keys, `configure` is called for each. `headers` are those of the entry, which the plugin adds to its
+    requests. `settings` are the keys of the entry that the core does not know; the plugin must check them.
     """
 
     name: str
@@ -143,6 +151,11 @@ class PluginSpec:
         own object, so a request that started before a reload keeps its settings. May be called several times with equal
         settings. Raises `ConfigError` with paths below the entry; `tornado_gate.config.load_settings` checks settings with a
         schema. Without this hook the plugin accepts no settings.
+
+        When: each time a configuration is read: at the start, at a reload, and by the commands ``check`` and ``plugins list``.
+        Where: every kind of plugin; before all other hooks of the configuration.
+        Coroutine: no.
+        Raises: `ConfigError`, which makes conf invalid. Any other exception is a failure of the plugin.
         """
         raise AssertionError("a specification is never called")
 
@@ -152,10 +165,15 @@ class FormatSpec:
 
     @format_spec(firstresult=True)
     def routes(self) -> list[Route]:
-        """Return the routes that this format serves. Called once for each configuration.
+        """Return the routes that this format serves.
 
         All routes require a key. If two formats serve the same path and method, one of the two routes must have `claims`;
         otherwise conf is invalid.
+
+        When: once for each configuration.
+        Where: before the first request of the configuration.
+        Coroutine: no.
+        Raises: nothing; an exception is a failure of the plugin, whose routes are then not served.
         """
         raise AssertionError("a specification is never called")
 
@@ -163,9 +181,14 @@ class FormatSpec:
     def describe_route(self, route: Route) -> RouteDescription | None:
         """Optional: return what /openapi.json and /docs say about a route: schemas of its bodies, parameters, examples.
 
-        Called in a thread when the description is first requested, for each route in `routes`; a route below ``/vendor/`` has
-        the prefix of conf in its path. Import the schemas inside the hook, so that the start does not wait for them. A test of
-        the gateway sends the examples. Without this hook, or for None, the description has the route without schemas.
+        A route below ``/vendor/`` has the prefix of conf in its path. Import the schemas inside the hook, so that the start
+        does not wait for them. A test of the gateway sends the examples. Without this hook, or for None, the description has
+        the route without schemas.
+
+        When: once for each route, when the API description is first requested; in a thread.
+        Where: /openapi.json and /docs; never for a request for a model.
+        Coroutine: no.
+        Raises: nothing; after an exception the route is listed without schemas.
         """
         raise AssertionError("a specification is never called")
 
@@ -175,10 +198,16 @@ class FormatSpec:
 
         `wire.json` is a JSON object without duplicate keys, NaN or excessive depth; the hook checks everything else.
         `wire.path_arguments` holds the named segments of the route's path. The request's model is the name that the caller
-        sent. Raises `InvalidField` with the path of the first invalid field. Called at most once for each request, and not for
-        requests on the verbatim lane. May be a coroutine function. For a route with ``model="none"`` it returns a
+        sent. Raises `InvalidField` with the path of the first invalid field. For a route with ``model="none"`` it returns a
         `ModelsRequest`, which the core serves, a `StoredObjectRequest` about an object that an upstream keeps, or a complete
         `Reply`, for example from data in `call.memory`.
+
+        When: at most once for each request and operation of the route, however many targets are tried; in a thread for a body
+        above 64 KiB, unless it is a coroutine function.
+        Where: the common lane, and routes with ``model="none"``. On the verbatim lane only for a body with signatures of an
+        upstream, to find out which provider entry issued them; errors are then ignored.
+        Coroutine: it may be a coroutine function.
+        Raises: `InvalidField` and other `RequestError`; no target is tried.
         """
         raise AssertionError("a specification is never called")
 
@@ -187,9 +216,16 @@ class FormatSpec:
         """Return the reply for stream events: one chunk for a whole response, one or more for each event of a stream.
 
         Return without waiting: `Reply.chunks` is an async generator that reads `events` while it is read. The core has checked
-        the order of events. A stream that fails after its first event ends with `StreamError`; render it as this format's
-        error event, never as a normal finish. `events.collect` returns the whole result, or raises that error.
-        `translate_request` stores in `request.reply_state` what the reply needs and the request's fields do not hold.
+        the order of events. A stream that fails after its first event ends with `StreamError`; render it as this format's error
+        event, never as a normal finish. `events.collect` returns the whole result, or raises that error. `translate_request`
+        stores in `request.reply_state` what the reply needs and the request's fields do not hold.
+
+        When: once for each response that an upstream has begun, also if it then fails before its first chunk and the next
+        target is tried; and for what the core itself answers, such as a `ModelList`, a `TaskResult` or a `TokenCount`.
+        Where: the common lane, all operations.
+        Coroutine: no; it returns at once. `Reply.chunks` is an async generator or another async iterator.
+        Raises: nothing while it is called. Before their first chunk, `Reply.chunks` may raise the `GateError` of a
+        `StreamError`.
         """
         raise AssertionError("a specification is never called")
 
@@ -199,6 +235,11 @@ class FormatSpec:
 
         `error.body()` returns the strings `message`, `type`, `param` and `code`. The core sends status and headers. `call` is
         None if the request failed before it was read.
+
+        When: for each error response and each interrupted stream.
+        Where: all routes of the format, both lanes, all operations except messages of realtime sessions.
+        Coroutine: no.
+        Raises: nothing; after an exception the caller receives the error in the core's own form, ``{"error": {…}}``.
         """
         raise AssertionError("a specification is never called")
 
@@ -206,9 +247,14 @@ class FormatSpec:
     def limit_headers(self, call: Call | None, levels: LimitLevels) -> dict[str, str]:
         """Optional: return the headers with which this format tells what is left of the caller's limits per minute.
 
-        `levels.requests` and `levels.tokens` are None where nothing is limited. Called for answers and for refused requests of
-        callers with a limit. The core itself sends ``x-ratelimit-limit-requests`` and the like, and ``Retry-After``. Errors of
-        refused requests have `RateLimited.exceeded`, for `translate_error`.
+        `levels.requests` and `levels.tokens` are None where nothing is limited. The core itself sends
+        ``x-ratelimit-limit-requests`` and the like, and ``Retry-After``. Errors of refused requests have
+        `RateLimited.exceeded`, for `translate_error`.
+
+        When: once for each response of a caller with a limit per minute, and for each request that such a limit refuses.
+        Where: all routes of the format.
+        Coroutine: no.
+        Raises: nothing; after an exception the response is sent without these headers.
         """
         raise AssertionError("a specification is never called")
 
@@ -218,7 +264,13 @@ class FormatSpec:
 
         Called instead of `translate_request` if the target's provider accepts the route's `wire_format`. Return None for a
         request that needs translation (its response must differ from the upstream's): the core then calls `translate_request`.
-        Without this hook, the core translates all requests of the route. May be a coroutine function.
+        Without this hook, the core translates all requests of the route.
+
+        When: once for each target that accepts the route's `wire_format`; in a thread for a body above 64 KiB, unless it is a
+        coroutine function.
+        Where: the verbatim lane. A request that a required wrapper sees only on the common lane does not come here.
+        Coroutine: it may be a coroutine function.
+        Raises: `InvalidField` and other `RequestError`; no other target is tried.
         """
         raise AssertionError("a specification is never called")
 
@@ -228,10 +280,16 @@ class FormatSpec:
     ) -> Reply:
         """Optional, with `forward_request`: forward the upstream's bytes; record usage and finish reason on `call.meter`.
 
-        Each chunk of a stream ends at the end of a frame. `incoming.chunks` raises a `GateError` if the upstream fails:
-        before the first chunk let it propagate; after it, end the stream with this format's error event. A response with
-        ids of objects that the upstream keeps adds them to `request.issued`.
-        `tornado_gate.passthrough.forward_answer` implements all of this with a `StreamAdapter` of the format.
+        Each chunk of a stream ends at the end of a frame. `incoming.chunks` raises a `GateError` if the upstream fails: before
+        the first chunk let it propagate; after it, end the stream with this format's error event. A response with ids of
+        objects that the upstream keeps adds them to `request.issued`. `tornado_gate.passthrough.forward_answer` implements all
+        of this with a `StreamAdapter` of the format.
+
+        When: once for each response that an upstream has begun.
+        Where: the verbatim lane, and the answers to a `StoredObjectRequest`.
+        Coroutine: no; it returns at once. `Reply.chunks` is an async generator or another async iterator.
+        Raises: nothing while it is called; a `GateError` from `Reply.chunks` before their first chunk, and the next target is
+        tried if the error is `retryable`.
         """
         raise AssertionError("a specification is never called")
 
@@ -239,7 +297,12 @@ class FormatSpec:
     def open_session(self, call: Call, wire: WireRequest) -> RealtimeAdapter:
         """Optional, for routes with ``socket=True``: check the handshake's headers and query; return the session's adapter.
 
-        A `GateError` becomes the response instead of the upgrade. May be a coroutine function.
+        The adapter translates the messages of the session.
+
+        When: once for each WebSocket handshake, before a provider is connected.
+        Where: routes with ``socket=True``: the operation "realtime".
+        Coroutine: it may be a coroutine function.
+        Raises: a `RequestError` instead of the upgrade.
         """
         raise AssertionError("a specification is never called")
 
@@ -249,10 +312,15 @@ class ProviderSpec:
 
     @provider_spec(firstresult=True)
     def configure(self, entry: ProviderEntry) -> Capabilities:
-        """Optional: check one provider entry of conf and return its capabilities. Called once for each entry and configuration.
+        """Optional: check one provider entry of conf and return its capabilities.
 
         Raises `ConfigError` with paths below the entry, e.g. ``[(("base_url",), "is missing; …")]``. Without this hook an entry
         supports chat, has no verbatim lane and accepts no settings.
+
+        When: once for each entry, and for each key of an entry with several, in each configuration.
+        Where: before the first request of the configuration, and by the commands ``check`` and ``models show``.
+        Coroutine: no.
+        Raises: `ConfigError`, which makes conf invalid.
         """
         raise AssertionError("a specification is never called")
 
@@ -260,21 +328,54 @@ class ProviderSpec:
     def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
         """Translate a common request into the upstream's request.
 
-        Match on the request's class; raise `UnsupportedOperation` for classes that you do not support. A `VerbatimRequest` comes
-        only if `Capabilities.speaks` names its wire format: send its `raw` with the model replaced by
-        `call.target.upstream_model`. A `StoredObjectRequest`, which has no body, also
-        comes only for those formats. Report every field that the upstream does not support with
-        `call.drop_field(request.field_name("top_k"))`. Put keys into headers, never into the URL. May be a coroutine function.
+        Match on the request's class; raise `UnsupportedOperation` for classes that you do not support. A `VerbatimRequest`
+        comes only if `Capabilities.speaks` names its wire format: send its `raw` with the model replaced by
+        `call.target.upstream_model`. A `StoredObjectRequest`, which has no body, also comes only for those formats. Report
+        every field that the upstream does not support with `call.drop_field(request.field_name("top_k"))`. Put keys into
+        headers, never into the URL.
+
+        When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a
+        video task (start, poll, download, cancel); for each session. In a thread for a body above 64 KiB, unless it is a
+        coroutine function.
+        Where: both lanes, all operations.
+        Coroutine: it may be a coroutine function.
+        Raises: `UnsupportedOperation` or `InvalidField` for what the upstream cannot do, which ends the request; an
+        `UpstreamError` for a failure at the upstream, such as a token that it does not issue, and the next target is tried.
         """
         raise AssertionError("a specification is never called")
 
     @provider_spec(firstresult=True)
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        """Optional: send the request; a coroutine. The default sends `outgoing` over HTTP with pooled connections. The core owns
-        the pool: a plugin that makes HTTP calls itself uses ``tornado_gate.http.upstream.call_upstream``.
+        """Optional: send the request; a coroutine. The default sends `outgoing` over HTTP with pooled connections. The core
+        owns the pool: a plugin that makes HTTP calls itself uses ``tornado_gate.http.upstream.call_upstream``.
 
         Return when the response's headers are there; `chunks` yields the body. Raise an `UpstreamError` if the upstream fails
         or refuses the request. Push resources to close on `call.closing`. The core enforces the timeouts.
+
+        When: once after each `translate_request`, except for sessions.
+        Where: both lanes, all operations except "realtime".
+        Coroutine: yes.
+        Raises: an `UpstreamError`; the next target is tried if the error is `retryable`.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    def translate_upstream_error(
+        self, call: Call, status: int, headers: Mapping[str, str], body: bytes
+    ) -> GateError | None:
+        """Optional: return the error for a refusal of the upstream, if the vendor's codes say more than its status; else None.
+
+        `headers` have lower-case names, `body` is at most 64 KiB. For None the core's table decides, by `status` and the usual
+        error bodies (`tornado_gate.http.upstream_errors`). Map the vendor's code to a status and use the same table:
+        ``error_for_status(status, call.target.provider, text, headers)``, or ``key_refused(call.target.provider)`` for what
+        concerns the gateway's own key or account, whose text no caller may see. The core masks the target's secrets in the error.
+
+        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and that
+        is not a redirect to follow.
+        Where: the core's `call_upstream`, also when the plugin's own hook calls it, and its `open_socket` (with an empty `body`);
+        both lanes, all operations, downloads of files from the provider's own host.
+        Coroutine: no.
+        Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
         """
         raise AssertionError("a specification is never called")
 
@@ -284,6 +385,11 @@ class ProviderSpec:
 
         The default opens a WebSocket to ``outgoing.url`` (ws or wss) with its headers; ``outgoing.context`` is then the
         upstream's dialect. Raise an `UpstreamError` if the upstream refuses the connection.
+
+        When: once for each session and target that is tried.
+        Where: the operation "realtime".
+        Coroutine: yes.
+        Raises: an `UpstreamError`; the next target is tried if the error is `retryable`.
         """
         raise AssertionError("a specification is never called")
 
@@ -293,7 +399,66 @@ class ProviderSpec:
     ) -> AsyncIterator[StreamEvent]:
         """Translate the upstream's response into stream events; usually an async generator. For their order see `types.events`.
 
-        Not called for a `VerbatimRequest`. `events.replay` returns the events of a whole `ChatResult`. Yield a `StreamError` for
-        an error in a stream that has begun. If a stream ends without a finish, the core adds a `StreamError`.
+        Not called for a `VerbatimRequest`. `events.replay` returns the events of a whole `ChatResult`. Yield a `StreamError`
+        for an error in a stream that has begun. If a stream ends without a finish, the core adds a `StreamError`.
+
+        When: once for each response whose status is below 300 or in `accepted_statuses`.
+        Where: the common lane, all operations except "realtime" and the download of a video, whose bytes are not translated.
+        Coroutine: no; it is an async generator, or it returns an async iterator.
+        Raises: an `UpstreamError` before the first event, and the next target is tried if the error is `retryable`. After the
+        first event a raised `GateError` ends the stream as a `StreamError` does.
+        """
+        raise AssertionError("a specification is never called")
+
+
+class GuardSpec:
+    """A guard: it reviews the texts of requests and answers of every wire format. Required: one of the two reviews.
+
+    The core reads the texts where the caller's wire format has them, on both lanes and in streams, and applies the decision:
+    a plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees
+    what the one before has left. `types.texts` has the values; docs/guards.md explains them.
+
+    A review that raises an exception other than `GateError`, returns anything that is no decision, or takes longer than the
+    ``review_timeout`` of conf has failed: a required guard then refuses the request, any other is passed over.
+    """
+
+    @guard_spec(firstresult=True)
+    def guard_options(self) -> GuardOptions:
+        """Optional: return how much of a stream is held back, and which sides are reviewed. Called for each configuration.
+
+        When: once for each configuration.
+        Where: before the first request of the configuration.
+        Coroutine: no.
+        Raises: nothing; an exception is a failure of the plugin.
+        """
+        raise AssertionError("a specification is never called")
+
+    @guard_spec(firstresult=True)
+    def review_request(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
+        """Review all texts of a request before any provider gets it; None allows it. May be a coroutine function.
+
+        Called once for each request, and for each message of the caller in a realtime session that has texts. `call.target` is
+        not known yet. For a body above 64 KiB a hook that is no coroutine function runs in a thread.
+
+        When: once for each request, after its model is known and before a target is tried; once for each message of the caller
+        in a realtime session that has texts. In a thread for a body above 64 KiB, unless it is a coroutine function.
+        Where: both lanes, all operations, in the caller's wire format.
+        Coroutine: it may be a coroutine function.
+        Raises: a `GateError`, which is the answer to the caller. Any other exception is a failure of the guard.
+        """
+        raise AssertionError("a specification is never called")
+
+    @guard_spec(firstresult=True)
+    def review_response(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
+        """Review texts of an answer before the caller gets them; None allows them. May be a coroutine function.
+
+        Called once for a whole answer, and for each window of a stream: see `GuardedText`. `call.target` is the target that has
+        answered, if one has. A `Block` in a stream ends it with the error event of the caller's wire format.
+
+        When: once for a whole answer, and for each window of a stream.
+        Where: both lanes, all operations whose answers have texts, in the caller's wire format.
+        Coroutine: it may be a coroutine function.
+        Raises: a `GateError`, which is the answer to the caller, in a stream its error event. Any other exception is a failure
+        of the guard.
         """
         raise AssertionError("a specification is never called")

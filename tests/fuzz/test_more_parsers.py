@@ -34,12 +34,12 @@ from tornado_gate.ledger.writing import COLUMNS
 from tornado_gate.server.handlers.common import get_request_id
 from tornado_gate.server.handlers.files import RangeNotSatisfiable, parse_range
 from tornado_gate.storage.file_ids import FileIds
+from tornado_gate.streams.json_array import ArraySplitter
 from tornado_gate.streams.sse import FrameSplitter
 from tornado_gate.tasks.record import RecordDamaged, decode_record, encode_record
 from tornado_gate.tasks.service import MAX_KEY_LENGTH, get_idempotency_key
 from tornado_gate.testing import chunks_of
 from tornado_gate.types.media_type import media_type
-from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter
 
 HEADER = st.text(st.characters(max_codepoint=255), max_size=60)
 """What a header can hold: bytes as Latin-1."""

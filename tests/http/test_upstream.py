@@ -101,7 +101,7 @@ async def test_a_status_becomes_its_error(
 @pytest.mark.gen_test
 async def test_a_key_goes_to_its_configured_host_only(pool: upstream.Pool) -> None:
     fake = FakeUpstream()
-    with pytest.raises(errors.PluginError):
+    with pytest.raises(errors.ContractError):
         await send(fake, pool, url="http://elsewhere.test/path")
     assert not fake.requests
 
@@ -341,7 +341,7 @@ def test_a_request_may_go_anywhere_on_its_host(url: str) -> None:
 )
 def test_a_request_may_go_to_no_other_host(url: str) -> None:
     call = call_to()
-    with pytest.raises(errors.PluginError):
+    with pytest.raises(errors.ContractError):
         upstream.check_host(replace(call, target=replace(call.target, base_url=HERE)), UpstreamRequest(url=url))
 
 

@@ -19,10 +19,10 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.content_coding import PIECE_BYTES
 from tornado_gate.streams import sse
+from tornado_gate.streams.json_array import iterate_elements
 from tornado_gate.testing import call_to
 from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse, replace
 from tornado_gate.types.wire import MAX_CONTAINERS, UNCOUNTED_BYTES
-from tornado_gate.wire.gemini_generate.array_parser import iterate_elements
 
 MIB = 1024 * 1024
 LIMITS = LimitsConfig(answer_bytes=2 * MIB, media_answer_bytes=3 * MIB, stream_bytes=4 * MIB)

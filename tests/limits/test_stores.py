@@ -239,7 +239,7 @@ def test_a_process_that_did_not_run_for_a_while_does_not_give_valkey_up(valkey: 
             task = asyncio.create_task(use(store, bound))
             for _ in range(passed):
                 await asyncio.sleep(0)
-            time.sleep(TIMEOUT_SECONDS + 0.1)  # noqa: ASYNC251  the process is stopped
+            time.sleep(TIMEOUT_SECONDS + 0.1)  # noqa: ASYNC251  # the loop is blocked on purpose
             assert await task
         await store.close()
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
-from tornado_gate import format_impl, provider_impl, types
-from tornado_gate.errors import ConfigError, InvalidField, PluginError
+from tornado_gate import format_impl, guard_impl, provider_impl, types
+from tornado_gate.config.model import PluginOptions
+from tornado_gate.errors import ConfigError, InvalidField, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import ProviderEntry
+from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import ENTRY_POINT_GROUP, Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+from tornado_gate.plugins.wrappers import Scope
 from tornado_gate.testing import call_to, chat
 
 
@@ -243,3 +246,107 @@ def test_a_format_whose_routes_are_wrong_is_named() -> None:
     with pytest.raises(PluginError):
         FormatLane(host, host.add("acme", Wrong), [])
     assert "routes" in host.failures["acme"][1]
+
+
+class Guard:
+    """Replaces nothing; blocks the word "never"."""
+
+    options: Any = types.GuardOptions(lookahead=10)
+
+    @guard_impl
+    def guard_options(self) -> types.GuardOptions:
+        return self.options
+
+    @guard_impl
+    def review_request(self, texts: list[types.GuardedText]) -> types.Decision:
+        return types.Block(message="no") if any("never" in text.text for text in texts) else None
+
+
+class GuardAndWrapper(Guard, Wrapper):
+    pass
+
+
+def test_a_guard_is_a_wrapper_and_may_have_wrapper_hooks() -> None:
+    host = PluginHost()
+    for implementation, sides in ((Guard, {"guard"}), (GuardAndWrapper, {"guard", "provider"})):
+        plugin = host.add("guard", implementation)
+        assert (plugin.kind, set(plugin.hooks), plugin.is_guard) == ("wrapper", sides, True)
+        assert host.configure("guard", PluginOptions(), Scope()).guard_options.lookahead == 10
+
+
+def test_what_is_no_guard_is_refused() -> None:
+    class GuardAndProvider(Guard, Good):
+        pass
+
+    class Silent:
+        @guard_impl
+        def guard_options(self) -> types.GuardOptions:
+            return types.GuardOptions()
+
+    class Wrapping:
+        @guard_impl(wrapper=True)
+        def review_request(self) -> Iterator[None]:
+            yield
+
+    for implementation, reason in (
+        (GuardAndProvider, "wrapper hooks only"),
+        (Silent, "must implement review_request or review_response"),
+        (Wrapping, "cannot be wrappers"),
+    ):
+        with pytest.raises(TypeError, match=reason):
+            PluginHost().add("guard", implementation)
+
+
+def test_a_guard_with_wrong_options_cannot_work_and_closes_its_scope_if_it_is_required() -> None:
+    class Wrong(Guard):
+        options = 256
+
+    host = PluginHost()
+    host.add("guard", Wrong)
+    plugin = host.configure("guard", PluginOptions(), Scope())
+    assert "must return GuardOptions" in plugin.error
+    assert not plugin.closed
+    assert host.configure("guard", PluginOptions(required=True), Scope()).closed
+
+
+def test_a_time_limit_of_reviews_is_for_guards() -> None:
+    host = PluginHost()
+    host.add("wrap", Wrapper)
+    with pytest.raises(ConfigError, match="is for guards"):
+        host.configure("wrap", PluginOptions(review_timeout=1.0), Scope())
+
+
+def review(implementation: Any, word: str, **options: Any) -> types.Decision:
+    host = PluginHost()
+    given = PluginOptions(**options)
+    host.add("guard", implementation)
+    found = GuardLane(host, host.configure("guard", given, Scope(given)))
+    texts = [types.GuardedText(kind="user", path="input", text=word)]
+    return asyncio.run(found.review("request", call_to(), texts))
+
+
+def test_a_review_returns_the_decision_or_a_failure_that_names_the_guard() -> None:
+    class Slow(Guard):
+        @guard_impl
+        async def review_request(self) -> types.Decision:
+            await asyncio.Event().wait()
+            return None
+
+    class Broken(Guard):
+        @guard_impl
+        def review_request(self) -> types.Decision:
+            raise KeyError("boom")
+
+    class Careless(Guard):
+        @guard_impl
+        def review_request(self) -> bool:
+            return True
+
+    assert review(Guard, "hello") is None
+    assert review(Guard, "never") == types.Block(message="no")
+    for implementation, detail in ((Slow, "longer than 0.01 s"), (Broken, "KeyError"), (Careless, "returned bool")):
+        for required, kind in ((True, PluginUnavailable), (False, PluginError)):
+            with pytest.raises(GuardFailed, match=detail) as failed:
+                review(implementation, "hello", required=required, review_timeout=0.01)
+            assert type(failed.value.error) is kind
+            assert failed.value.error.plugin == "guard"

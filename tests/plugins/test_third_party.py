@@ -1,9 +1,8 @@
-"""A stranger's plugins: the very examples of docs/plugins.md, installed by pip, served by the installed command."""
+"""A stranger's plugins: the very examples of the docs, installed by pip, served by the installed command."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,9 +13,9 @@ import httpx
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.guides import find_example
 from tests.support.upstream import Upstream, answer, sse
 
-GUIDE = Path(__file__).parents[2] / "docs" / "plugins.md"
 KEY = "test-key-of-a-stranger"
 SETUP = """
 from setuptools import setup
@@ -37,13 +36,6 @@ keys:
 StartGateway = Callable[..., Gateway]
 
 
-def example(first_line: str) -> str:
-    """A block of the guide, by its first line."""
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
-    (found,) = [block for block in blocks if block.startswith(first_line)]
-    return str(found)
-
-
 def install(folder: Path, target: Path, files: dict[str, str]) -> None:
     """pip install a distribution of these files into a folder of its own, which PYTHONPATH then names."""
     folder.mkdir()
@@ -58,12 +50,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where three strangers' distributions are installed."""
     folder = tmp_path_factory.mktemp("strangers")
     target = folder / "site"
-    acme = {"tornado_gate_acme.py": example("# tornado_gate_acme.py"), "setup.py": example("# setup.py")}
+    acme = {"tornado_gate_acme.py": find_example("# tornado_gate_acme.py"), "setup.py": find_example("# setup.py")}
     install(folder / "acme", target, acme)
     for name in ("plain", "timing"):
         module = f"tornado_gate_{name}"
         setup = SETUP.format(dist=f"tornado-gate-{name}", module=module, name=name)
-        install(folder / name, target, {f"{module}.py": example(f"# {module}.py"), "setup.py": setup})
+        install(folder / name, target, {f"{module}.py": find_example(f"# {module}.py"), "setup.py": setup})
     return target
 
 
@@ -109,7 +101,7 @@ def test_what_a_strangers_provider_drops_is_named(gateway: Gateway, upstream: Up
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     content = [{"type": "text", "text": "Look"}, image]
     response = post(gateway, "/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": content}]})
-    assert response.headers["x-gate-loss"] == "messages.0.content"
+    assert response.headers["x-gate-loss"] == "messages.0.content.1"
 
 
 @pytest.mark.parametrize("model", ["local-chat", "acme-1"])
@@ -133,7 +125,7 @@ def test_a_strangers_wrapper_stands_around_every_provider(gateway: Gateway, upst
 
 def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
     (tmp_path / "test_acme.py").write_text(
-        example("from tornado_gate.testing import ProviderContract"), encoding="utf-8"
+        find_example("from tornado_gate.testing import ProviderContract"), encoding="utf-8"
     )
     environment = {**os.environ, "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
@@ -143,5 +135,5 @@ def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_provider_with_a_wire_format_of_its_own_costs_forty_lines() -> None:
-    lines = [line for line in example("# tornado_gate_acme.py").splitlines() if line.strip()]
+    lines = [line for line in find_example("# tornado_gate_acme.py").splitlines() if line.strip()]
     assert len(lines) <= 40

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.gates import PlainFormat, model
+from tests.support.guides import find_example
 from tornado_gate import PluginEntry, format_impl, plugin_impl, provider_impl, types
 from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions
 from tornado_gate.errors import ConfigError, InvalidField, PluginUnavailable
@@ -149,10 +148,7 @@ def test_a_wrapper_without_provider_hooks_refuses_requests_that_no_format_has_se
 
 
 def test_the_example_of_a_guide_takes_its_settings_from_conf() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-    (source,) = [
-        text for text in re.findall(r"```python\n(.*?)```", guide, re.S) if text.startswith("# tornado_gate_mark")
-    ]
+    source = find_example("# tornado_gate_mark")
     names: dict[str, Any] = {"__name__": "tornado_gate_mark"}
     exec(compile(source, "tornado_gate_mark", "exec"), names)
     host = PluginHost()

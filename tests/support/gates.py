@@ -44,13 +44,13 @@ class PlainFormat:
         ]
 
     @format_impl
-    def translate_request(self, wire: types.WireRequest) -> types.Request:
+    def translate_request(self, call: types.Call, wire: types.WireRequest) -> types.Request:
         if wire.route.operation == "models":
             return types.ModelsRequest(model=wire.path_arguments.get("model"))
         check(wire)
         message = types.Message(role="user", parts=(types.Text(text=wire.json["ask"]),))
         return types.ChatRequest(
-            model=wire.json["model"], messages=(message,), stream=wire.json.get("stream", False), wire_format="plain"
+            model=call.model, messages=(message,), stream=wire.json.get("stream", False), wire_format="plain"
         )
 
     @format_impl

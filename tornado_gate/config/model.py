@@ -75,13 +75,15 @@ class PluginOptions(Value, frozen=True, kw_only=True):
     """What conf says of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
 
     The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models and of keys); empty
-    means all. With `required` a request in the scope is answered 503 while the wrapper cannot work.
+    means all. With `required` a request in the scope is answered 503 while the wrapper cannot work. `review_timeout` is for
+    guards: the seconds that one review may take; None: the default.
     """
 
     required: bool = False
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    review_timeout: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -29,6 +29,7 @@ from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
 MAX_KEPT_SECONDS = 366 * 24 * 3600
+MAX_REVIEW_SECONDS = 300
 LONGEST_PATH = 1024
 LONGEST_FILE_NAME = 255
 
@@ -212,6 +213,7 @@ class PluginSchema(Schema):
     models = List(String(validate=check_name), least=1, hint="leave the key out for all models")
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
     keys = List(String(validate=check_name), least=1, hint="leave the key out for all API keys")
+    review_timeout = Seconds(most=MAX_REVIEW_SECONDS)
 
 
 class PluginSwitch(fields.Field[Any]):

@@ -69,6 +69,7 @@ async def try_targets(
             except BaseException as error:
                 if isinstance(error, GateError):
                     redact_error(target, error)
+                    attempt.meter.attempt_error = error.code
                 outcomes.note_failure(gate, attempt, error)
                 attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
                 await attempt.closing.aclose()
@@ -80,7 +81,7 @@ async def try_targets(
                     load.note_latency(attempt.meter.streamed)
                 candidates.failure = error
             else:
-                if load is not None:
+                if load is not None and not attempt.meter.cached:
                     load.note_latency(attempt.meter.streamed)
                 if not attempt.meter.error_code:
                     outcomes.note_start(gate, attempt)
@@ -98,6 +99,7 @@ def _begin_attempt(
     meter = call.meter
     meter.attempts += 1
     meter.target = target
+    meter.cached = None
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 
@@ -125,7 +127,7 @@ def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> 
 async def call_provider(
     call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
-    """Call the provider and return the events of its response, with event order and time limits checked.
+    """Call the provider and return the events of its response, with events and time limits checked.
 
     `outgoing` is the translated `request`; without it the request is translated here.
     """
@@ -135,4 +137,4 @@ async def call_provider(
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))
     events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
-    return check_events(events, provider.record_exception, partial(redact_error, call.target))
+    return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

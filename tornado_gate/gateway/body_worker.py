@@ -65,19 +65,50 @@ class BodyWorker:
 
         Raises what the function raises, and Unavailable after WORK_SECONDS: then a new thread does the work that follows.
         """
-        turn = self._turns.get(account)
-        if turn is None:
-            turn = self._turns[account] = asyncio.Lock()
-        async with turn:
+        async with self._find_turn(account):
             thread = self._thread = self._thread or _WorkThread()
             try:
                 async with asyncio.timeout(WORK_SECONDS):
                     return await asyncio.wrap_future(thread.submit(partial(function, *arguments)))
             except TimeoutError:
-                if self._thread is thread:
-                    self.close()
-                message = "The gateway could not process the large body of this request in time. Retry after 10 s."
-                raise Unavailable(message, code="overloaded", headers={"Retry-After": "10"}) from None
+                raise self._abandon(thread) from None
+
+    async def run_timed(self, account: str, seconds: float, function: Callable[[], Result]) -> Result:
+        """As `run`, for a function that may take `seconds`, without the time in the queue. Raises TimeoutError after them."""
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+
+        def work() -> Result:
+            loop.call_soon_threadsafe(_set_done, begun)
+            return function()
+
+        async with self._find_turn(account):
+            thread = self._thread = self._thread or _WorkThread()
+            limit = asyncio.timeout(WORK_SECONDS)
+            done = asyncio.wrap_future(thread.submit(work))
+            try:
+                async with limit:
+                    await begun
+                    limit.reschedule(loop.time() + seconds)
+                    return await done
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                error = self._abandon(thread)
+                raise (TimeoutError() if begun.done() else error) from None
+
+    def _find_turn(self, account: str) -> asyncio.Lock:
+        turn = self._turns.get(account)
+        if turn is None:
+            turn = self._turns[account] = asyncio.Lock()
+        return turn
+
+    def _abandon(self, thread: _WorkThread) -> Unavailable:
+        """Let a new thread do the work that follows. Returns the error for a request whose work was not done in time."""
+        if self._thread is thread:
+            self.close()
+        message = "The gateway could not process the large body of this request in time. Retry after 10 s."
+        return Unavailable(message, code="overloaded", headers={"Retry-After": "10"})
 
     async def load_object(self, raw: bytes, claim: BodyClaim, max_cost: int) -> dict[str, Any]:
         """The JSON object in `raw`. The memory of the parsed value is reserved in `claim` before it exists.
@@ -96,3 +127,8 @@ class BodyWorker:
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

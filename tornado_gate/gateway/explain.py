@@ -22,6 +22,7 @@ from tornado_gate.gateway.candidates import (
     select_candidates,
 )
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.guards import review_alone
 from tornado_gate.gateway.pipeline import RequestCache, find_needs, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.telemetry.redaction import MASK
@@ -47,6 +48,8 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
 
     Raises the GateError that its caller would get before the upstream is called.
     """
+    if snapshot.guards:
+        wire = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
@@ -123,6 +126,8 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
+    if snapshot.guards:
+        wire = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     auth.filter_operations(call.caller, wire.route.operations)
     if token_counts.must_estimate(snapshot, call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tornado_gate.errors import GateError
+from tornado_gate.errors import ContractError, GateError
 from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.plugins.lanes import FormatLane
@@ -79,8 +79,23 @@ def _read_tier(body: Mapping[str, Any]) -> str:
     return tier if isinstance(tier, str) else ""
 
 
-class OutcomeStep(stages.Attributed[bytes]):
-    """The last step of a reply's chunks: notes the outcome of the response, and attributes exceptions to the format.
+class CheckedChunks(stages.Attributed[bytes]):
+    """Checks that the chunks of a reply are bytes, and attributes exceptions to the format."""
+
+    __slots__ = ()
+
+    def __init__(self, wire_format: FormatLane) -> None:
+        super().__init__(wire_format.as_plugin_error)
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        for chunk in items:
+            if type(chunk) is not bytes:
+                raise ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
+        out += items
+
+
+class OutcomeStep(CheckedChunks):
+    """The last step of a reply's chunks: notes the outcome of the response.
 
     An error before the first chunk is noted where the next target is tried.
     """
@@ -88,14 +103,14 @@ class OutcomeStep(stages.Attributed[bytes]):
     __slots__ = ("_begun", "_call", "_gate")
 
     def __init__(self, gate: Gate, call: Call, wire_format: FormatLane) -> None:
-        super().__init__(wire_format.as_plugin_error)
+        super().__init__(wire_format)
         self._gate = gate
         self._call = call
         self._begun = False
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
+        super().take(items, out)
         self._begun = True
-        out += items
 
     def end(self, out: list[bytes]) -> None:
         outcomes.note_end(self._gate, self._call, self._call.meter.late_error)

@@ -22,7 +22,10 @@ KEY_WARNING_SECONDS: Final = 60.0
 
 
 def note_start(gate: Gate, call: Call) -> None:
-    """A response of the target of `call` has begun: its circuit closes."""
+    """A response of the target of `call` has begun: its circuit closes. A cached answer says nothing of the target."""
+    if call.meter.cached:
+        release_probe(gate, call)
+        return
     if gate.key_health.rests:
         gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)
@@ -33,7 +36,10 @@ def note_start(gate: Gate, call: Call) -> None:
 
 
 def note_success(gate: Gate, call: Call) -> None:
-    """The target of `call` has answered completely."""
+    """The target of `call` has answered completely. A cached answer says nothing of the target."""
+    if call.meter.cached:
+        release_probe(gate, call)
+        return
     if gate.key_health.rests:
         gate.key_health.note_success(call.target)
     circuit = gate.health.find(call.target)

@@ -207,12 +207,23 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
         outgoing = given if isinstance(given, UpstreamRequest) else await given
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await once.request(call)
+    try:
+        return PreparedAnswer(call, await _complete_and_run(gate, call, once, provider, request))
+    except (AttributeError, LookupError, TypeError, ValueError):
+        once.wire_format.check_request(request)
+        raise
+
+
+async def _complete_and_run(
+    gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider, request: Request
+) -> Reply:
+    """Run the common lane with what the gateway itself adds to a request."""
     if await once.may_have_own_links(call):
         request = await inline_own_links(call, request)
     request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
     if server_tool_parts.has_server_tools(request):
         request = await server_tool_parts.restore_parts(call, request)
-    return PreparedAnswer(call, await _run_common_lane(gate, call, once, provider, request))
+    return await _run_common_lane(gate, call, once, provider, request)
 
 
 async def prepare_verbatim_request(
@@ -365,9 +376,7 @@ async def answer_stored_object(
 
 async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
     """The answer for a reply without a provider call. Its first chunk is read here, so that a failure keeps its status."""
-    return PreparedAnswer(
-        call, await _read_first_chunk(reply, wire_format, stages.Attributed(wire_format.as_plugin_error))
-    )
+    return PreparedAnswer(call, await _read_first_chunk(reply, wire_format, metering.CheckedChunks(wire_format)))
 
 
 async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.Attributed[bytes]) -> Reply:

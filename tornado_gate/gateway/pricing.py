@@ -56,7 +56,9 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
     if not target.provider or call.operation in PRICED_LATER:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
-    if price is not None:
+    if meter.cached:
+        meter.cost = 0
+    elif price is not None:
         meter.cost = compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
     return meter.cost
 
@@ -67,7 +69,7 @@ def record_usage(gate: Gate, entry: Entry) -> None:
     meter = entry.meter
     if meter.claim is not None:
         claim, meter.claim = meter.claim, None
-        usage, is_estimated = (NO_USAGE, False) if meter.charged else settle_usage(meter)
+        usage, is_estimated = (NO_USAGE, False) if meter.costs_nothing else settle_usage(meter)
         cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated) or 0
         gate.admission.settle(claim, usage.total_tokens or 0, cost)
         if usage.output_tokens and entry.operation == "chat" and entry.outcome == "complete":

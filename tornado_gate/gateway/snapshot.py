@@ -29,6 +29,7 @@ from tornado_gate.errors import (
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.affinity import Session
 from tornado_gate.gateway.conf_checks import NameChecks
+from tornado_gate.gateway.guards import Guards
 from tornado_gate.gateway.loads import TargetLoads
 from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models, list_retries
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
@@ -44,6 +45,7 @@ from tornado_gate.gateway.routing import (
 )
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.ledger.prices import PriceTable
+from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import Call, Caller, Model, Operation, Route, Target, Timeouts, WireRequest
@@ -120,6 +122,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     measured: frozenset[str] = frozenset()
     retries: Mapping[str, RetriesConfig] = field(default_factory=dict)
     has_affinity: bool = False
+    guards: Guards = field(default_factory=Guards)
     _offers: list[ModelOffers] = field(default_factory=list)
     _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
         default_factory=lambda: FIFOCache(MAX_MODELS)
@@ -393,6 +396,7 @@ class _SnapshotBuilder:
             measured=list_measured_models(self.config),
             retries=list_retries(self.config),
             has_affinity=any(entry.affinity is not None for entry in self.config.models.values()),
+            guards=Guards(GuardLane(self.host, wrapper) for wrapper in wrappers if wrapper.is_guard),
         )
 
     def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:

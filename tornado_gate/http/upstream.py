@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import orjson
 
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.errors import PluginError, UpstreamError
+from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
 from tornado_gate.http.client.faults import (
@@ -132,7 +132,10 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     body, usual = outgoing.body, _DEFAULT_HEADERS if outgoing.body is None else _BYTES_HEADERS
     if outgoing.json is not None:
         usual = _JSON_HEADERS
-        body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
+        try:
+            body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
+        except TypeError as error:
+            raise ContractError(f"UpstreamRequest.json cannot be written as JSON: {error}") from error
     provider = call.target.provider
     exact = redirected or bool(outgoing.file_types)  # the URL is from the upstream and may be signed
     try:
@@ -244,7 +247,7 @@ def connection_error(provider: str, error: Exception, *, answered: bool = False)
 
 
 def check_host(call: Call, outgoing: UpstreamRequest) -> None:
-    """Raise PluginError unless the request goes to the provider's configured host: its key must not be sent elsewhere."""
+    """Raise ContractError unless the request goes to the provider's configured host: its key must not be sent elsewhere."""
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
@@ -252,7 +255,7 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
         return
     if not is_same_origin(url, base_url):  # full comparison: upper case, ws for http
-        raise PluginError(call.target.plugin, f"the request's host is {urlsplit(url).netloc} instead of {here}")
+        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {here}")
 
 
 @lru_cache(maxsize=256)
@@ -278,8 +281,10 @@ async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
     return b"".join(pieces)[:ERROR_BODY_BYTES]
 
 
-def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:
-    """Return the error for an upstream's unexpected status. Its text does not contain the provider's key."""
+def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError:
+    """Return the error for an upstream's unexpected status: the provider's own, or that of the table."""
     provider = call.target.provider
     log.info("upstream '%s' returned status %d", provider, status, extra={"fields": {"request_id": call.id}})
+    if call.explain_refusal is not None and (own := call.explain_refusal(call, status, headers, body)) is not None:
+        return own
     return upstream_errors.error_for_status(status, provider, upstream_errors.parse_error_body(body), headers)

@@ -73,7 +73,9 @@ def make_row(entry: Entry) -> StoredRow:
     """The values of the row of a request."""
     meter, target, caller = entry.meter, entry.target, entry.caller
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-    usage, is_estimated = (NO_USAGE, False) if meter.charged else settle_usage(meter, is_complete=outcome == "complete")
+    usage, is_estimated = (
+        (NO_USAGE, False) if meter.costs_nothing else settle_usage(meter, is_complete=outcome == "complete")
+    )
     texts = _render_texts(
         *(caller.id, caller.user, caller.team, entry.model, caller.name, caller.account),
         *(target.upstream_model, target.plugin, entry.format),
@@ -90,8 +92,8 @@ def make_row(entry: Entry) -> StoredRow:
         entry.status,
         outcome,
         *_list_counts(usage),
-        meter.images,
-        find_seconds(meter, usage),
+        0 if meter.cached else meter.images,
+        0.0 if meter.cached else find_seconds(meter, usage),
         price_row(entry, usage, outcome, is_estimated=is_estimated),
         _render_tags(caller.tags, entry.headers),
         _render_details(texts.details, entry, usage, is_estimated),
@@ -148,9 +150,10 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
     user = _find_end_user(entry)
     if user:
         text += f',"end_user":{orjson.dumps(user).decode()}'
-    if is_estimated or entry.error_code or entry.body or meter.characters:
+    if is_estimated or entry.error_code or entry.body or meter.characters or meter.cached:
         rare = {
-            "characters": meter.characters,
+            "cached": bool(meter.cached),
+            "characters": 0 if meter.cached else meter.characters,
             "estimated": is_estimated,
             "error_code": clean_text(entry.error_code, TEXT_BYTES),
             "body": clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
@@ -192,7 +195,9 @@ def price_row(entry: Entry, usage: Usage, outcome: str, *, is_estimated: bool) -
     `is_estimated` belongs to `usage`: the cost that the caller was told, if any, is that of what the upstream has reported.
     """
     meter, target = entry.meter, entry.target
-    if meter.charged or not target.provider or outcome in ("refused", "failed") or entry.operation in _FREE_OPERATIONS:
+    if meter.costs_nothing or not target.provider or entry.operation in _FREE_OPERATIONS:
+        return 0
+    if outcome in ("refused", "failed") and not meter.is_withheld:
         return 0
     is_used = usage.total_tokens is not None or meter.images or meter.characters or find_seconds(meter, usage)
     if not is_used and (outcome in _IDLE_OUTCOMES or not meter.model):

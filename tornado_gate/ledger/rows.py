@@ -93,7 +93,8 @@ class RequestRow(Value, frozen=True, kw_only=True):
 
     `model` is the name that the caller asked for, `upstream_model` the one that served it. `outcome` is ``complete``, ``broken``
     (the response ended before it was complete), ``aborted`` (the caller left), ``refused`` (4xx) or ``failed`` (5xx).
-    `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `end_user` is whom the
+    `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `cached`: a wrapper
+    has answered from its cache, so nothing was used. `end_user` is whom the
     caller names as its user; `attribution` what its headers say of session and application.
     """
 
@@ -128,6 +129,7 @@ class RequestRow(Value, frozen=True, kw_only=True):
     seconds: float = 0.0
     characters: int = 0
     estimated: bool = False
+    cached: bool = False
     first_byte_ms: float | None = None
     total_ms: float = 0.0
     attempts: int = 0

@@ -10,25 +10,31 @@ import logging
 import time
 from collections.abc import Iterable
 from importlib import import_module, metadata
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pluggy
 
+from tornado_gate.config.faults import FileFaults
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import ConfigError
 from tornado_gate.hookspecs import (
     FORMAT_PROJECT,
+    GUARD_PROJECT,
     PLUGIN_PROJECT,
     PROVIDER_PROJECT,
     FormatSpec,
+    GuardSpec,
     PluginEntry,
     PluginSpec,
     ProviderSpec,
 )
 from tornado_gate.plugins.lazy_import import take_waiting
+from tornado_gate.plugins.lock import PluginLock, read_lock
 from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
 from tornado_gate.plugins.wrappers import CLOSED_HOOKS, ClosedWrapper, Scope
+from tornado_gate.types.texts import GuardOptions
 from tornado_gate.types.value import State, field, replace
 
 log = logging.getLogger(__name__)
@@ -39,13 +45,20 @@ REQUIRED_HOOKS = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
     PROVIDER_PROJECT: ("translate_request", "translate_response"),
 }
-SIDES = {FORMAT_PROJECT: ("format", FormatSpec), PROVIDER_PROJECT: ("provider", ProviderSpec)}
+SIDES = {
+    FORMAT_PROJECT: ("format", FormatSpec),
+    PROVIDER_PROJECT: ("provider", ProviderSpec),
+    GUARD_PROJECT: ("guard", GuardSpec),
+}
+REVIEWS = ("review_request", "review_response")
+"""The hooks of a guard; it needs one of them."""
 
 
 class Plugin(State):
-    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format/provider to implemented hooks.
+    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format, provider, guard to implemented hooks.
 
-    `required` and `scope` are what a configuration says of a wrapper: see `PluginHost.configure`.
+    `required` and `scope` are what a configuration says of a wrapper, and `guard_options` what a guard says of itself: see
+    `PluginHost.configure`.
     """
 
     name: str
@@ -60,6 +73,7 @@ class Plugin(State):
     error: str = ""
     required: bool = False
     scope: Scope = Scope()
+    guard_options: GuardOptions = GuardOptions()
 
     @property
     def closed(self) -> bool:
@@ -68,8 +82,13 @@ class Plugin(State):
 
     @property
     def kind(self) -> str:
-        """Return format, provider, wrapper, both of the first two, or "" before the plugin is loaded."""
+        """Return format, provider, wrapper, both of the first two, or "" before the plugin is loaded. A guard is a wrapper."""
         return "wrapper" if self.wrapper else "+".join(sorted(self.hooks))
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether this plugin reviews texts and can work."""
+        return "guard" in self.hooks and not self.error
 
 
 class PluginHost:
@@ -81,6 +100,7 @@ class PluginHost:
         self.failures: dict[str, tuple[float, str]] = {}
         self.deferred_faults: dict[str, str] = {}
         self.on_failure: list[Any] = []
+        self.lock: PluginLock | None = None
         self.discover()
 
     def discover(self) -> None:
@@ -120,9 +140,29 @@ class PluginHost:
         self.plugins[name] = plugin
         return plugin
 
+    def use_lock(self, conf: Path | None) -> None:
+        """Read the lock file beside the configuration file `conf`; from now on `load` refuses what it does not allow.
+
+        Raises FileFaults if the file is invalid, or if it is gone: nobody lifts the lock of a running gateway by accident.
+        """
+        lock = read_lock(conf)
+        if lock is None and self.lock is not None:
+            message = "the file is gone; restore it, or restart the gateway to use plugins without a lock"
+            raise FileFaults([((), message)], self.lock.path, {})
+        self.lock = lock
+
     def load(self, name: str) -> Plugin:
-        """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed."""
+        """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed.
+
+        A plugin that the lock file does not allow is not imported; if it was imported before, a copy with the error is returned.
+        """
         plugin = self.plugins[name]
+        distribution = plugin.entry_point.dist
+        if self.lock is not None and distribution is not None and not plugin.error:
+            refusal = self.lock.find_refusal(distribution)
+            if refusal:
+                self.record_failure(name, refusal)
+                return replace(plugin, error=refusal)
         if plugin.implementation is not None or plugin.error:
             return plugin
         try:
@@ -149,6 +189,8 @@ class PluginHost:
         plugin = self.load(name)
         if not plugin.error:
             plugin = self._configure_loaded(plugin, options)
+        if plugin.is_guard:
+            plugin = self._read_guard_options(plugin)
         if plugin.error:
             return self._close(plugin, scope) if options.required else plugin
         return replace(plugin, required=options.required, scope=scope) if plugin.wrapper else plugin
@@ -163,6 +205,8 @@ class PluginHost:
         if given and not plugin.wrapper:
             problem = f"is for wrappers, which see the requests of other plugins; '{plugin.name}' is a {plugin.kind}"
             raise ConfigError([((name,), problem) for name in sorted(given)])
+        if options.review_timeout is not None and not plugin.is_guard:
+            raise ConfigError([(("review_timeout",), f"is for guards; '{plugin.name}' has no hooks of a guard")])
         if not plugin.configurable:
             if options.settings:
                 raise ConfigError([((str(key),), _unknown_setting(plugin)) for key in options.settings])
@@ -184,6 +228,23 @@ class PluginHost:
             self.record_failure(plugin.name, detail, error)
             return replace(plugin, error=detail)
         return replace(plugin, implementation=implementation)
+
+    def _read_guard_options(self, plugin: Plugin) -> Plugin:
+        """The guard with the result of its hook `guard_options`, or with the error of this hook."""
+        manager = make_manager(GUARD_PROJECT, GuardSpec, [(plugin.name, plugin.implementation)])
+        try:
+            options = manager.hook.guard_options()
+            if options is None:
+                return plugin
+            if not isinstance(options, GuardOptions) or options.lookahead < 0:
+                raise TypeError("it must return GuardOptions with a lookahead of 0 or more")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            detail = f"guard_options failed: {type(error).__name__}: {error}"
+            self.record_failure(plugin.name, detail, error)
+            return replace(plugin, error=detail)
+        return replace(plugin, guard_options=options)
 
     def load_deferred_modules(self) -> dict[str, str]:
         """Import the modules that plugins have registered with `lazy_import`, so that no request waits for them.
@@ -240,16 +301,31 @@ def _find_hooks(name: str, implementation: Any) -> tuple[dict[str, list[str]], b
         names = [caller.name for caller in callers]
         if not names:
             continue
-        wrapping = [impl.wrapper for caller in callers for impl in caller.get_hookimpls()]
+        wrapping = [impl.wrapper or impl.hookwrapper for caller in callers for impl in caller.get_hookimpls()]
+        if project == GUARD_PROJECT:
+            _check_guard(names, wrapping)
+            wrapping = [True]  # for the rule that a wrapper has no other hooks
         wrappers += wrapping
         if not any(wrapping) and (missing := [hook for hook in REQUIRED_HOOKS[project] if hook not in names]):
             raise TypeError(f"a {side} plugin must implement {', '.join(missing)}")
         hooks[side] = names
     if not hooks:
-        raise TypeError("it implements no hook; decorate the hooks with tornado_gate.provider_impl or format_impl")
+        raise TypeError(
+            "it implements no hook; decorate the hooks with tornado_gate.provider_impl, format_impl or guard_impl"
+        )
     if any(wrappers) and not all(wrappers):
-        raise TypeError("a plugin with wrapper hooks must have wrapper hooks only")
+        raise TypeError(
+            "a plugin with wrapper hooks, or with hooks of a guard, may have wrapper hooks only of formats and providers"
+        )
     return hooks, any(wrappers)
+
+
+def _check_guard(names: list[str], wrapping: list[bool]) -> None:
+    """Check the hooks of a guard. Raises TypeError."""
+    if any(wrapping):
+        raise TypeError("the hooks of a guard cannot be wrappers; remove wrapper=True")
+    if not any(hook in names for hook in REVIEWS):
+        raise TypeError(f"a guard must implement {' or '.join(REVIEWS)}")
 
 
 def make_absent_plugin(name: str) -> Plugin:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import pluggy
+from msgspec import Struct
 
-from tornado_gate.errors import ConfigError, GateError, PluginError, PluginUnavailable
+from tornado_gate.errors import ConfigError, ContractError, GateError, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import (
     FORMAT_PROJECT,
     PROVIDER_PROJECT,
@@ -30,7 +31,7 @@ from tornado_gate.plugins.wrappers import (
     sees_sessions,
     sees_verbatim_requests,
 )
-from tornado_gate.streams.events import OrderError
+from tornado_gate.streams.event_order import OrderError
 from tornado_gate.telemetry.redaction import redact_answer, redact_error
 from tornado_gate.types import (
     Call,
@@ -54,6 +55,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.types.field_checks import find_wrong_field
 
 REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 
@@ -107,6 +109,7 @@ class _DefaultProviderHooks:
 
 
 _OPTIONAL_DESCRIPTION = (RouteDescription, type(None))
+_OPTIONAL_ERROR = (GateError, type(None))
 _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
@@ -117,6 +120,9 @@ class Lane:
     a value that the specification does not allow.
     """
 
+    checked: frozenset[str] = frozenset({"translate_request", "translate_response", "forward_response"})
+    """Hooks whose result is checked field by field; of a request not what its fields contain: it may have many messages."""
+
     def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
         self.host = host
         self.plugin = plugin
@@ -124,6 +130,7 @@ class Lane:
         side, spec = SIDES[project]
         wrappers = list(wrappers)
         self.required = [wrapper for wrapper in wrappers if wrapper.required]
+        self._wrapped = {wrapper.name: wrapper.hooks.get(side, []) for wrapper in wrappers}
         others = [
             (wrapper.name, limit_to_scope(wrapper.implementation, project, spec, wrapper.scope))
             for wrapper in wrappers
@@ -157,19 +164,27 @@ class Lane:
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
         except (Exception, EventLoopBlocked) as error:
-            raise self.record_exception(error, hook) from error
+            raise self.blame(error, hook, arguments) from error
         if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
-            return self._await_result(hook, kind, result)
+            return self._await_result(hook, kind, result, arguments)
+        if hook in self.checked:
+            self._check_fields(hook, result)
         return result
 
-    async def _await_result(self, hook: str, kind: type | tuple[type, ...], result: Any) -> Any:
+    async def _await_result(
+        self, hook: str, kind: type | tuple[type, ...], result: Any, arguments: dict[str, Any]
+    ) -> Any:
         try:
             result = (await result) if inspect.isawaitable(result) else result
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
         except (Exception, EventLoopBlocked) as error:
-            raise self.record_exception(error, hook) from error
+            raise self.blame(error, hook, arguments) from error
         return self._check_result(hook, result, kind)
+
+    def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
+        """Record an exception of a hook that was called with `arguments`; return the error of the plugin that is at fault."""
+        return self.record_exception(error, hook)
 
     def as_plugin_error(self, error: BaseException) -> BaseException:
         """Map an exception of a plugin's iterator: to PluginError if it is the plugin's fault, else unchanged."""
@@ -184,7 +199,14 @@ class Lane:
             raise self.contract_error(
                 f"{hook} returned {type(result).__name__}, which the hook specification does not allow"
             )
+        if hook in self.checked:
+            self._check_fields(hook, result)
         return result
+
+    def _check_fields(self, hook: str, result: Any) -> None:
+        wrong = find_wrong_field(result, inside=hook != "translate_request")
+        if wrong:
+            raise self.contract_error(f"{hook} returned a wrong value: {wrong}")
 
     def record_exception(self, error: BaseException, where: str) -> GateError:
         """Log an exception of the plugin, or of a wrapper around it, and return the PluginError for it."""
@@ -196,11 +218,13 @@ class Lane:
         else:
             for frame, _ in traceback.walk_tb(error.__traceback__):
                 culprit = self.host.find_owner(frame) or culprit
-        detail = f"{where} raised {type(error).__name__}"
-        self.host.record_failure(
-            culprit, detail if isinstance(error, OrderError) is False else f"{where}: {error}", error
-        )
+        detail = f"{where}: {error}" if isinstance(error, ContractError) else f"{where} raised {type(error).__name__}"
+        self.host.record_failure(culprit, detail, error)
         return self._make_error(culprit, detail)
+
+    def list_wrappers(self, hook: str) -> list[str]:
+        """The wrappers around a hook of the plugin."""
+        return [name for name, hooks in self._wrapped.items() if hook in hooks]
 
     def _make_error(self, culprit: str, detail: str) -> PluginError:
         """The error for a failure of the plugin or of a wrapper: PluginUnavailable for a required one."""
@@ -232,8 +256,16 @@ class FormatLane(Lane):
         names = plugin.hooks["format"]
         self.forwards = "forward_request" in names and "forward_response" in names
         self._has_limit_headers = "limit_headers" in names
-        self.routes: tuple[Route, ...] = tuple(self.call("routes", list))
+        self.routes = self._list_routes()
         self._common_lane_only = [one for one in self.required if not sees_verbatim_requests(one.hooks)]
+
+    def _list_routes(self) -> tuple[Route, ...]:
+        routes: tuple[Route, ...] = tuple(self.call("routes", list))
+        for route in routes:
+            wrong = find_wrong_field(route) if isinstance(route, Route) else type(route).__name__
+            if wrong:
+                raise self.contract_error(f"routes returned a wrong value: {wrong}")
+        return routes
 
     def describe_route(self, route: Route) -> RouteDescription | None:
         result: RouteDescription | None = self.call("describe_route", _OPTIONAL_DESCRIPTION, route=route)
@@ -246,6 +278,11 @@ class FormatLane(Lane):
         """As `translate_request`, but returns a result that needs no waiting directly."""
         result: Request | Awaitable[Request] = self.invoke("translate_request", REQUEST_TYPES, call=call, wire=wire)
         return result
+
+    def check_request(self, request: Request) -> None:
+        """Raise PluginError if a request of the format is wrong. For one that the core has failed to process."""
+        if wrong := find_wrong_field(request):
+            raise self.contract_error(f"translate_request returned a wrong value: {wrong}")
 
     async def translate_modelless_request(
         self, call: Call, wire: WireRequest
@@ -310,10 +347,37 @@ class FormatLane(Lane):
 
 
 class ProviderLane(Lane):
-    """A provider plugin; one lane for all its entries."""
+    """A provider plugin; one lane for all its entries.
+
+    Its requests are not checked on their way: the core sends them, and `blame` finds what is wrong with one that it cannot send.
+    """
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
+        sends = "call_upstream" in plugin.hooks["provider"] or bool(self.list_wrappers("call_upstream"))
+        self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
+        explains = "translate_upstream_error" in plugin.hooks["provider"]
+        self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
+
+    def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
+        """As `Lane.blame`. What the provider cannot translate may be a wrong request of the format, and what cannot be sent a
+        wrong one of the provider.
+        """
+        request, outgoing = arguments.get("request"), arguments.get("outgoing")
+        if isinstance(request, Struct) and (wrong := find_wrong_field(request)):
+            culprit = arguments["call"].format or self.name  # without a format the core has made the request
+            detail = f"translate_request returned a wrong value: {wrong}"
+            self.host.record_failure(culprit, detail, error)
+            return PluginError(culprit, detail)
+        if isinstance(outgoing, UpstreamRequest) and (wrong := find_wrong_field(outgoing)):
+            error = ContractError(wrong)
+            hook = "translate_request returned a wrong value"
+        return self.record_exception(error, hook)
+
+    def record_wrong_event(self, error: OrderError, where: str) -> GateError:
+        """Record an event that the plugin, or a wrapper around it, may not yield; return the PluginError for it."""
+        wrappers = self.list_wrappers("translate_response")
+        return self.record_exception(error, f"{where} (wrapped by {', '.join(wrappers)})" if wrappers else where)
 
     def configure(self, entry: ProviderEntry) -> Capabilities:
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
@@ -338,6 +402,8 @@ class ProviderLane(Lane):
 
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
         """Return the upstream's response unchanged. The target's secrets are masked in errors."""
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
         try:
             given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
             incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
@@ -348,12 +414,25 @@ class ProviderLane(Lane):
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """Open the provider's end of a realtime session. The target's secrets are masked in errors."""
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
         try:
             socket: Socket = await self.invoke_async("open_socket", object, call=call, outgoing=outgoing)
         except GateError as error:
             redact_error(call.target, error)
             raise
         return socket
+
+    def _explain_refusal(self, call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError | None:
+        """The provider's own error for a refusal; None if it leaves that to the table of the core, or fails."""
+        arguments = {"call": call, "status": status, "headers": headers, "body": body}
+        try:
+            result: GateError | None = self.call("translate_upstream_error", _OPTIONAL_ERROR, **arguments)
+        except PluginError:
+            return None  # the failure is recorded
+        except GateError as error:
+            return error
+        return result
 
     def translate_response(
         self, call: Call, request: Request, incoming: UpstreamResponse

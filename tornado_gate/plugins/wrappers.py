@@ -45,6 +45,13 @@ class Scope(Value, frozen=True):
             return False
         return self._covers_model(call) and self._covers_key(call)
 
+    def covers_request(self, call: Call, operations: Iterable[str]) -> bool:
+        """Whether the wrapper covers a request that one of `operations` will serve; a model that is not known is covered."""
+        wanted = self.options.operations
+        if wanted and not any(operation in wanted for operation in operations):
+            return False
+        return (not call.model or self._covers_model(call)) and self._covers_key(call)
+
     def _covers_model(self, call: Call) -> bool:
         globs = self.options.models
         if not globs:
@@ -149,9 +156,12 @@ def sees_verbatim_requests(hooks: dict[str, list[str]]) -> bool:
 
 def sees_sessions(hooks: dict[str, list[str]]) -> bool:
     """Whether a wrapper with these hooks can see the messages of a realtime session."""
-    return "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
+    return "guard" in hooks or "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
 
 
 def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
-    """Whether a wrapper with these hooks sees requests that no format has translated, such as those of one model to another."""
-    return bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))
+    """Whether a wrapper with these hooks sees requests that no format has translated, such as those of one model to another.
+
+    A guard has its own rule for them: see `gateway.guards.Guards.select_for_inner_call`.
+    """
+    return "guard" in hooks or bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))

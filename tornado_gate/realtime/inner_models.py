@@ -12,7 +12,9 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.estimates import estimate_prompt_tokens
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.guards import review_inner_request
 from tornado_gate.gateway.metering import MeterStep
+from tornado_gate.gateway.observers import tell_observers
 from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -40,7 +42,7 @@ class InnerModels:
         async with LazyExitStack() as closing:
             call = replace(
                 self._call, model=model, operation=operation, losses=[], meter=_make_meter(request), strict=False,
-                closing=closing,
+                closing=closing, notes=dict(self._call.notes),
             )  # fmt: skip
             ending = _Ending()
             try:
@@ -55,6 +57,8 @@ class InnerModels:
                 self._record(call, ending)
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
+        if self._snapshot.guards:
+            request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
         )
@@ -79,6 +83,9 @@ class InnerModels:
             outcome = "aborted"
         elif ending.has_begun and error_code:
             outcome = "broken"
+        milliseconds = (time.monotonic() - ending.started) * 1000
+        if meter.observers is not None:
+            tell_observers(call, ending.status or CALLER_LEFT, error_code, outcome, milliseconds / 1000)
         record_usage(
             self._gate,
             Entry(
@@ -93,7 +100,7 @@ class InnerModels:
                 error_code,
                 outcome,
                 meter,
-                (time.monotonic() - ending.started) * 1000,
+                milliseconds,
                 select_headers(call.headers),
                 prices=self._snapshot.prices,
             ),

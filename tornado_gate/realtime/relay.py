@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import orjson
@@ -86,11 +86,11 @@ class Relay:
         """Close the caller's connection with 1001 because the gateway shuts down."""
         self.caller.close(GOING_AWAY, "the gateway is shutting down")
 
-    def revoke(self, error: GateError) -> None:
+    def revoke(self, error: GateError, code: int = POLICY_VIOLATION) -> None:
         """Close the caller's connection with 1008 and the reason, after an error event: the session is not allowed any more."""
         self.error_code = error.code
         self._send_error_to_caller(error, "")
-        self.caller.close(POLICY_VIOLATION, error.message)
+        self.caller.close(code, error.message)
 
     def stop(self) -> None:
         """Stop relaying; cancels timers and tasks."""
@@ -119,6 +119,9 @@ class Relay:
             return self._on_send_failure(error, message)
 
     def _translate_caller_message(self, message: str | bytes) -> list[str]:
+        return self._side.translate_client_message(self._check_caller_message(message))
+
+    def _check_caller_message(self, message: str | bytes) -> str:
         if isinstance(message, bytes):
             raise InvalidField(
                 "", "Binary messages are not supported. Send JSON text, with audio in base64.", code="invalid_message"
@@ -128,24 +131,28 @@ class Relay:
                 f"The message exceeds the limit of {self._rules.message_bytes} bytes. Send audio in smaller pieces."
             )
             raise TooLarge(message_limit)
-        return self._side.translate_client_message(message)
+        return message
 
     async def _send_after_wait(self, message: str | bytes, wait: float) -> None:
-        if self._slow_down.should_report_limit():
-            limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
-            await _wait_for(self._send_error_to_caller(RateLimited(limit, retry_after=1), ""))
-        await asyncio.sleep(wait)
+        await self._report_wait(wait)
         try:
             await self._send_to_provider(self._translate_caller_message(message), message)
         except Exception as error:
-            await _wait_for(self._on_send_failure(error, message))
+            await wait_for(self._on_send_failure(error, message))
+
+    async def _report_wait(self, wait: float) -> None:
+        """Wait because the caller sends too many messages; report this now and then."""
+        if self._slow_down.should_report_limit():
+            limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
+            await wait_for(self._send_error_to_caller(RateLimited(limit, retry_after=1), ""))
+        await asyncio.sleep(wait)
 
     async def _send_to_provider(self, texts: list[str], message: str | bytes) -> None:
         try:
             for text in texts:
                 await self.socket.send(text)
         except Exception as error:
-            await _wait_for(self._on_send_failure(error, message))
+            await wait_for(self._on_send_failure(error, message))
 
     def _on_send_failure(self, error: Exception, message: str | bytes) -> Awaitable[object] | None:
         """Report a failure to the caller. Returns an awaitable if the caller reads slowly: its next message must wait then."""
@@ -161,20 +168,25 @@ class Relay:
 
     def _relay_to_caller(self, message: str | bytes) -> Awaitable[object] | None:
         """Send a message of the provider to the caller. Returns an awaitable if the caller reads slowly, else None."""
+        try:
+            return self._write_to_caller(self._side.translate_server_message(self._mask_text(str(message))))
+        except Exception:
+            log.exception("realtime session %s failed", self._request_id)
+            self.error_code = InternalError.code
+            self._send_error_to_caller(InternalError(), "")
+            self.caller.close(UPSTREAM_FAILED, "internal error")
+        return None
+
+    def _write_to_caller(self, texts: Sequence[str]) -> Awaitable[object] | None:
         rest = None
         try:
-            for text in self._side.translate_server_message(self._mask_text(str(message))):
+            for text in texts:
                 self.sent_bytes += len(text)
                 rest = self.caller.write(text)
             if self._on_relayed is not None:
                 self._on_relayed()
         except ConnectionError:
             pass  # the caller disconnected
-        except Exception:
-            log.exception("realtime session %s failed", self._request_id)
-            self.error_code = InternalError.code
-            self._send_error_to_caller(InternalError(), "")
-            self.caller.close(UPSTREAM_FAILED, "internal error")
         return rest
 
     def _mask_text(self, text: str) -> str:
@@ -224,7 +236,7 @@ class Relay:
         return None
 
 
-async def _wait_for(rest: Awaitable[object] | None) -> None:
+async def wait_for(rest: Awaitable[object] | None) -> None:
     if rest is not None:
         await rest
 

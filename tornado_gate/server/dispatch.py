@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from tornado_gate.gateway import pipeline
+from tornado_gate.gateway.guarded_replies import review_answer
+from tornado_gate.gateway.guards import begin_review
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
@@ -27,17 +29,32 @@ from tornado_gate.types import (
 
 
 def dispatch(
-    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
+    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest, *, is_reviewed: bool = False
 ) -> Awaitable[PreparedAnswer | MediaFile]:
     """Answer one request. Returns the prepared answer, or the file of a finished video when the caller requests its content.
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
+    if snapshot.guards and not is_reviewed:
+        return _answer_with_guards(services, snapshot, call, wire)
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
     if wire.route.operation == "videos":
         return _begin_video(services, snapshot, call, wire)
     return pipeline.answer(services.gate, snapshot, call, wire)
+
+
+async def _answer_with_guards(
+    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
+) -> PreparedAnswer | MediaFile:
+    """Answer a request with the texts that the guards leave of it, and return what they leave of the answer."""
+    review = begin_review(services.gate, snapshot, call, wire)
+    if review is not None:
+        wire = await review.review_request(wire)
+    answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
+    if review is None or isinstance(answer, MediaFile):
+        return answer
+    return await review_answer(review, answer)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:

@@ -1,7 +1,10 @@
-"""Checks the order of stream events that `types.events` defines. No I/O."""
+"""Checks stream events: their order, which `types.events` defines, and the types of their fields. No I/O."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from tornado_gate.errors import ContractError
 from tornado_gate.types.events import (
     Finish,
     PartDelta,
@@ -11,6 +14,14 @@ from tornado_gate.types.events import (
     StreamError,
     StreamEvent,
     UsageReport,
+)
+from tornado_gate.types.field_checks import find_wrong_field
+from tornado_gate.types.media_requests import (
+    EmbeddingRequest,
+    ImageRequest,
+    ModerationRequest,
+    SpeechRequest,
+    TranscriptionRequest,
 )
 from tornado_gate.types.media_results import (
     EmbeddingResult,
@@ -23,8 +34,17 @@ from tornado_gate.types.media_results import (
     TranscriptionResult,
 )
 from tornado_gate.types.realtime import ClientSecret
+from tornado_gate.types.requests import ChatRequest, CountTokensRequest
 from tornado_gate.types.results import ModelList, TokenCount
-from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
+from tornado_gate.types.value import Value
+from tornado_gate.types.videos import (
+    TaskList,
+    TaskResult,
+    VideoCancel,
+    VideoOperation,
+    VideoPoll,
+    VideoRequest,
+)
 
 _RESULT_EVENTS = (
     ClientSecret,
@@ -38,40 +58,79 @@ _RESULT_EVENTS = (
 )
 """Events that are a whole response."""
 _NON_CHAT_EVENTS = (*_RESULT_EVENTS, ImageResult, PartialImage, SpeechChunk, SpeechEnd, SpeechStart, TaskResult)
+_CHAT_EVENTS = (PartStart, PartDelta, PartEnd, Finish)
+
+_IN_ALL: Final = frozenset({ResponseStart, UsageReport, StreamError})
+"""Events that may come in the response to any request."""
+_ANSWERS: Final[dict[type, frozenset[type]]] = {
+    ChatRequest: _IN_ALL.union(_CHAT_EVENTS),
+    CountTokensRequest: _IN_ALL | {TokenCount},
+    EmbeddingRequest: _IN_ALL | {EmbeddingResult},
+    ImageRequest: _IN_ALL | {PartialImage, ImageResult},
+    ModerationRequest: _IN_ALL | {ModerationResult},
+    SpeechRequest: _IN_ALL | {SpeechStart, SpeechChunk, SpeechEnd},
+    TranscriptionRequest: _IN_ALL.union(_CHAT_EVENTS) | {TranscriptionResult},
+    VideoCancel: _IN_ALL | {VideoOperation},
+    VideoPoll: _IN_ALL | {VideoOperation},
+    VideoRequest: _IN_ALL | {VideoOperation},
+}
+"""The events that may answer a request of each class; one of a plugin's own class may have any."""
 
 
-class OrderError(Exception):
-    """A plugin yielded events in an invalid order."""
+class OrderError(ContractError):
+    """A plugin yielded an event that may not come at its place, or whose fields are wrong."""
 
 
 class OrderChecker:
-    """Checks each event of one stream."""
+    """Checks each event of one stream, the response to a request of class `request`."""
 
-    __slots__ = ("_choices", "_done", "_indexes", "_speaking", "finished", "open", "started")
+    __slots__ = (
+        "_answers",
+        "_choices",
+        "_done",
+        "_indexes",
+        "_request",
+        "_sounds",
+        "_speaking",
+        "finished",
+        "open",
+        "started",
+        "texts",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, request: type | None = None) -> None:
+        self._request = request
+        self._answers = _ANSWERS.get(request) if request is not None else None
         self.started = False
         self.finished = False
         self.open: dict[int, int] = {}
         """The open parts: index to choice."""
+        self.texts: dict[int, type] = {}
+        """The open parts whose deltas are texts: index to the class of their data. A delta without more needs no other check."""
+        self._sounds: set[int] = set()
         self._indexes: set[int] = set()
         self._choices: set[int] = set()
         self._done: set[int] = set()
         self._speaking = False
 
     def check(self, event: StreamEvent) -> None:
-        """Raise OrderError, with the violated rule, if `event` may not come now."""
+        """Raise OrderError, with the violated rule, if `event` may not come now or one of its fields is wrong."""
         if self.finished:
             raise OrderError(f"{type(event).__name__} after the end")
+        if self._answers is not None and type(event) not in self._answers:
+            self._refuse(event)
+        if isinstance(event, Value) and (wrong := find_wrong_field(event)):
+            raise OrderError(wrong)
         match event:
-            case PartDelta(index=index):
-                if index not in self.open:
-                    raise OrderError(f"PartDelta for part {index}, which is not open")
+            case PartDelta():
+                self._check_delta(event)
             case PartStart():
                 self._check_part_start(event)
             case PartEnd(index=index):
                 if self.open.pop(index, None) is None:
                     raise OrderError(f"PartEnd for part {index}, which is not open")
+                self.texts.pop(index, None)
+                self._sounds.discard(index)
             case Finish():
                 self._check_finish(event)
             case ResponseStart():
@@ -84,6 +143,28 @@ class OrderChecker:
                 self.finished = True
             case _:
                 self._check_non_chat_event(event)
+
+    def _refuse(self, event: StreamEvent) -> None:
+        assert self._request is not None
+        assert self._answers is not None
+        if isinstance(event, tuple(self._answers)):  # a subclass of a plugin
+            return
+        if isinstance(event, _CHAT_EVENTS + _NON_CHAT_EVENTS):
+            raise OrderError(f"{type(event).__name__} in the response to a {self._request.__name__}")
+        raise OrderError(f"{type(event).__name__}, which is not a stream event")
+
+    def _check_delta(self, event: PartDelta) -> None:
+        index = event.index
+        if index not in self.open:
+            raise OrderError(f"PartDelta for part {index}, which is not open")
+        kind = bytes if index in self._sounds else self.texts.get(index)
+        if kind is None:
+            raise OrderError(f"PartDelta for part {index}, which is complete: its PartStart has a `part`")
+        if event.data and not isinstance(event.data, kind):
+            given = type(event.data).__name__
+            raise OrderError(
+                f"PartDelta.data is {given}; allowed: {kind.__name__} (bytes in audio, str in other parts)"
+            )
 
     def _check_non_chat_event(self, event: StreamEvent) -> None:
         if not isinstance(event, _NON_CHAT_EVENTS):
@@ -112,6 +193,13 @@ class OrderChecker:
             raise OrderError(f"a second PartStart for part {event.index}")
         if event.choice in self._done:
             raise OrderError(f"PartStart in choice {event.choice}, which has finished")
+        if event.part is None:
+            if event.kind in ("image", "vendor"):
+                raise OrderError(f"PartStart of kind {event.kind} without `part`")
+            if event.kind == "audio":
+                self._sounds.add(event.index)
+            else:
+                self.texts[event.index] = str
         self._indexes.add(event.index)
         self.open[event.index] = event.choice
         self._choices.add(event.choice)

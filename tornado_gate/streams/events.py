@@ -310,37 +310,48 @@ def check_events(
     events: AsyncIterator[StreamEvent],
     blame: Callable[[OrderError, str], GateError],
     redact: Callable[[GateError], object] | None = None,
+    request: type | None = None,
 ) -> AsyncIterator[StreamEvent]:
-    """Return `events` with their order checked; an error after the first event with content becomes a StreamError.
+    """Return `events`, checked; an error after the first event with content becomes a StreamError.
+
+    Checked are their order, the types of their fields, and whether they answer a request of class `request`. So a wrong event is
+    a fault of the provider that yields it, not of the format that cannot render it.
 
     Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised, so that it keeps
-    its status and another target may be tried. `blame` creates the error for an invalid order. `redact` modifies every error
+    its status and another target may be tried. `blame` creates the error for an invalid event. `redact` modifies every error
     in place before it is raised or becomes a StreamError.
     """
-    return stages.add_step(events, _CheckStep(blame, redact))
+    return stages.add_step(events, _CheckStep(blame, redact, request))
 
 
 class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
     __slots__ = ("_blame", "_checker", "_held", "_redact", "_spoken")
 
     def __init__(
-        self, blame: Callable[[OrderError, str], GateError], redact: Callable[[GateError], object] | None
+        self,
+        blame: Callable[[OrderError, str], GateError],
+        redact: Callable[[GateError], object] | None,
+        request: type | None,
     ) -> None:
         self._blame = blame
         self._redact = redact
-        self._checker = OrderChecker()
+        self._checker = OrderChecker(request)
         self._held: list[StreamEvent] = []
         self._spoken = False
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> bool:
         checker = self._checker
-        is_open = checker.open
+        texts = checker.texts
         for event in items:
-            if type(event) is not PartDelta or event.index not in is_open:  # most events are deltas of an open part
+            if (  # most events are deltas of an open text
+                type(event) is not PartDelta
+                or type(event.data) is not texts.get(event.index)
+                or event.logprobs is not None
+            ):
                 try:
                     checker.check(event)
                 except OrderError as error:
-                    raise self._blame(error, "the order of its events") from error
+                    raise self._blame(error, "its events") from error
                 if self._redact is not None and isinstance(event, StreamError):
                     self._redact(event.error)
                 if not self._spoken and self._hold_or_release(event, out):
@@ -353,6 +364,11 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
     def end(self, out: list[StreamEvent]) -> None:
         if not self._checker.is_complete():
             raise UpstreamError("The upstream's stream ended before the response was complete.")
+
+    def attribute(self, error: BaseException) -> BaseException:
+        if isinstance(error, TypeError):  # the index of a PartDelta cannot be a key
+            return self._blame(OrderError(str(error)), "its events")
+        return error
 
     def fail(self, error: GateError) -> list[StreamEvent] | GateError:
         if self._redact is not None:

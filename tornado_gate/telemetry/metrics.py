@@ -15,6 +15,7 @@ import platform
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from tornado_gate._version import __version__
@@ -33,6 +34,7 @@ MAX_CHILDREN = 20_000
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 LIMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+REVIEW_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 VIDEO_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 
 
@@ -58,6 +60,7 @@ class Metrics:
         self._make_request_metrics()
         self._make_process_metrics()
         self._make_video_metrics()
+        self._make_guard_metrics()
 
     def _make_request_metrics(self) -> None:
         from prometheus_client import Counter, Histogram
@@ -108,6 +111,23 @@ class Metrics:
             registry=registry,
         )
         self._make_circuit_metrics()
+
+    def _make_guard_metrics(self) -> None:
+        from prometheus_client import Counter, Histogram
+
+        self._reviews = Counter(
+            "tornado_gate_guard_reviews",
+            "Reviews by guards of requests and of answers or windows of them, by decision.",
+            ["guard", "side", "decision"],
+            registry=self._registry,
+        )
+        self._review_seconds = Histogram(
+            "tornado_gate_guard_review_seconds",
+            "Seconds that a review took.",
+            ["guard", "side"],
+            registry=self._registry,
+            buckets=REVIEW_BUCKETS,
+        )
 
     def _make_circuit_metrics(self) -> None:
         from prometheus_client import Counter, Gauge
@@ -504,6 +524,11 @@ class Metrics:
         """Count a failure of an installed plugin."""
         self._plugin_errors.labels(plugin).inc()
 
+    def count_review(self, guard: str, side: str, decision: str, seconds: float) -> None:
+        """Count a review of an installed guard. `decision` is "allow", "replace", "block" or "failed"."""
+        self._reviews.labels(guard, side, decision).inc()
+        self._review_seconds.labels(guard, side).observe(seconds)
+
     def count_stream_opened(self) -> None:
         self._streams += 1
         if self._at_once:
@@ -559,7 +584,17 @@ class Metrics:
         if self._multiprocess:
             registry = _make_registry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry), CONTENT_TYPE_LATEST
+            return generate_latest(registry), CONTENT_TYPE_LATEST
+        return generate_latest(registry) + generate_latest(get_plugin_registry()), CONTENT_TYPE_LATEST
+
+
+@lru_cache(1)
+def get_plugin_registry() -> CollectorRegistry:
+    """The registry for series of plugins, which `/metrics` shows beside those of the core; one per process.
+
+    A plugin creates its series once in a process, not for each configuration, and bounds the values of its labels.
+    """
+    return _make_registry()
 
 
 def _make_registry() -> CollectorRegistry:

@@ -14,6 +14,7 @@ from tornado_gate.types.call import (
     Limits,
     Memory,
     Meter,
+    RequestEnd,
     ResponseFileStore,
     Target,
     Timeouts,
@@ -99,6 +100,16 @@ from tornado_gate.types.requests import (
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.route_descriptions import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
+from tornado_gate.types.texts import (
+    Block,
+    Decision,
+    GuardedText,
+    GuardOptions,
+    Replace,
+    Span,
+    TextKind,
+    find_spans,
+)
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
     KeptObject,
@@ -137,6 +148,7 @@ __all__ = [
     "NO_LIMITS",
     "NO_TARGET",
     "Audio",
+    "Block",
     "Bound",
     "Budget",
     "BufferedBody",
@@ -151,6 +163,7 @@ __all__ = [
     "CommonRequest",
     "CountTokensRequest",
     "Data",
+    "Decision",
     "EmbeddingRequest",
     "EmbeddingResult",
     "Extra",
@@ -160,6 +173,8 @@ __all__ = [
     "Finish",
     "FinishReason",
     "GeneratedImage",
+    "GuardOptions",
+    "GuardedText",
     "Image",
     "ImageRequest",
     "ImageResult",
@@ -196,8 +211,10 @@ __all__ = [
     "RealtimeRequest",
     "Reasoning",
     "Refusal",
+    "Replace",
     "Reply",
     "Request",
+    "RequestEnd",
     "ResponseFileStore",
     "ResponseFormat",
     "ResponseRules",
@@ -214,6 +231,7 @@ __all__ = [
     "Socket",
     "SocketRequest",
     "Source",
+    "Span",
     "SpeechChunk",
     "SpeechEnd",
     "SpeechRequest",
@@ -228,6 +246,7 @@ __all__ = [
     "TaskResult",
     "TaskStatus",
     "Text",
+    "TextKind",
     "Thinking",
     "Timeouts",
     "TokenCount",
@@ -256,6 +275,7 @@ __all__ = [
     "VideoRequest",
     "VideoTask",
     "WireRequest",
+    "find_spans",
     "replace",
 ]
 

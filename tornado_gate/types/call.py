@@ -19,7 +19,8 @@ MAX_LOSSES = 200
 
 
 class Timeouts(Value, frozen=True, kw_only=True):
-    """Seconds: to connect, to the first event, between two events, and in total.
+    """Time limits in seconds: `connect` to connect, `first_event` to the first event, `gap` between two events, `total` for
+    all.
 
     `whole` is the time to the first byte of a whole response (one that is not streamed); None: as `first_event`.
     """
@@ -32,7 +33,11 @@ class Timeouts(Value, frozen=True, kw_only=True):
 
 
 class Budget(Value, frozen=True, kw_only=True):
-    """The most that may be spent in a UTC calendar day or month, in US dollars and in tokens; None: no bound."""
+    """The most that may be spent; None: no bound.
+
+    `usd_per_day`, `usd_per_month`, `tokens_per_day` and `tokens_per_month` are US dollars and tokens in a UTC calendar day or
+    month.
+    """
 
     usd_per_day: float | None = None
     usd_per_month: float | None = None
@@ -44,7 +49,9 @@ NO_BUDGET = Budget()
 
 
 class Limits(Value, frozen=True, kw_only=True):
-    """What the keys of a team may do together; None: no limit."""
+    """What the keys of a team may do together, by `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; None: no
+    limit.
+    """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -55,10 +62,11 @@ NO_LIMITS = Limits()
 
 
 class Bound(NamedTuple):
-    """What one subject may use at most. `kind` is that of the subject: key, user, team, model, provider, gateway.
+    """What one `subject` (an id or a name) may use at most. `kind` is that of the subject: key, user, team, model, provider,
+    gateway.
 
-    `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of the
-    family (`limits/bounds.py`).
+    `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of
+    the `family` (requests, tokens, open, periods: `limits/bounds.py`).
     """
 
     kind: str
@@ -70,7 +78,9 @@ class Bound(NamedTuple):
 
 
 class LimitLevel(NamedTuple):
-    """What is left of a limit per minute; `reset` is the time in seconds until all of it is available again."""
+    """What is left of a limit per minute: `remaining` of `limit`; `reset` is the time in seconds until all of it is available
+    again.
+    """
 
     limit: int
     remaining: int
@@ -78,17 +88,20 @@ class LimitLevel(NamedTuple):
 
 
 class LimitLevels(NamedTuple):
-    """What is left of the limits per minute of a request: of those that concern it, the one that leaves least. None: no limit."""
+    """What is left of the limits on `requests` and `tokens` per minute: of those that concern a request, the one that leaves
+    least. None: no limit.
+    """
 
     requests: LimitLevel | None = None
     tokens: LimitLevel | None = None
 
 
 class Caller(Value, frozen=True, kw_only=True):
-    """The client of a request. `id` and `account` are safe to log. Empty `models` and `operations` mean all, None no limit.
+    """The client of a request. `id` (of the key) and `account` are safe to log. Empty `models` and `operations` mean all.
 
-    `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
-    `bounds` are the limits and budgets of the key, its user and its team.
+    `name` is the key's name; `user` and `team` are ids, "" without one. `tags` are the key's, for the usage ledger. `addresses`
+    are the networks from which the key may be used; empty: all. `bounds` are the limits and budgets of the key, its user and
+    its team. `role` is that of the key: an administrator's may use /admin/v1.
     """
 
     id: str
@@ -107,11 +120,13 @@ class Caller(Value, frozen=True, kw_only=True):
 class Target(Value, frozen=True, kw_only=True):
     """A provider entry of conf and the upstream's name of the model.
 
-    `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one. `settings` is the
-    value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys in conf (token
-    limits, …). `operations` are those that conf and the plugin allow; None means all. `shared_objects` are the kinds of objects
-    in the provider's account that every caller may use by id. Of an entry with several keys, `api_key` is the one to use, `key`
-    its fingerprint and `account_keys` are all of them.
+    `provider` is the entry's name and `plugin` its plugin; `model` is the name in conf under which the target was found,
+    `upstream_model` the one to send. `headers` are those of the entry, which the plugin adds to its requests. `timeouts` are
+    enforced by the core. `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one.
+    `settings` is the value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys
+    in conf (token limits, …). `operations` are those that conf and the plugin allow; None means all. `shared_objects` are the
+    kinds of objects in the provider's account that every caller may use by id. Of an entry with several keys, `api_key` is the
+    one to use, `key` its fingerprint and `account_keys` are all of them.
     """
 
     provider: str
@@ -150,22 +165,29 @@ NO_TARGET = Target(provider="", plugin="", model="", upstream_model="")
 class Meter(State):
     """Measurements of a request for metrics and logs; never any content.
 
-    `model` is the requested name, `target` that of the last attempt. `late_error` is an error that ended the response after its
-    first event, until the outcome is noted; then `error_code` is its code. `images` counts generated images, `seconds` those of
-    video or sound, `characters` those of text for speech; `size` and `quality` are those of images or video.
-    `service_tier` is the one in which the upstream served the request, `web_searches` those that it made, if not in the usage.
+    `usage` and `finish_reason` are those of the response so far; formats set them on the verbatim lane, the core on the common
+    one. `attempts` counts the targets tried; `first_event_seconds` is the time to the first event. `model` is the requested
+    name, `target` that of the last attempt. `late_error` is an error that ended the response after its first event, until the
+    outcome is noted; `error_code` is its code after that. `images` counts generated images, `seconds` those of video or sound,
+    `characters` those of text for speech; `size` and `quality` are those of images or video. `service_tier` is the one in which
+    the upstream served the request, `web_searches` those that it made, if not in the usage.
 
     The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
-    `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and
-    `produced_frames` count what was passed on: characters of text and their events, or in the verbatim lane bytes and their
-    frames, each with about `frame_bytes` that are no text.
+    `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and `produced_frames`
+    count what was passed on: characters of text and their events, or in the verbatim lane bytes and their frames, each with
+    about `frame_bytes` that are no text.
 
-    `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response.
-    `ends_at`: the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt.
-    `cost`: the nano-dollars of a complete answer, where the caller was told it.
-    `streamed`: the caller has requested a stream.
-    `claim`: what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it.
-    `is_inner`: the request is part of another one of the same caller, and does not count as one.
+    `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response. `ends_at`:
+    the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
+    nano-dollars of a complete answer, where the caller was told it. `streamed`: the caller has requested a stream. `claim`:
+    what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it. `is_inner`: the request is
+    part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard has
+    refused the answer, which costs what it costs.
+
+    `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
+    wrapper has looked for an answer. A cached answer reports its usage to the caller, costs nothing, and says nothing of its
+    target. `attempt_error` is the code of the error with which the last attempt has failed. `response_headers` and `observers`:
+    see `Call.add_response_header` and `Call.when_ended`; None without any.
     """
 
     usage: Usage | None = None
@@ -193,12 +215,37 @@ class Meter(State):
     streamed: bool = False
     claim: Any = None
     is_inner: bool = False
+    is_withheld: bool = False
+    cached: bool | None = None
+    attempt_error: str = ""
+    response_headers: dict[str, str] | None = None
+    observers: list[Callable[[RequestEnd], None]] | None = None
 
-    hidden_fields = frozenset({"estimate_prompt"})
+    hidden_fields = frozenset({"estimate_prompt", "observers"})
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether the usage is not the caller's to pay for: it is counted elsewhere, or nothing was used."""
+        return self.charged or bool(self.cached)
+
+
+class RequestEnd(Value, frozen=True, kw_only=True):
+    """How a request has ended, for the functions of `Call.when_ended`.
+
+    `status` is that of the response, `error_code` the code of the error that it was or with which it broke off, "" without one.
+    `outcome` is "complete", "refused", "failed", "broken" (after its first event) or "aborted" (the caller has left). `seconds`
+    is the time from the request's first byte. `call` is the last one of the request, with the target that has answered.
+    """
+
+    call: Call
+    status: int
+    error_code: str
+    outcome: str
+    seconds: float
 
 
 class ValueGroup(NamedTuple):
-    """A group of a memory: its values by name, in the order of the names, and the `size` that they take in bytes."""
+    """A group of a memory: its `values` by name, in the order of the names, and the `size` that they take in bytes."""
 
     values: dict[str, Any]
     size: int
@@ -329,16 +376,21 @@ class NullMemory:
 class Call(Value, frozen=True, kw_only=True):
     """The context of one request. `target` is NO_TARGET until routing selects one; a provider's hooks always see a real target.
 
-    `headers` are the caller's, with lower-case names and without keys. `dialect` is conf's choice where the gateway's contract
-    and the vendor's API differ; with "auto" the format chooses. `facts` are the requested model's descriptive keys in conf;
-    `operation` is the one of the route's operations that the target performs. `memory` outlives the request. `files` stores
-    files that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to
-    the provider and is used only by the core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway.
-    `key_digest` is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another
-    target may be tried after a failure; None: yes, neither the caller nor conf says anything of it. `worker` runs a function in
-    a thread; None if the request's body is small, see `run`.
-    The handler owns `closing`: its contents are closed when the response is
-    complete, when it fails and when the caller disconnects.
+    `id` is the request's (``x-request-id``), `caller` who sent it, `format` the name of the format plugin ("" in a video task),
+    `model` the requested name. `strict`: the caller sent ``x-gate-strict: 1``. `losses` are the fields dropped so far: use
+    `drop_field`. `meter` has the measurements. `headers` are the caller's, with lower-case names and without keys. `dialect` is
+    conf's choice where the gateway's contract and the vendor's API differ; with "auto" the format chooses. `facts` are the
+    requested model's descriptive keys in conf; `operation` is the one of the route's operations that the target performs.
+    `memory` outlives the request. `files` stores files that the response links to. `fetcher` fetches URLs; see also
+    `http.fetch.pictures`. `pool` holds the connections to the provider and is used only by the core's `call_upstream` and
+    `open_socket`. `inner` calls other models of the gateway. `started` is the time of the request's first byte on the
+    monotonic clock. `notes` is what hooks of one plugin remember of the request for each other, by keys of their own; all
+    attempts share it, and a call of an inner model has a copy. `key_digest` is a digest of the caller's key. `responses` are
+    conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None: yes, neither
+    the caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is small, see
+    `run`. `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it has one.
+    The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the
+    caller disconnects.
     """
 
     id: str
@@ -363,15 +415,21 @@ class Call(Value, frozen=True, kw_only=True):
     responses: ResponseRules = DEFAULT_RESPONSE_RULES
     failover: bool | None = None
     worker: Callable[..., Awaitable[Any]] | None = None
+    explain_refusal: Callable[[Call, int, Mapping[str, str], bytes], GateError | None] | None = None
+    started: float = 0.0
+    notes: dict[Any, Any] = field(default_factory=dict)
 
-    hidden_fields = frozenset({"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker"})
+    hidden_fields = frozenset(
+        {"closing", "pool", "memory", "fetcher", "files", "inner", "key_digest", "worker", "notes", "explain_refusal"}
+    )
 
     def replace(self, **changes: Any) -> Call:
         """Return a copy with the fields in `changes` replaced."""
         return replace(self, **changes)
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The result of a function that processes all of the request: of a large one in a thread, so that the event loop is free.
+        """The result of a function that processes all of the request: of a large one in a thread, so that the event loop is
+        free.
 
         For hooks that are coroutines; the core calls other hooks in the thread itself.
         """
@@ -379,6 +437,21 @@ class Call(Value, frozen=True, kw_only=True):
             return function(*arguments)
         result: Result = await self.worker(function, *arguments)
         return result
+
+    def when_ended(self, tell: Callable[[RequestEnd], None]) -> None:
+        """Have `tell` called once, when the response has ended or the caller has left. It must not wait.
+
+        Not called for the calls of a video task after the response that created it, which belong to no request.
+        """
+        if self.meter.observers is None:
+            self.meter.observers = []
+        self.meter.observers.append(tell)
+
+    def add_response_header(self, name: str, value: str) -> None:
+        """Add a header to the response, unless its status line was sent. A later value replaces an earlier one."""
+        if self.meter.response_headers is None:
+            self.meter.response_headers = {}
+        self.meter.response_headers[name] = value
 
     def drop_field(self, name: str) -> None:
         """Record that the target does not support the field `name` (the caller's spelling), for the header x-gate-loss.

@@ -2,7 +2,8 @@
 
 `extra` holds fields of the caller's wire format that have no field in the vocabulary, under their wire names. A renderer of
 the same wire format writes them back; other renderers report them as dropped. `Opaque` values belong to the provider that
-issued them and are returned to it unchanged.
+issued them and are returned to it unchanged: a `signature` comes with a part of a response, and the next turn returns it to the
+upstream in the same part.
 """
 
 from __future__ import annotations
@@ -19,21 +20,24 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Opaque(Value, frozen=True, kw_only=True):
-    """A provider's own value (a thinking signature, encrypted reasoning) that only `issuer` can read."""
+    """A provider's own `value` (a thinking signature, encrypted reasoning; any JSON) that only `issuer` can read.
+
+    `issuer` is the name of the provider entry. Plugins set it to "": the core fills it in.
+    """
 
     issuer: str
     value: Any
 
 
 class Data(Value, frozen=True, kw_only=True):
-    """Bytes inside the request, in base64 as the caller sent them."""
+    """Bytes inside the request, in `base64` as the caller sent them, with the declared `media_type` (``image/png``)."""
 
     media_type: str
     base64: str
 
 
 class Link(Value, frozen=True, kw_only=True):
-    """A URL from a client. Only the core's fetcher may open it."""
+    """A `url` from a client. Only the core's fetcher may open it. `media_type` is the caller's declaration, "" without one."""
 
     url: str
     media_type: str = ""
@@ -49,7 +53,7 @@ Source = Data | Link | FileReference
 
 
 class Text(Value, frozen=True, kw_only=True):
-    """Text. `citations` are the sources of text in a response; those in a caller's history stay in `extra`."""
+    """A `text`. `citations` are the sources of text in a response; those in a caller's history stay in `extra`."""
 
     text: str
     signature: Opaque | None = None
@@ -58,14 +62,16 @@ class Text(Value, frozen=True, kw_only=True):
 
 
 class Refusal(Value, frozen=True, kw_only=True):
-    """The text with which the model refuses the request."""
+    """The `text` with which the model refuses the request."""
 
     text: str
     extra: Extra = field(default_factory=dict)
 
 
 class Image(Value, frozen=True, kw_only=True):
-    """An image. `detail` is the resolution to process it with: low, high, auto, or None for the upstream's default."""
+    """An image: its bytes, URL or file id in `source`. `detail` is the resolution to process it with: low, high, auto, or None
+    for the upstream's default.
+    """
 
     source: Source
     detail: str | None = None
@@ -73,7 +79,10 @@ class Image(Value, frozen=True, kw_only=True):
 
 
 class Audio(Value, frozen=True, kw_only=True):
-    """Audio. `source` holds input audio; `reference` is the id of audio that the model produced in an earlier turn."""
+    """Audio. `source` holds input audio; `reference` is the id of audio that the model produced in an earlier turn.
+
+    `transcript` is the text that is spoken, if known.
+    """
 
     source: Source | None = None
     reference: str | None = None
@@ -82,7 +91,7 @@ class Audio(Value, frozen=True, kw_only=True):
 
 
 class File(Value, frozen=True, kw_only=True):
-    """A document; `name` is its file name if the caller sent one."""
+    """A document: its bytes, URL or file id in `source`; `name` is its file name if the caller sent one."""
 
     source: Source
     name: str | None = None
@@ -90,7 +99,11 @@ class File(Value, frozen=True, kw_only=True):
 
 
 class ToolCall(Value, frozen=True, kw_only=True):
-    """A call of a tool. `arguments` is the JSON text as the model wrote it; `kind` is "function", or "custom" for free text."""
+    """A call of the tool `name`. `id` connects it with its `ToolResult`; the ids are the upstream's, or made by the provider
+    plugin.
+
+    `arguments` is the JSON text as the model wrote it; `kind` is "function", or "custom" for free text.
+    """
 
     id: str
     name: str
@@ -101,7 +114,11 @@ class ToolCall(Value, frozen=True, kw_only=True):
 
 
 class ToolResult(Value, frozen=True, kw_only=True):
-    """The result of the tool call `call_id`. `name` is the tool's name, if the wire format has it."""
+    """The result of the tool call `call_id`: `parts` of text, images or files. `name` is the tool's name, if the wire format
+    has it.
+
+    `is_error`: the tool failed, and the parts say why.
+    """
 
     call_id: str
     parts: tuple[Part, ...]
@@ -111,7 +128,7 @@ class ToolResult(Value, frozen=True, kw_only=True):
 
 
 class Thinking(Value, frozen=True, kw_only=True):
-    """The model's reasoning. `redacted` thinking has no text, only its signature."""
+    """The model's reasoning, or a summary of it, in `text`. `redacted` thinking has no text, only its signature."""
 
     text: str = ""
     signature: Opaque | None = None
@@ -137,10 +154,10 @@ Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking 
 
 
 class Message(Value, frozen=True, kw_only=True):
-    """One turn. Tool results are messages of role "tool" with ToolResult parts.
+    """One turn: who speaks (`role`) and the content (`parts`). Tool results are messages of role "tool" with ToolResult parts.
 
-    `plain`: the content was a plain string on the wire, not an array of parts. A renderer of that format uses it if the two
-    forms have different meanings.
+    `name` tells several participants of one role apart. `plain`: the content was a plain string on the wire, not an array of
+    parts. A renderer of that format uses it if the two forms have different meanings.
     """
 
     role: Role

@@ -3,7 +3,8 @@
 Order: ResponseStart, then (PartStart, PartDelta*, PartEnd)*, where parts may interleave and `index` identifies the part;
 UsageReport at any time after ResponseStart; then one Finish for each choice. A StreamError may come at any point and ends the
 stream. The core checks the order. Operations other than chat have one result object as their only event, with two exceptions:
-PartialImages may precede an ImageResult, and speech is SpeechStart, SpeechChunk*, SpeechEnd.
+PartialImages may precede an ImageResult, and speech is SpeechStart, SpeechChunk*, SpeechEnd. `extra` has members of the
+upstream's event that have no field here, under their wire names: a format of the same wire format writes them to the caller.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ class ResponseStart(Value, frozen=True, kw_only=True):
 
 
 class PartStart(Value, frozen=True, kw_only=True):
-    """The start of part `index` of choice `choice`. Indexes are unique in the stream and count from 0.
+    """The start of part `index` of choice `choice`, of this `kind`. Indexes are unique in the stream and count from 0.
 
-    `id`, `name` and `tool_kind` belong to a tool call, `id` also to audio, `media_type` to audio and images. A complete part
-    that is not text (an image, a vendor's part) is in `part` and has no deltas.
+    `redacted` belongs to thinking without text. `id`, `name` and `tool_kind` belong to a tool call, `id` also to audio,
+    `media_type` to audio and images. A complete part that is not text (an image, a vendor's part) is in `part` and has no
+    deltas.
     """
 
     index: int
@@ -61,7 +63,7 @@ class PartStart(Value, frozen=True, kw_only=True):
 
 
 class PartDelta(Value, frozen=True, kw_only=True):
-    """The next piece of part `index`: text, JSON text of tool arguments, or raw audio bytes.
+    """The next piece of part `index`: `data` is text, JSON text of tool arguments, or raw audio bytes.
 
     `logprobs` are the entries for this piece, each ``{"token", "logprob", "bytes", "top_logprobs"}``; `transcript` is the
     text spoken in an audio part.
@@ -74,7 +76,7 @@ class PartDelta(Value, frozen=True, kw_only=True):
 
 
 class PartEnd(Value, frozen=True, kw_only=True):
-    """The end of part `index`; the next turn must return `signature` with the part. `citations` belong to a text."""
+    """The end of part `index`; `signature` must be returned with the part in the next turn. `citations` belong to a text."""
 
     index: int
     signature: Opaque | None = None
@@ -83,13 +85,15 @@ class PartEnd(Value, frozen=True, kw_only=True):
 
 
 class UsageReport(Value, frozen=True, kw_only=True):
-    """Usage totals so far: a later report replaces an earlier one; reports are not added up."""
+    """The `usage` so far, as totals: a later report replaces an earlier one; reports are not added up."""
 
     usage: Usage
 
 
 class Finish(Value, frozen=True, kw_only=True):
-    """The end of choice `choice`. `raw` is the upstream's finish reason; `explanation` says why content was filtered."""
+    """The end of choice `choice`. `reason` is one of the common reasons, `raw` the upstream's own word, `stop_sequence` the
+    text of ``request.stop`` that ended the answer; `explanation` says why content was filtered.
+    """
 
     reason: FinishReason
     raw: str = ""
@@ -100,7 +104,7 @@ class Finish(Value, frozen=True, kw_only=True):
 
 
 class StreamError(Value, frozen=True, kw_only=True):
-    """The response failed after it had begun. No event follows; formats must not render it as a normal finish."""
+    """The response failed after it had begun, with `error`. No event follows; formats must not render it as a normal finish."""
 
     error: GateError
 

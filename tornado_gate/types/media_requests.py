@@ -1,7 +1,6 @@
 """Common requests for embeddings, moderation, images, speech and transcription. One class for each operation.
 
-As in `requests`: None means that the caller omitted the field; it is never sent upstream. `wire_format` is the format of the
-caller's request, whose unknown fields are in `extra`; `names` maps fields of these classes to the caller's names for them.
+As in `requests`: None means that the caller omitted the field; it is never sent upstream.
 """
 
 from __future__ import annotations
@@ -19,7 +18,12 @@ FileSource = Data | Link | Upload
 
 
 class MediaRequest(CommonRequest, frozen=True, kw_only=True):
-    """The fields that all these requests share."""
+    """The fields that all these requests share.
+
+    `model` is the caller's name: send ``call.target.upstream_model``. `user` is the caller's id of the end user. `wire_format`
+    is the format of the caller's request, whose unknown fields are in `extra`; `names` maps fields of these classes to the
+    caller's names for them.
+    """
 
     model: str
     wire_format: str = ""
@@ -33,7 +37,10 @@ class MediaRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
-    """Embeddings of `inputs`, each a text or a list of token ids. `task` is the purpose, a vendor's value."""
+    """Embeddings of `inputs`, each a text or a list of token ids. `task` is the purpose, a vendor's value.
+
+    `dimensions` is the wanted length of each vector; `title` is the title of the document that the inputs are part of.
+    """
 
     inputs: tuple[str | tuple[int, ...], ...]
     dimensions: int | None = None
@@ -48,11 +55,14 @@ class ModerationRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class ImageRequest(MediaRequest, frozen=True, kw_only=True):
-    """Generate images, or edit the given `images`.
+    """Generate images from `prompt`, or edit the given `images`.
 
-    `size` is "auto" or width and height in pixels, as in "1024x1536"; `aspect_ratio` ("16:9") with `resolution` ("1K") is the
-    alternative. Transparent pixels of `mask` mark the area of the first image that may change. `output_compression` is 0 to
-    100. With `stream`, up to `partial_images` unfinished images precede the result.
+    `negative_prompt` says what they shall not show. `n` is the number of images. `size` is "auto" or width and height in
+    pixels, as in "1024x1536"; `aspect_ratio` ("16:9") with `resolution` ("1K") is the alternative. Transparent pixels of `mask`
+    mark the area of the first image that may change. `quality`, `style`, `background` ("transparent"), `moderation` (how strict
+    it is), `input_fidelity` (how closely an edit keeps the given images) and `output_format` (png, jpeg, webp) are words of the
+    vendors; `output_compression` is 0 to 100. `watermark` and `prompt_extend` (the vendor improves the prompt) are switches;
+    `seed` repeats a result. With `stream`, up to `partial_images` unfinished images precede the result.
     """
 
     prompt: str
@@ -80,7 +90,8 @@ class ImageRequest(MediaRequest, frozen=True, kw_only=True):
 class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
     """Convert `text` to speech. `voice` is a vendor's name; `speed` 1 is normal; `format` is mp3, opus, aac, flac, wav or pcm.
 
-    pcm has 24,000 samples per second, one channel, 16 bits, little-endian. With `stream` the audio arrives in chunks.
+    `instructions` say how to speak, `language` is a code such as "en". pcm has 24,000 samples per second, one channel, 16 bits,
+    little-endian. With `stream` the audio arrives in chunks.
     """
 
     text: str
@@ -93,7 +104,11 @@ class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
-    """Transcribe `audio`, or translate it to English with `translate`. With `stream` the text arrives as stream events."""
+    """Transcribe `audio`, or translate it to English with `translate`. With `stream` the text arrives as stream events.
+
+    `language` is the spoken one, a code such as "en". `prompt` has words that help to recognise others; `temperature` controls
+    the sampling. `timestamps`: the result shall have `words` or `segments` with their times.
+    """
 
     audio: FileSource
     translate: bool = False

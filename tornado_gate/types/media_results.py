@@ -1,4 +1,8 @@
-"""Results of operations other than chat. A result is the only event of its response, except for images and speech."""
+"""Results of operations other than chat. A result is the only event of its response, except for images and speech.
+
+`model` and `id` are those that the upstream reports, `usage` is None if it reports none. `extra` has members of the upstream's
+answer that have no field here, under their wire names.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ Vector = Sequence[float] | bytes
 
 
 class EmbeddingResult(Value, frozen=True, kw_only=True):
-    """One vector for each input, in the order of the inputs."""
+    """`vectors` has one vector for each input, in the order of the inputs."""
 
     vectors: tuple[Vector, ...]
     model: str = ""
@@ -23,7 +27,8 @@ class EmbeddingResult(Value, frozen=True, kw_only=True):
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """The moderation of one input. `categories`: whether each category is flagged. `scores`: 0 to 1 for each category.
+    """The moderation of one input: whether it is `flagged` at all. `categories`: whether each category is flagged. `scores`: 0
+    to 1 for each category.
 
     `applied`: the kinds of input, "text" or "image", that each category was applied to.
     """
@@ -36,7 +41,7 @@ class Verdict(Value, frozen=True, kw_only=True):
 
 
 class ModerationResult(Value, frozen=True, kw_only=True):
-    """One verdict for each input, in the order of the inputs."""
+    """`verdicts` has one verdict for each input, in the order of the inputs."""
 
     verdicts: tuple[Verdict, ...]
     model: str = ""
@@ -46,7 +51,9 @@ class ModerationResult(Value, frozen=True, kw_only=True):
 
 
 class GeneratedImage(Value, frozen=True, kw_only=True):
-    """One image; `data` is the file's bytes. `revised_prompt` is the prompt as the model rewrote it."""
+    """One image; `data` is the file's bytes and `media_type` their type (``image/png``). `revised_prompt` is the prompt as the
+    model rewrote it.
+    """
 
     data: bytes
     media_type: str
@@ -57,7 +64,7 @@ class GeneratedImage(Value, frozen=True, kw_only=True):
 
 
 class PartialImage(Value, frozen=True, kw_only=True):
-    """An unfinished image; `index` counts from 0."""
+    """An unfinished image; `index` counts from 0. `data` is the file's bytes and `media_type` their type."""
 
     index: int
     data: bytes
@@ -68,7 +75,7 @@ class PartialImage(Value, frozen=True, kw_only=True):
 
 
 class ImageResult(Value, frozen=True, kw_only=True):
-    """All images of a response; the last event. `created` is Unix seconds.
+    """All `images` of a response; the last event. `created` is Unix seconds. `text` is what the model wrote besides.
 
     `background`, `output_format`, `quality` and `size` are the values that the upstream reports it has used.
     """
@@ -92,18 +99,22 @@ class SpeechStart(Value, frozen=True, kw_only=True):
 
 
 class SpeechChunk(Value, frozen=True, kw_only=True):
+    """The next bytes of the audio in `data`, of any length."""
+
     data: bytes
 
     hidden_fields = frozenset({"data"})
 
 
 class SpeechEnd(Value, frozen=True, kw_only=True):
+    """The end of the audio."""
+
     usage: Usage | None = None
 
 
 class TranscriptionResult(Value, frozen=True, kw_only=True):
-    """The text of an audio file. `duration` is in seconds; `segments` and `words` are the vendor's objects, each with `start` and
-    `end` in seconds.
+    """The `text` of an audio file. `language` is the one that was recognised. `duration` is in seconds; `segments` and `words`
+    are the vendor's objects, each with `start` and `end` in seconds.
     """
 
     text: str

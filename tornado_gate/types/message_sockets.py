@@ -1,8 +1,8 @@
 """Routes that are served over HTTP and also over WebSocket: each message of the client is one request of the route.
 
-The core reads and answers the messages (`server/handlers/message_session.py`): a request runs through the same checks, limits and
-steps as over HTTP, with a streamed reply, and each event of the stream becomes one message. A format supplies the adapter that
-knows what messages look like. An adapter belongs to one connection and does no I/O.
+The core reads and answers the messages (`server/handlers/message_session.py`): a request runs through the same checks, limits
+and steps as over HTTP, with a streamed reply, and each event of the stream becomes one message. A format supplies the adapter
+that knows what messages look like. An adapter belongs to one connection and does no I/O.
 """
 
 from __future__ import annotations

@@ -26,11 +26,12 @@ class RealtimeRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class Socket(Protocol):
-    """A realtime connection to an upstream, as `open_socket` returns it. Messages are JSON texts.
+    """A realtime connection to an upstream, as `open_socket` returns it. Messages are JSON texts in the `dialect` of the
+    upstream.
 
     `send` returns when the connection accepts more data (back-pressure). `receive` returns the next message, or None after the
-    peer has closed the connection; `close_code` and `close_reason` are set then. Both raise UpstreamError if the connection
-    is lost.
+    peer has closed the connection; `close_code` and `close_reason` are set then. Both raise UpstreamError if the connection is
+    lost.
     """
 
     @property
@@ -72,7 +73,7 @@ class RealtimeAdapter(Protocol):
 class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
     """Create a short-lived key for a browser client, which may only open realtime sessions with `model`.
 
-    `seconds` is the key's lifetime.
+    `seconds` is the key's lifetime; `session` holds settings of the session that the client cannot change.
     """
 
     seconds: int
@@ -81,7 +82,7 @@ class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class ClientSecret(Value, frozen=True, kw_only=True):
-    """A short-lived key. `expires_at` is Unix seconds."""
+    """A short-lived key (`value`) for `model`, with the settings of the `session`. `expires_at` is Unix seconds."""
 
     value: str
     expires_at: int

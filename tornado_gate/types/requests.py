@@ -23,7 +23,10 @@ from tornado_gate.types.wire import Upload
 
 
 class Tool(Value, frozen=True, kw_only=True):
-    """A function that the model may call; `parameters` is a JSON schema."""
+    """A function that the model may call: `name`, `description`, and `parameters`, a JSON schema.
+
+    `strict`: arguments must match the schema exactly. `extra` has further members of the caller's tool.
+    """
 
     name: str
     description: str | None = None
@@ -44,7 +47,7 @@ class VendorTool(Value, frozen=True, kw_only=True):
 
 
 class ToolChoice(Value, frozen=True, kw_only=True):
-    """`mode` "tool" forces the tool `name`; "allowed" restricts to `names`, and with `required` one of them must be called.
+    """`mode` "tool" forces the tool `name`, "allowed" restricts to `names`, of which one must be called if `required`.
 
     `vendor` holds a choice that only the request's wire format defines.
     """
@@ -57,7 +60,12 @@ class ToolChoice(Value, frozen=True, kw_only=True):
 
 
 class ResponseFormat(Value, frozen=True, kw_only=True):
-    """The required form of the response's text. `schema` is a JSON schema, only with kind "json_schema"."""
+    """The required form of the response's text: with `kind` "json_object" any JSON object, with "json_schema" JSON that matches
+    `schema`.
+
+    `name` and `description` tell the model what the schema is; `strict`: the text must match it exactly. These four come only
+    with "json_schema". `extra` has further members of the caller's field.
+    """
 
     kind: Literal["text", "json_object", "json_schema"]
     name: str | None = None
@@ -68,8 +76,9 @@ class ResponseFormat(Value, frozen=True, kw_only=True):
 
 
 class Reasoning(Value, frozen=True, kw_only=True):
-    """The reasoning effort: a level in `effort`, or a budget in tokens; `summary` requests a summary of the reasoning.
+    """The reasoning effort: a level in `effort` (minimal, low, medium, high, …), or a budget in tokens in `budget_tokens`.
 
+    `summary` requests a summary of the reasoning (auto, concise, detailed). `enabled` is the caller's switch, None without one.
     `visible`: the caller's format shows the reasoning of this request without an explicit request for it.
     """
 
@@ -83,9 +92,20 @@ class Reasoning(Value, frozen=True, kw_only=True):
 class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     """A chat request of any wire format.
 
-    None means that the caller omitted the field; it is never sent upstream. Lengths are in tokens. `wire_format` is the format
-    of the caller's request, whose unknown top-level fields are in `extra`; `names` maps fields of this class to the caller's
-    names for them, so that dropped fields are reported under the caller's names.
+    None means that the caller omitted the field; it is never sent upstream. `model` is the caller's name: send
+    ``call.target.upstream_model``. `messages` are the conversation, oldest first, with system messages in their places.
+    `stream`: the caller wants a stream; most providers stream from the upstream in any case. `include_usage`: the caller's
+    stream shall end with the usage. `n` is the number of choices. `max_tokens` limits all generated tokens, reasoning included.
+    `temperature`, `top_p`, `top_k`, `seed`, `presence_penalty` and `frequency_penalty` control the sampling, as every vendor
+    defines them. `stop` are texts that end the answer. `logit_bias` maps token ids to -100 to 100. `logprobs` requests log
+    probabilities, `top_logprobs` that many alternatives for each token. `tools` are what the model may call, `tool_choice` says
+    whether it must; `parallel_tool_calls`: it may make several calls in one answer. `response_format` is the form of the text,
+    `reasoning` how much the model shall think. `modalities` are the kinds of answer ("text", "audio"), empty for the model's
+    default; `audio` has the wanted ``voice`` and ``format``. `user` is the caller's id of the end user, `metadata` further
+    labels of the request, for the upstream's records.
+
+    `wire_format` is the format of the caller's request, whose unknown top-level fields are in `extra`; `names` maps fields of
+    this class to the caller's names for them, so that dropped fields are reported under the caller's names.
     """
 
     model: str
@@ -140,9 +160,10 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
-    """Count the tokens of the prompt of `chat`; nothing is generated.
+    """Count the tokens of the prompt of `chat` for `model`; nothing is generated.
 
-    `counted` is the caller's body with everything that it refers to by id, if it does: an estimate counts it instead of the body.
+    `counted` is the caller's body with everything that it refers to by id, if it does: an estimate counts it instead of the
+    body.
     """
 
     model: str
@@ -159,12 +180,12 @@ class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
 class VerbatimRequest(Value, frozen=True, kw_only=True):
     """A checked body in `wire_format` for a provider that accepts this format: the request of the verbatim lane.
 
-    `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes. For a
-    form, `body` holds the text fields and `files` the files; send it as `codec.multipart.FormBody`. The provider derives the
-    upstream's path from `operation` and the caller's `path`. `state` belongs to the format, for its `forward_response`.
-    `issued`: `forward_response` adds the ids of objects that the upstream keeps, and the core records them for the account; None
-    if the response has none. `slow_start`: the upstream sends nothing until its work is done, which may take longer than
-    ``timeouts.first_event``; only the total timeout applies.
+    `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes.
+    `stream`: the body asks for a stream. `form`: the caller sent a form, whose text fields are in `body` and whose files are in
+    `files`; send it as `codec.multipart.FormBody`. The provider derives the upstream's path from `operation` and the caller's
+    `path`. `state` belongs to the format, for its `forward_response`. `issued`: `forward_response` adds the ids of objects that
+    the upstream keeps, and the core records them for the account; None if the response has none. `slow_start`: the upstream
+    sends nothing until its work is done, which may take longer than ``timeouts.first_event``; only the total timeout applies.
     """
 
     wire_format: str

@@ -1,4 +1,7 @@
-"""Results of chat and of the core's own operations: usage, finish reasons, whole responses, model lists."""
+"""Results of chat and of the core's own operations: usage, finish reasons, whole responses, model lists.
+
+`extra` has members of the upstream's answer that have no field here, under their wire names.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"
 class Usage(Value, frozen=True, kw_only=True):
     """Usage in tokens. None means "not reported", 0 means "reported as zero".
 
-    `input_tokens` counts the whole prompt, cached or not; it includes `cache_read_tokens`, `cache_write_tokens` and
-    `image_tokens` and `audio_input_tokens` (the prompt's images and sound). `cache_write_tokens` includes
-    `cache_write_1h_tokens`, which are kept for an hour. `output_tokens` counts everything generated and includes
-    `reasoning_tokens`, `audio_output_tokens` and `image_output_tokens`. `cached_audio_tokens` and `cached_image_tokens` are part
-    of `cache_read_tokens` and of the tokens of their kind. `tool_input_tokens` are what tools of the upstream have added to the
-    prompt, beside `input_tokens`.
-    `extra` holds further counters of the upstream under its own names.
+    `input_tokens` counts the whole prompt, cached or not; it includes `cache_read_tokens`, `cache_write_tokens` and the tokens
+    of the prompt's images, sound and videos. These are `image_tokens`, `audio_input_tokens` and `video_input_tokens`.
+    `cache_write_tokens` includes `cache_write_1h_tokens`, which are kept for an hour. `output_tokens` counts everything
+    generated and includes `reasoning_tokens`, `audio_output_tokens` and `image_output_tokens`. `cached_audio_tokens` and
+    `cached_image_tokens` are part of `cache_read_tokens` and of the tokens of their kind. `tool_input_tokens` are what tools of
+    the upstream have added to the prompt, beside `input_tokens`. `extra` holds further counters of the upstream under its own
+    names.
     """
 
     input_tokens: int | None = None
@@ -47,8 +50,9 @@ class Usage(Value, frozen=True, kw_only=True):
 
 
 class Choice(Value, frozen=True, kw_only=True):
-    """One of `n` choices. `raw_reason` is the upstream's finish reason; `stop_sequence` the stop string that ended the text;
-    `explanation` says why content was filtered, if the upstream says so.
+    """One of `n` choices: its `parts`, and why it ended (`reason`). `logprobs` is ``{"content": […]}``. `raw_reason` is the
+    upstream's finish reason; `stop_sequence` the stop string that ended the text; `explanation` says why content was filtered,
+    if the upstream says so.
     """
 
     parts: tuple[Part, ...]
@@ -63,6 +67,7 @@ class Choice(Value, frozen=True, kw_only=True):
 class ChatResult(Value, frozen=True, kw_only=True):
     """A whole chat response: `events.collect` builds it from stream events, `events.replay` converts it back.
 
+    `model` and `id` are the upstream's; `choices` are in the order of their numbers, `usage` is None if it was not reported.
     `created` is Unix time in seconds.
     """
 
@@ -75,14 +80,18 @@ class ChatResult(Value, frozen=True, kw_only=True):
 
 
 class TokenCount(Value, frozen=True, kw_only=True):
-    """The only event of a count-tokens request. `extra` holds further counters of the upstream under its own names."""
+    """The only event of a count-tokens request: the prompt has `input_tokens`. `extra` holds further counters of the upstream
+    under its own names.
+    """
 
     input_tokens: int
     extra: Extra = field(default_factory=dict)
 
 
 class Model(Value, frozen=True, kw_only=True):
-    """One entry of a model list. `operations` are the supported ones; `facts` are the model's descriptive keys in conf."""
+    """One entry of a model list: `id` is the name for callers, `owner` the provider entry, `created` Unix seconds. `operations`
+    are the supported ones; `facts` are the model's descriptive keys in conf.
+    """
 
     id: str
     owner: str
@@ -92,7 +101,7 @@ class Model(Value, frozen=True, kw_only=True):
 
 
 class ModelList(Value, frozen=True, kw_only=True):
-    """The only event of a models request; `single` if the request names one model."""
+    """The only event of a models request: `models`; `single` if the request names one model."""
 
     models: tuple[Model, ...]
     single: bool = False

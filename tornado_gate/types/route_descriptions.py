@@ -12,7 +12,11 @@ JsonSchema = Mapping[str, Any]
 
 
 class RouteParameter(Value, frozen=True, kw_only=True):
-    """A parameter in the query or in a header. `example` is a valid value."""
+    """A parameter `name` in the query or in a header (`place`), with its `description` and JSON `schema`; `required`: it must
+    be sent.
+
+    `example` is a valid value.
+    """
 
     name: str
     description: str
@@ -23,12 +27,13 @@ class RouteParameter(Value, frozen=True, kw_only=True):
 
 
 class RouteExample(Value, frozen=True, kw_only=True):
-    """A request that works, except that the core adds the name of a model: to `body`, `fields` or the path, as the route says.
+    """A request `name` with a one-line `summary` that works, except that the core adds the name of a model: to `body`, `fields`
+    or the path, as the route says.
 
     `body` is a JSON value; the text ``{model}`` in it is replaced by the name. `fields` are the text fields of a form and
     `files` its files: field to file name, such as ``{"file": "speech.wav"}``. `arguments` are the path's other segments;
-    `query` and `headers` what the request needs besides its key. `operation` is one of the route's operations, for a route
-    with several. An example with `needs` works only if the gateway has what it names in words: "a task".
+    `query` and `headers` what the request needs besides its key. `operation` is one of the route's operations, for a route with
+    several. An example with `needs` works only if the gateway has what it names in words: "a task".
     """
 
     name: str
@@ -44,13 +49,14 @@ class RouteExample(Value, frozen=True, kw_only=True):
 
 
 class RouteDescription(Value, frozen=True, kw_only=True):
-    """One route. `body` is the marshmallow schema of its JSON body (a class or an instance), a JSON schema, or a
-    tuple of alternatives.
+    """One route: a one-line `summary`, a longer `description`, and the group `tag`; without one, the operation. `body` is the
+    marshmallow schema of its JSON body (a class or an instance), a JSON schema, or a tuple of alternatives.
 
     `members` completes a marshmallow schema with JSON schemas for members that are checked by functions, by name; their
     keywords are added to the generated ones. `form` is the JSON schema of a multipart form, whose files have the format
-    "binary". `answer` is the JSON schema of a JSON response. `media_types` are the other media types of responses, with a
-    sentence or an example text: ``{"text/event-stream": "data: {…}\\n\\n", "audio/mpeg": ""}``.
+    "binary". `parameters` are those of the query and of headers, `examples` complete requests. `answer` is the JSON schema of a
+    JSON response. `media_types` are the other media types of responses, with a sentence or an example text:
+    ``{"text/event-stream": "data: {…}\\n\\n", "audio/mpeg": ""}``.
 
     `alias_of` is the path of the route that this one is another spelling of; the other fields are then ignored.
     """

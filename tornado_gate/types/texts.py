@@ -18,11 +18,11 @@ a tool, or any other text, such as a description of a tool or a member that the 
 
 
 class GuardedText(Value, frozen=True, kw_only=True):
-    """One text of a request or an answer.
+    """One `text` of a request or an answer, of this `kind`.
 
     `path` is its place in the caller's body (``messages.0.content``). A text of a stream is seen in windows: the first `sent`
-    characters of `text` have been sent to the caller, are shown for context and cannot be replaced; if `is_complete` is false,
-    more text follows and the end of this window is seen again. `is_fixed`: the text cannot be replaced, for example because an
+    characters of `text` have been sent to the caller, are shown for context and cannot be replaced. `is_complete`: no more text
+    follows; otherwise the end of this window is seen again. `is_fixed`: the text cannot be replaced, for example because an
     upstream has signed it; replacing it blocks the request.
     """
 
@@ -35,7 +35,7 @@ class GuardedText(Value, frozen=True, kw_only=True):
 
 
 class Span(NamedTuple):
-    """The characters `start` to `end` of the text number `text` in the list that the guard was given, and their replacement."""
+    """The characters `start` to `end` of the text number `text` in the list that the guard was given, and their `replacement`."""
 
     text: int
     start: int
@@ -44,13 +44,13 @@ class Span(NamedTuple):
 
 
 class Replace(Value, frozen=True):
-    """Decision of a guard: the request or the answer goes on with these spans replaced. Spans of one text must not overlap."""
+    """Decision of a guard: the request or the answer goes on with these `spans` replaced. Spans of one text must not overlap."""
 
     spans: tuple[Span, ...]
 
 
 class Block(Value, frozen=True, kw_only=True):
-    """Decision of a guard: the request is refused, or the answer ends, with this error."""
+    """Decision of a guard: the request is refused, or the answer ends, with an error of this `message`, `status` and `code`."""
 
     message: str
     status: int = 400

@@ -35,8 +35,8 @@ class ResponseRules(Value, frozen=True, kw_only=True):
 
     `store`: responses are never stored, neither here nor at an upstream ("never"); only if the request has ``store: true``
     ("ask"); or unless it has ``store: false`` ("default"). `seconds` is how long the gateway keeps a response, or the id of one
-    that an upstream keeps. `copies`: the gateway keeps a copy of each response that an upstream stores, so that other targets can
-    continue it.
+    that an upstream keeps. `copies`: the gateway keeps a copy of each response that an upstream stores, so that other targets
+    can continue it.
     """
 
     store: StoreMode = "default"
@@ -50,12 +50,12 @@ def make_record_name(kind: str, identity: str) -> str:
 
 
 class ObjectReference(Value, frozen=True, kw_only=True):
-    """An id in a request that names an object of `kind`. `param` is the path of its field.
+    """An `id` in a request that names an object of `kind`. `param` is the path of its field.
 
     `error` returns the error for an id that the account does not own, which is the same as for one that does not exist; by
-    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object, or a copy
-    of it; if the core has no record of the id, no upstream knows it. `only_verbatim`: on the common lane the format resolves the
-    id and no upstream receives it.
+    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object, or a
+    copy of it; if the core has no record of the id, no upstream knows it. `only_verbatim`: on the common lane the format
+    resolves the id and no upstream receives it.
     """
 
     kind: str
@@ -78,8 +78,9 @@ class IssuedObjects(State):
     """The objects that an upstream issued in one response: `ids` are pairs of kind and id, without those already recorded.
 
     The format adds to `ids` while it reads the response and sets `due` when they must be recorded before the caller receives
-    more. What is left at the end of the request is recorded then. `unmetered`: the response will be completed in the background,
-    so its usage is known only when it is retrieved. `save` is what else the format stores of the response, at the same time.
+    more. What is left at the end of the request is recorded then. `unmetered`: the response will be completed in the
+    background, so its usage is known only when it is retrieved. `save` is what else the format stores of the response, at the
+    same time.
     """
 
     ids: list[tuple[str, str]] = field(default_factory=list)
@@ -89,7 +90,8 @@ class IssuedObjects(State):
 
 
 class KeptObject(Value, frozen=True, kw_only=True):
-    """What is recorded of an object: the provider entry that keeps it, and the models by which it was created.
+    """What is recorded of an object: the entry that keeps it (`provider`), and the names `model` and `upstream_model` of the
+    model by which it was created. `unmetered`: its usage is not known yet.
 
     `key` is the fingerprint of the provider's key with which it was created, if the entry has several.
     """
@@ -107,7 +109,8 @@ class StoredObjectRequest(Value, frozen=True, kw_only=True):
     The core sends it to the provider entry that keeps the object, or raises the error of `reference`. A provider that accepts
     `wire_format` unchanged sends `method` to the object's path, followed by `action` (``input_items``, ``cancel`` or "") and
     `query`; there is no body. The response goes to the format's `forward_response`. `stream`: the caller requested a stream.
-    `unmetered` is set by the core: the usage in the response was not counted yet.
+    `unmetered` is set by the core: the usage in the response was not counted yet. `issued` and `state` are as in
+    `VerbatimRequest`.
     """
 
     reference: ObjectReference

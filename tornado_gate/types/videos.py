@@ -22,10 +22,11 @@ TaskStatus = Literal["queued", "pending", "completed", "failed"]
 class VideoRequest(MediaRequest, frozen=True, kw_only=True):
     """Generate a video from `prompt`, optionally with `image` as its first frame.
 
-    `seconds` is its length; `width` and `height` are pixels, both or neither; `n` is the number of videos. `metadata` holds
-    further parameters, such as negative_prompt. `remix_of` is the operation of an earlier video of the same provider that this
-    request changes. `task_id` is the gateway's id of the task: if the upstream accepts a client's id, the core can find the
-    operation by it after a crash. `webhook` is a URL that the core calls when the task has ended.
+    `seconds` is its length; `width` and `height` are pixels, both or neither; `fps` is frames per second; `n` is the number of
+    videos; `seed` repeats a result; `watermark` is a switch. `stream`: the caller follows the task as a stream of events.
+    `metadata` holds further parameters, such as negative_prompt. `remix_of` is the operation of an earlier video of the same
+    provider that this request changes. `task_id` is the gateway's id of the task: if the upstream accepts a client's id, the
+    core can find the operation by it after a crash. `webhook` is a URL that the core calls when the task has ended.
     """
 
     prompt: str
@@ -55,7 +56,9 @@ class VideoPoll(MediaRequest, frozen=True, kw_only=True):
 
 
 class VideoDownload(MediaRequest, frozen=True, kw_only=True):
-    """Download video number `index` of a completed operation: the chunks of the UpstreamResponse are the file."""
+    """Download video number `index` (from 0) of the completed `operation` of the task `task_id`: the chunks of the
+    UpstreamResponse are the file.
+    """
 
     task_id: str
     operation: Mapping[str, Any]
@@ -63,7 +66,9 @@ class VideoDownload(MediaRequest, frozen=True, kw_only=True):
 
 
 class VideoCancel(MediaRequest, frozen=True, kw_only=True):
-    """Cancel the operation, and delete it if the upstream supports that. The result is any VideoOperation; errors are ignored."""
+    """Cancel the `operation` of the task `task_id`, and delete it if the upstream supports that. The result is any
+    VideoOperation; errors are ignored.
+    """
 
     task_id: str
     operation: Mapping[str, Any]
@@ -73,9 +78,10 @@ class VideoOperation(Value, frozen=True, kw_only=True):
     """The state of an operation at the upstream: the only event of the response to each of these requests.
 
     `status` "lost": the upstream does not know the operation (any more); "unknown": the provider does not know the upstream's
-    status, which is in `raw`. `progress` is 0 to 100 if the upstream reports it. `operation`, if given, replaces the task's.
-    `videos` is the number of finished videos; `duration` is the length of each in seconds. `error` is the upstream's error
-    message, safe to show. `poll_after` is the minimum time to the next poll in seconds.
+    status. `raw` is the upstream's own word for it. `progress` is 0 to 100 if the upstream reports it. `operation`, if given,
+    replaces the task's. `videos` is the number of finished videos; `duration` is the length of each in seconds. `error` is the
+    upstream's error message, safe to show, and `code` its code ("" becomes ``generation_failed``). `usage` is what the work has
+    used, if reported. `poll_after` is the minimum time to the next poll in seconds.
     """
 
     status: Literal["queued", "running", "completed", "failed", "lost", "unknown"]
@@ -91,7 +97,9 @@ class VideoOperation(Value, frozen=True, kw_only=True):
 
 
 class VideoFile(Value, frozen=True, kw_only=True):
-    """One finished video: `id` in the file store; `size` in bytes; `duration` in seconds, if known."""
+    """One finished video: `id` in the file store; `media_type` (``video/mp4``); `size` in bytes; `duration` in seconds, if
+    known.
+    """
 
     id: str
     media_type: str
@@ -100,10 +108,13 @@ class VideoFile(Value, frozen=True, kw_only=True):
 
 
 class VideoTask(Value, frozen=True, kw_only=True):
-    """A task as its owner sees it. Times are Unix seconds; `position` in the queue counts from 1.
+    """A task as its owner sees it. `position` in the queue counts from 1; `progress` is 0 to 100.
 
-    `seconds` and `size` are the requested values. `kind` is "image" if the request has an image, else "text". `urls` are the
-    signed URLs of the videos of a completed task, in order. `asked` holds further request fields that responses repeat.
+    `id`, `model` and `prompt` are those of the request, `remixed_from` is the id of the task that it changes. `status` only
+    moves forward. `created_at`, `completed_at` and `expires_at` (when the files are deleted) are Unix seconds. `error_code` and
+    `error_message` belong to a failed task, `files` to a completed one. `seconds` and `size` are the requested values. `kind`
+    is "image" if the request has an image, else "text". `urls` are the signed URLs of the videos of a completed task, in order.
+    `asked` holds further request fields that responses repeat.
     """
 
     id: str
@@ -129,6 +140,7 @@ class VideoTask(Value, frozen=True, kw_only=True):
 class TaskRequest(CommonRequest, frozen=True, kw_only=True):
     """A request about existing tasks. The core serves it, without a provider.
 
+    `action` is what to do with the task `task_id`. `stream`: the answer is a stream of events.
     show: return the task when it has ended, or after `wait` seconds. events: stream TaskResults until the task has ended.
     content: return video number `index`. delete: cancel the task if it runs, and delete it. list: return at most `limit` tasks
     of the caller that follow the task `after`, newest first unless `order` is "asc". remix: start `request` from the task.
@@ -146,7 +158,7 @@ class TaskRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class TaskResult(Value, frozen=True, kw_only=True):
-    """The current state of a task. `last` is false if more results follow in the stream. `deleted`: the task was deleted."""
+    """The current state of `task`. `last` is false if more results follow in the stream. `deleted`: the task was deleted."""
 
     task: VideoTask
     last: bool = True
@@ -154,5 +166,7 @@ class TaskResult(Value, frozen=True, kw_only=True):
 
 
 class TaskList(Value, frozen=True, kw_only=True):
+    """Some `tasks` of the caller, in the order of the request; `has_more`: more follow."""
+
     tasks: tuple[VideoTask, ...]
     has_more: bool = False

@@ -12,6 +12,7 @@ from tornado_gate.types.answer_budget import AnswerClaim
 from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.message_sockets import OpenMessageSocket
+from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
@@ -36,7 +37,7 @@ Operation = str  # "chat", "models", …: keys are permitted, and models and plu
 
 
 class Route(Value, frozen=True):
-    """One method and path that a format serves.
+    """One `method` (``POST``) and path that a format serves.
 
     `path` may contain ``{name}`` segments; the last one may match slashes, so that ``/v1/models/{model}`` matches
     ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path
@@ -54,7 +55,7 @@ class Route(Value, frozen=True):
     message. `references` lists the ids of objects at an upstream that a request contains. The body that both get is not checked
     yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
     stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
-    ``x-gate-stream: ping=15``).
+    ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
     """
 
     method: str
@@ -73,6 +74,7 @@ class Route(Value, frozen=True):
     messages: OpenMessageSocket | None = None
     keep_alive: Callable[[WireRequest], bytes] | None = None
     prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
+    texts: TextMap | None = None
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -103,7 +105,7 @@ class Upload(Protocol):
 
 
 class StreamedBody(Protocol):
-    """A request body of known length, sent in chunks. `chunks` may be called again, for a retry."""
+    """A request body of known `length` in bytes, sent in chunks. `chunks` may be called again, for a retry."""
 
     @property
     def length(self) -> int: ...
@@ -112,8 +114,9 @@ class StreamedBody(Protocol):
 
 
 class WireRequest(Value, frozen=True, kw_only=True):
-    """A caller's request. `headers` have lower-case names; `query` holds the last value of each name; API keys are removed.
-    `query_lists` holds all values of the names that end in ``[]``, as SDKs send arrays.
+    """A caller's request of `route` at `path`; `path_arguments` are the named segments of the path. `headers` have lower-case
+    names; `query` holds the last value of each name; API keys are removed. `query_lists` holds all values of the names that end
+    in ``[]``, as SDKs send arrays.
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
@@ -157,7 +160,8 @@ class BufferedBody:
 
 
 class Reply(Value, frozen=True, kw_only=True):
-    """The response to the caller. Each chunk is written at once; in a stream, chunks end at the end of an event.
+    """The response to the caller: `status`, `content_type`, further `headers`, and the body in `chunks`. Each chunk is written
+    at once; in a stream, chunks end at the end of an event.
 
     `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never. `collected`:
     the caller gets a whole response, although the request to the upstream asked for a stream.
@@ -185,16 +189,17 @@ class Reply(Value, frozen=True, kw_only=True):
 
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
-    """The request that the default `call_upstream` sends: the core encodes `json`; `body` is sent unchanged.
+    """The request that the default `call_upstream` sends to `url`, with `method`: the core encodes `json`; `body` is sent
+    unchanged.
 
-    `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies.
-    `redirects` is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's
-    own origin: scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark
-    the response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it
-    without `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
+    `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies. `redirects`
+    is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's own origin:
+    scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark the
+    response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it without
+    `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
     `VideoDownload` the core limits only the time between chunks (``timeouts.gap``), not the total.
 
-    `context` is for plugins with their own `call_upstream`, which may not need a URL.
+    `context` is for plugins with their own `call_upstream`, which may not need a URL; the core does not read it.
     """
 
     url: str = ""
@@ -212,10 +217,12 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
 
 class UpstreamResponse(Value, frozen=True, kw_only=True):
-    """The upstream's response. `status` is below 300 or in the request's `accepted_statuses`; others raise UpstreamError.
+    """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
+    `accepted_statuses`; others raise UpstreamError.
 
     `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `account` is that of the
-    caller, whose share of the memory for answers this one uses.
+    caller, whose share of the memory for answers this one uses. `context` is for plugins with their own `call_upstream`; the
+    core does not read it.
     """
 
     chunks: AsyncIterator[bytes]

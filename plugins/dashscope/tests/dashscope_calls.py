@@ -76,12 +76,13 @@ async def _farewells() -> None:
 
 async def made(call: Call, request: ImageRequest) -> ImageResult:
     """All stops of a request, the order of events checked."""
-    outgoing = await plugin.translate_request(call, request)
-    incoming = await plugin.call_upstream(call, outgoing)
+    lane = load_provider(plugin)
+    outgoing = await lane.translate_request(call, request)
+    incoming = await lane.call_upstream(call, outgoing)
     checker = OrderChecker()
 
     async def checked() -> Any:
-        async for event in plugin.translate_response(call, request, incoming):
+        async for event in lane.translate_response(call, request, incoming):
             checker.check(event)
             yield event
         assert checker.is_complete()

@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, provider_impl
-from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
+from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation, UpstreamError
+from tornado_gate.http import upstream
 from tornado_gate.http.fetch.pictures import read_image
-from tornado_gate.http.upstream_errors import file_error
+from tornado_gate.http.upstream_errors import file_error, parse_error_body
 from tornado_gate.types import (
     Call,
     Data,
@@ -32,6 +33,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import (
+    FailureReport,
     ImageLocation,
     make_error,
     parse_response,
@@ -110,7 +112,6 @@ def _build_upstream_request(
         headers={"content-type": "application/json", **key, **own, **headers},
         json=body,
         context=context,
-        accepted_statuses=tasks.ERROR_STATUSES,
     )
 
 
@@ -118,7 +119,13 @@ def _build_upstream_request(
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     if outgoing.context == _TASK_CONTEXT:
         return await tasks.run_task(call, outgoing)
-    return await tasks.send_request(call, outgoing)
+    return await upstream.call_upstream(call, outgoing)
+
+
+@provider_impl
+def translate_upstream_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError:
+    text = parse_error_body(body)
+    return make_error(call, FailureReport(code=text.code, message=text.message), status, headers)
 
 
 @provider_impl

@@ -17,7 +17,6 @@ from typing import Final
 
 from tornado_gate.errors import UpstreamError, UpstreamKeyRefused, UpstreamTimeout
 from tornado_gate.http import upstream
-from tornado_gate.http.upstream_errors import parse_error_body
 from tornado_gate.types import BufferedBody, Call, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 from tornado_gate.types.wire import parse_json
@@ -34,19 +33,8 @@ CREATE_TASK_HEADER: Final = "x-dashscope-async"
 MAX_FAILURES: Final = 5
 """Consecutive failed polls before the task is given up."""
 
-ERROR_STATUSES: Final = range(400, 600)
-"""Error statuses that are read as responses, because the vendor's code in the body is more precise."""
 _cancellations: set[asyncio.Task[None]] = set()
 """Running cancellations; the event loop has only weak references to tasks."""
-
-
-async def send_request(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Like the default call, but errors are classified by the vendor's code. `outgoing` accepts ERROR_STATUSES."""
-    incoming = await upstream.call_upstream(call, outgoing)
-    if incoming.status not in ERROR_STATUSES:
-        return incoming
-    text = parse_error_body(await incoming.read())
-    raise make_error(call, FailureReport(code=text.code, message=text.message), incoming.status, incoming.headers)
 
 
 async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
@@ -55,7 +43,7 @@ async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     if task.fault and not task.is_waiting:
         raise make_error(call, task.fault)
     url, headers = build_task_url(call.target.base_url, task.id), _select_poll_headers(outgoing)
-    asked = UpstreamRequest(method="GET", url=url, headers=headers, accepted_statuses=ERROR_STATUSES)
+    asked = UpstreamRequest(method="GET", url=url, headers=headers)
     try:
         task, body = await _wait_for_end(call, asked)
     except BaseException:
@@ -99,7 +87,7 @@ async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, byt
 async def _call_for_task(call: Call, outgoing: UpstreamRequest) -> tuple[ImageTask, bytes]:
     """One request and its whole response. Closes its resources at once, because a task needs many requests."""
     async with AsyncExitStack() as closing:
-        incoming = await send_request(replace(call, closing=closing), outgoing)
+        incoming = await upstream.call_upstream(replace(call, closing=closing), outgoing)
         body = await incoming.read()
     return parse_task(parse_json(body, call.target.provider)), body
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tornado_gate.errors import UpstreamError
+from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.http.upstream import make_refusal_error
 from tornado_gate.http.upstream_errors import key_refused
 from tornado_gate.types import Call, VideoOperation
@@ -84,7 +84,7 @@ def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingRes
     )
 
 
-def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, headers: Mapping[str, str]) -> UpstreamError:
+def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, headers: Mapping[str, str]) -> GateError:
     """The error for a response without a task. For account errors, the upstream's message is not shown to the caller."""
     provider, account = call.target.provider, call.target.settings
     if answer.code in _ACCOUNT_CODES:

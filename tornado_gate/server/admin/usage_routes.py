@@ -35,7 +35,8 @@ COLUMNS = (
 class RequestView(Value, frozen=True, kw_only=True):
     """A request of the ledger. `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it.
 
-    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `outcome` is `complete`,
+    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came
+    from a cache of the gateway. `outcome` is `complete`,
     `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body`
     is the beginning of the request's body where conf records bodies.
     """
@@ -71,6 +72,7 @@ class RequestView(Value, frozen=True, kw_only=True):
     seconds: float
     characters: int
     estimated: bool
+    cached: bool
     first_byte_ms: float | None
     total_ms: float
     attempts: int

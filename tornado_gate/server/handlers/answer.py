@@ -151,6 +151,8 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Loss"] = _format_losses(call.losses)
         if call.meter.claim is not None:
             self.set_headers(render_limit_headers(self.snapshot, call, call.meter.claim.levels))
+        if call.meter.response_headers is not None:
+            self.set_headers(call.meter.response_headers)
         if call.meter.attempts > 1:
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 

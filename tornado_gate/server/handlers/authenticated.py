@@ -105,6 +105,7 @@ class AuthenticatedHandler(Exchange):
             fetcher=services.fetcher.for_request(caller.account, closing),
             files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
+            started=self.started,
         )
 
     def make_partial_call(self) -> Call:

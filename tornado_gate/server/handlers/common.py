@@ -16,6 +16,7 @@ from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.observers import tell_observers
 from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.forwarded import Origin, find_origin
@@ -169,11 +170,11 @@ def record_request(ended: EndedRequest) -> None:
         status=ended.status,
         seconds=seconds,
         first_event_seconds=meter.first_event_seconds,
-        usage=usage,
+        usage=None if meter.cached else usage,
     )
     if outcome in UNFINISHED:
         gate.metrics.count_unfinished(target.model, target.provider, outcome)
-    if meter.images:
+    if meter.images and not meter.cached:
         gate.metrics.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
@@ -195,6 +196,8 @@ def record_request(ended: EndedRequest) -> None:
             ended.snapshot.prices,
         )
         record_usage(gate, entry)
+    if meter.observers is not None and call is not None:
+        tell_observers(call, ended.status, error_code, outcome, seconds)
     server = ended.snapshot.config.server
     if server.access_log:
         log_access(

@@ -17,6 +17,7 @@ from tornado.httputil import HTTPHeaders
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
+from tornado_gate.gateway.guards import Review, begin_session_review
 from tornado_gate.gateway.pricing import compute_answer_cost
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
@@ -24,6 +25,7 @@ from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.realtime.client_secrets import SECRET_PREFIX, ClientSecretClaims
 from tornado_gate.realtime.connect import authenticate_secret, connect
+from tornado_gate.realtime.guarded_relay import GuardedRelay
 from tornado_gate.realtime.relay import HARD_LIMIT_BYTES, Relay
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.server.handlers.authenticated import remove_keys
@@ -50,6 +52,7 @@ class RealtimeHandler(SocketHandler):
         self.socket: Socket | None = None
         self.relay: Relay | None = None
         self.refusal: GateError | None = None
+        self.review: Review | None = None
         self._counted: Usage | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -83,6 +86,8 @@ class RealtimeHandler(SocketHandler):
             call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
+            if self.snapshot.guards:
+                self.review = begin_session_review(self.gate, self.snapshot, call, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
@@ -142,6 +147,7 @@ class RealtimeHandler(SocketHandler):
             fetcher=self.services.fetcher.for_request(caller.account, self.closing),
             files=SignedFileStore(self.services.media, "", caller.account),
             closing=self.closing,
+            started=self.started,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
         wire = WireRequest(
@@ -180,7 +186,10 @@ class RealtimeHandler(SocketHandler):
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
         counts = None if self.call.meter.claim is None else self._count_usage
-        self.relay = Relay(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
+        kind = Relay if self.review is None else GuardedRelay
+        self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
+        if self.review is not None and isinstance(self.relay, GuardedRelay):
+            self.relay.guard(self.review, self.call)
         self.relay.begin()
         if self.gate.closing:
             self.relay.shut_down()

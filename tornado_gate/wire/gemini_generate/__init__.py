@@ -9,7 +9,7 @@ Image and speech models use the same method: `parse_images`, `parse_speech`, `re
 stream variants are the server half, the modules `image_client` and `speech_client` the client half.
 """
 
-from tornado_gate.wire.gemini_generate.array_parser import ArraySplitter, iterate_elements
+from tornado_gate.streams.json_array import ArraySplitter, iterate_elements
 from tornado_gate.wire.gemini_generate.base64_slices import decode_in_slices, encode_in_slices
 from tornado_gate.wire.gemini_generate.errors import find_error, get_status_name, parse_error
 from tornado_gate.wire.gemini_generate.image_client import (

@@ -1,4 +1,4 @@
-"""Splits a streamed JSON array into its elements, the form of a stream without ``alt=sse``. Pure."""
+"""Splits a streamed JSON array into its elements: a stream of Gemini without ``alt=sse``. No I/O."""
 
 from __future__ import annotations
 

@@ -1,0 +1,135 @@
+"""Answers a request from memory if an equal one was answered before: an exact cache around `call_upstream`.
+
+What is stored is the upstream's response to one outgoing request, so that both lanes and all wire formats use it in the same
+way: a hit passes the same translation as the upstream's own response. A response is stored when its request has ended completely,
+so no error and no part of a stream is. `x-gate-cache` of a request says ``no-cache`` or ``no-store``, of a response ``hit``,
+``miss`` or ``bypass``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Coroutine, Generator
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from tornado_gate import PluginEntry, plugin_impl, provider_impl
+from tornado_gate.errors import InvalidField
+from tornado_gate.streams.stages import add_step
+from tornado_gate.types import BufferedBody, Call, Request, UpstreamRequest, UpstreamResponse
+from tornado_gate_cache.keys import make_key, may_cache
+from tornado_gate_cache.metrics import get_metrics
+from tornado_gate_cache.recording import Recording, RecordStep
+from tornado_gate_cache.settings import CacheSettings, read_settings
+from tornado_gate_cache.store import Answer, AnswerStore
+
+HEADER: Final = "x-gate-cache"
+NO_CACHE: Final = "no-cache"
+NO_STORE: Final = "no-store"
+WISHES: Final = frozenset({NO_CACHE, NO_STORE})
+UNSTORED_HEADERS: Final = frozenset(
+    {"connection", "content-length", "date", "keep-alive", "set-cookie", "transfer-encoding"}
+)
+
+_stores: WeakValueDictionary[str, AnswerStore] = WeakValueDictionary()
+"""The stores of this process by settings: a reload that does not change the settings keeps the answers."""
+
+
+def _find_store(settings: CacheSettings) -> AnswerStore:
+    name = repr(settings)
+    store = _stores.get(name)
+    if store is None:
+        store = AnswerStore(settings.max_bytes, settings.max_entries, settings.keep_seconds, time.monotonic)
+        _stores[name] = store
+    return store
+
+
+class Cache:
+    """The plugin with the settings of one configuration."""
+
+    def __init__(self, settings: CacheSettings | None = None) -> None:
+        self._settings = settings or CacheSettings()
+        self._store = _find_store(self._settings)
+
+    @plugin_impl
+    def configure_plugin(self, entry: PluginEntry) -> Cache:
+        return Cache(read_settings(entry.settings))
+
+    @provider_impl(wrapper=True)
+    def translate_request(self, call: Call, request: Request) -> Generator[None, Any, Any]:
+        """Note whether the request may be answered from the cache: `call_upstream` does not see it."""
+        outgoing = yield
+        rule = self._settings.caches.get(call.operation)
+        if rule is not None and call.caller.id:  # the gateway's own health checks have no caller
+            call.notes[self] = may_cache(rule, request)
+        return outgoing
+
+    @provider_impl(wrapper=True, trylast=True)  # innermost: a hit leaves nothing of other wrappers unawaited
+    def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Generator[None, Any, Any]:
+        pending = yield
+        usable = call.notes.get(self)
+        if usable is None or not inspect.iscoroutine(pending):
+            return pending
+        return self._answer(call, outgoing, pending, usable=usable)
+
+    async def _answer(
+        self,
+        call: Call,
+        outgoing: UpstreamRequest,
+        pending: Coroutine[Any, Any, UpstreamResponse],
+        *,
+        usable: bool,
+    ) -> UpstreamResponse:
+        try:
+            wishes = read_wishes(call.headers.get(HEADER, ""))
+            owner = call.caller.account if self._settings.scope == "account" else call.caller.id
+            usable = usable and NO_STORE not in wishes
+            key = await call.run(make_key, call, outgoing, owner) if usable else None
+            if key is None:
+                _report(call, "bypass")
+                return await pending
+            answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
+            if answer is not None:
+                call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
+                _report(call, "hit")
+                call.add_response_header("Age", str(int(self._store.now - answer.stored)))
+                return _respond(call, answer)
+            call.meter.cached = False
+            _report(call, "miss")
+            return self._record(call, key, await pending)
+        finally:
+            pending.close()  # a hit has not started it
+
+    def _record(self, call: Call, key: bytes, incoming: UpstreamResponse) -> UpstreamResponse:
+        """The response, whose body is stored when the request has ended completely."""
+        if incoming.status != 200 or incoming.context is not None:
+            return incoming
+        headers = {name: value for name, value in incoming.headers.items() if name not in UNSTORED_HEADERS}
+        recording = Recording(self._store, call, key, headers, self._settings.answer_bytes)
+        call.when_ended(recording.end)
+        if isinstance(incoming.chunks, BufferedBody):
+            recording.add([incoming.chunks.data])
+            return incoming
+        return incoming.replace(add_step(incoming.chunks, RecordStep(recording)))
+
+
+def read_wishes(header: str) -> frozenset[str]:
+    """What the header of a request asks for. Raises InvalidField."""
+    if not header:
+        return frozenset()
+    wishes = frozenset(part.strip().lower() for part in header.split(","))
+    if not wishes <= WISHES:
+        raise InvalidField(HEADER, f"The header '{HEADER}' is invalid. Allowed are '{NO_CACHE}' and '{NO_STORE}'.")
+    return wishes
+
+
+def _report(call: Call, result: str) -> None:
+    get_metrics().requests.labels(result).inc()
+    if result == "hit" and not call.meter.cached:
+        result = "miss"  # another part of the same request was one
+    call.add_response_header("X-Gate-Cache", result)
+
+
+def _respond(call: Call, answer: Answer) -> UpstreamResponse:
+    return UpstreamResponse(chunks=BufferedBody(answer.body), headers=answer.headers, provider=call.target.provider)

@@ -1,0 +1,39 @@
+"""The series of the cache in /metrics: one set per process, for all configurations."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from tornado_gate.telemetry.metrics import get_plugin_registry
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Gauge
+
+
+class CacheMetrics(NamedTuple):
+    requests: Counter
+    size: Gauge
+    entries: Gauge
+
+
+@lru_cache(1)
+def get_metrics() -> CacheMetrics:
+    from prometheus_client import Counter, Gauge  # at its import it reads whether there are several processes
+
+    registry = get_plugin_registry()
+    return CacheMetrics(
+        Counter(
+            "tornado_gate_cache_requests",
+            "Requests that the cache may answer, by result (hit, miss, bypass).",
+            ["result"],
+            registry=registry,
+        ),
+        Gauge(
+            "tornado_gate_cache_bytes",
+            "Memory of the answers in the cache.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        ),
+        Gauge("tornado_gate_cache_entries", "Answers in the cache.", registry=registry, multiprocess_mode="livesum"),
+    )

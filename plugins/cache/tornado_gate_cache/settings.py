@@ -1,0 +1,50 @@
+"""The settings of the plugin's entry in conf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from marshmallow import Schema, fields, validate
+
+from tornado_gate.codec.fields import Integer, Number, String
+from tornado_gate.config import load_settings
+from tornado_gate.types.value import Value, field
+
+CacheRule = Literal["all", "deterministic"]
+"""Which requests of an operation are cached: all, or those with temperature 0."""
+
+OPERATIONS: Final = ("chat", "count_tokens", "embeddings", "images", "moderation", "speech")
+DEFAULT_RULES: Final[Mapping[str, CacheRule]] = {"embeddings": "all", "moderation": "all", "chat": "deterministic"}
+
+
+class CacheSettingsSchema(Schema):
+    """The keys of the entry; `caches` maps operations to rules."""
+
+    caches = fields.Dict(
+        keys=String(validate=validate.OneOf(OPERATIONS)),
+        values=String(validate=validate.OneOf(("all", "deterministic"))),
+    )
+    scope = String(validate=validate.OneOf(("account", "key")))
+    keep_seconds = Number(validate=validate.Range(min=1))
+    max_bytes = Integer(validate=validate.Range(min=1024))
+    max_entries = Integer(validate=validate.Range(min=1))
+    answer_bytes = Integer(validate=validate.Range(min=1))
+
+
+class CacheSettings(Value, frozen=True, kw_only=True):
+    """`keep_seconds` is how long an answer is kept, `answer_bytes` the largest that is, `max_bytes` and `max_entries` those of
+    all accounts together. `scope`: who shares answers, the keys of an account or nobody but the key itself.
+    """
+
+    caches: Mapping[str, CacheRule] = field(default_factory=lambda: dict(DEFAULT_RULES))
+    scope: Literal["account", "key"] = "account"
+    keep_seconds: float = 3600.0
+    max_bytes: int = 64 * 1024 * 1024
+    max_entries: int = 10_000
+    answer_bytes: int = 1024 * 1024
+
+
+def read_settings(settings: Mapping[str, Any]) -> CacheSettings:
+    """Check the settings of conf. Raises ConfigError."""
+    return CacheSettings(**load_settings(CacheSettingsSchema, settings))

@@ -1,0 +1,153 @@
+"""What the decision of a guard does, and which guards cover a request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from tornado_gate import guard_impl, types
+from tornado_gate.config.model import PluginOptions
+from tornado_gate.errors import BlockedByGuard, PluginUnavailable
+from tornado_gate.gateway.body_worker import BodyWorker
+from tornado_gate.gateway.guards import Guards, apply_decision
+from tornado_gate.gateway.inner_texts import RequestTexts
+from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
+from tornado_gate.plugins.host import PluginHost
+from tornado_gate.plugins.wrappers import Scope
+from tornado_gate.types import Block, Caller, GuardedText, Replace, Span
+
+TEXTS = [
+    GuardedText(kind="user", path="messages.0.content", text="0123456789"),
+    GuardedText(kind="assistant", path="choices.0.message.content", text="0123456789", sent=4, is_complete=False),
+    GuardedText(kind="reasoning", path="content.0.thinking", text="0123456789", is_fixed=True),
+]
+ANN = Caller(id="conf:ann", account="ann", name="ann")
+
+
+class Silent:
+    @guard_impl
+    def review_request(self) -> types.Decision:
+        return None
+
+
+def make_guard(implementation: type = Silent, **options: Any) -> GuardLane:
+    host, given = PluginHost(), PluginOptions(**options)
+    host.add("guard", implementation)
+    return GuardLane(host, host.configure("guard", given, Scope(given)))
+
+
+def replace(*spans: tuple[int, int, int]) -> Replace:
+    return Replace(spans=tuple(Span(text, start, end, "*") for text, start, end in spans))
+
+
+def test_a_decision_is_applied_or_refused() -> None:
+    guard = make_guard()
+    assert apply_decision(guard, None, TEXTS) == ("allow", ())
+    assert apply_decision(guard, replace(), TEXTS) == ("allow", [])
+    found = apply_decision(guard, replace((1, 4, 6), (0, 8, 10), (0, 1, 3)), TEXTS)
+    assert found == ("replace", [Span(0, 1, 3, "*"), Span(0, 8, 10, "*"), Span(1, 4, 6, "*")])
+    for spans in ([(3, 0, 1)], [(-1, 0, 1)], [(0, 4, 11)], [(0, 5, 4)], [(0, -1, 2)], [(0, 0, 3), (0, 2, 4)]):
+        with pytest.raises(GuardFailed):
+            apply_decision(guard, replace(*spans), TEXTS)
+    with pytest.raises(GuardFailed):
+        apply_decision(guard, Block(message="no", status=200), TEXTS)
+
+
+def test_what_cannot_be_replaced_must_not_pass() -> None:
+    guard = make_guard()
+    for span, reason in (((2, 1, 3), "cannot be changed"), ((1, 3, 6), "was already sent")):
+        with pytest.raises(BlockedByGuard, match=reason) as blocked:
+            apply_decision(guard, replace(span), TEXTS)
+        assert (blocked.value.status, blocked.value.code) == (400, "blocked_by_guard")
+    with pytest.raises(BlockedByGuard, match="no") as blocked:
+        apply_decision(guard, Block(message="no", status=451, code="law"), TEXTS)
+    assert blocked.value.body() == {"message": "no", "type": "invalid_request_error", "param": "", "code": "law"}
+    assert (blocked.value.status, blocked.value.retryable) == (451, False)
+
+
+def test_a_request_whose_model_is_not_known_is_covered() -> None:
+    of_gpt, of_chat, of_ann = make_guard(models=("gpt-*",)), make_guard(operations=("chat",)), make_guard(keys=("ann",))
+    guards = Guards([of_gpt, of_chat, of_ann])
+    call = types.Call(id="r", operation="chat", format="plain", caller=ANN)
+    assert guards.select(call, ("chat",)) == (of_gpt, of_chat, of_ann)
+    assert guards.select(call.replace(model="other"), ("images", "chat")) == (of_chat, of_ann)
+    assert guards.select(call.replace(caller=Caller(id="b", account="b", name="bob")), ("images",)) == (of_gpt,)
+    assert not Guards()
+
+
+def test_a_guard_that_cannot_see_the_answer_of_an_inner_model_refuses_the_call_or_logs_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Both(Silent):
+        @guard_impl
+        def review_response(self) -> types.Decision:
+            return None
+
+    outer = types.Call(id="r", operation="realtime", format="plain", model="voice", caller=ANN)
+    inner = outer.replace(operation="chat", model="gpt-4o")
+    of_all = make_guard(Both, required=True)
+    assert Guards([of_all]).select_for_inner_call(outer, inner) == (of_all,)
+    of_requests = make_guard(required=True, models=("gpt-*",))
+    assert Guards([of_requests]).select_for_inner_call(outer, inner) == (of_requests,)
+    with pytest.raises(PluginUnavailable):
+        Guards([make_guard(Both, required=True, models=("gpt-*",))]).select_for_inner_call(outer, inner)
+    guards = Guards([make_guard(Both, models=("gpt-*",))])
+    for _ in range(2):
+        guards.select_for_inner_call(outer, inner)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "'guard' cannot see what the model 'voice' receives from the model 'gpt-4o'" in line
+
+
+def test_every_text_of_a_request_between_models_can_be_replaced() -> None:
+    parts = (types.Text(text="one"), types.Image(source=types.Link(url="https://example.com/none")))
+    call = types.ToolCall(id="none", name="two", arguments='{"a": "three"}')
+    request = types.ChatRequest(
+        model="none",
+        messages=(
+            types.Message(role="user", parts=parts),
+            types.Message(role="assistant", parts=(types.Thinking(text="four"), call)),
+            types.Message(role="tool", parts=(types.ToolResult(call_id="none", parts=(types.Text(text="five"),)),)),
+        ),
+        tools=(types.Tool(name="two", parameters={"properties": {"a": {"description": "six"}}}),),
+        extra={"new": ["seven"]},
+    )
+    view = RequestTexts(request)
+    kinds = [(text.kind, text.text) for text in view.texts]
+    assert kinds == [
+        ("user", "one"), ("reasoning", "four"), ("tool_call", "two"), ("tool_call", '{"a": "three"}'),
+        ("tool_result", "five"), ("other", "two"), ("other", "six"), ("other", "seven"),
+    ]  # fmt: skip
+    spans = [Span(number, 1, 3, "__") for number in range(len(kinds))]
+    again = RequestTexts(view.apply(spans))
+    assert [text.text for text in again.texts] == [text[0] + "__" + text[3:] for _, text in kinds]
+    assert again.apply([]) == view.apply(spans)
+    assert request.messages[0].parts == parts
+
+
+def test_the_time_limit_of_a_review_does_not_count_the_time_in_the_queue() -> None:
+    async def run() -> list[Any]:
+        worker, release = BodyWorker(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait_for_release() -> str:
+            asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
+            return "first"
+
+        first = asyncio.ensure_future(worker.run("ann", wait_for_release))
+        second = asyncio.ensure_future(worker.run_timed("bob", 0.5, lambda: "second"))
+        await asyncio.wait([second], timeout=0.7)
+        assert not second.done()
+        release.set()
+        results = [await first, await second]
+        release.clear()
+        with pytest.raises(TimeoutError):
+            await worker.run_timed("bob", 0.05, wait_for_release)
+        results.append(await worker.run("bob", lambda: "third"))
+        release.set()
+        worker.close()
+        return results
+
+    assert asyncio.run(run()) == ["first", "second", "third"]

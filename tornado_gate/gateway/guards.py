@@ -1,0 +1,248 @@
+"""Guards: which of them cover a request, and what their decisions do. One definition for every path of a request.
+
+Guards work on the caller's wire format: a request is reviewed before any target gets it, an answer where it leaves for the
+caller. So they see both lanes and every provider alike, and formats and providers know nothing of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from tornado_gate.errors import BlockedByGuard, GateError, PluginError
+from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.inner_texts import RequestTexts
+from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, Side
+from tornado_gate.streams.text_views import TextView, view_request
+from tornado_gate.types import Block, Call, Decision, GuardedText, Request, Route, Span, WireRequest
+from tornado_gate.types.text_maps import TextMap
+from tornado_gate.types.value import replace
+
+if TYPE_CHECKING:
+    from tornado_gate.gateway.gate import Gate
+    from tornado_gate.gateway.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+NO_MAP: Final = TextMap()
+OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
+"""Their requests and answers hold names of conf only."""
+
+
+class Guards:
+    """The guards of one configuration, in its order. False if there is none."""
+
+    def __init__(self, lanes: Iterable[GuardLane] = ()) -> None:
+        self._lanes = tuple(lanes)
+        self._unseen: set[tuple[str, str]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._lanes)
+
+    def select(self, call: Call, operations: Iterable[str]) -> tuple[GuardLane, ...]:
+        """The guards that cover a call, which one of `operations` may serve. A model that is not known is covered."""
+        return tuple(lane for lane in self._lanes if lane.scope.covers_request(call, operations))
+
+    def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
+        """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
+
+        Raises PluginUnavailable.
+        """
+        for lane in covering:
+            if lane.required:
+                raise lane.fail(f"it cannot see {what}").error
+            if (lane.name, what) not in self._unseen:
+                self._unseen.add((lane.name, what))
+                log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
+
+    def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[GuardLane, ...]:
+        """The guards of a request that a model of the gateway sends to another one, for the request `outer` of a caller.
+
+        Those of both models review the inner request. The answer is reviewed where the one to `outer` leaves, by the guards
+        that cover `outer`: one that covers only the inner model cannot see it. Raises PluginUnavailable.
+        """
+        seen = self.select(outer, (outer.operation,))
+        others = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
+        unseen = [lane for lane in others if lane.reads("response")]
+        self.refuse_unseen(unseen, f"what the model '{outer.model}' receives from the model '{inner.model}'")
+        return (*seen, *others)
+
+
+class Review:
+    """The review of one request and of its answer, or of one session, by the guards that cover it."""
+
+    def __init__(self, gate: Gate, guards: Sequence[GuardLane], text_map: TextMap, call: Call) -> None:
+        self._gate = gate
+        self.text_map = text_map
+        self.call = call
+        self.guards = guards
+
+    def reads(self, side: Side) -> list[GuardLane]:
+        """The guards that review requests, or answers."""
+        return [guard for guard in self.guards if guard.reads(side)]
+
+    async def run(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
+        """The result of a function that processes a whole body of `size` bytes: of a large one in the gate's thread."""
+        if size <= SMALL_BYTES:
+            return function(*arguments)
+        return await self._gate.worker.run(self.call.caller.account, function, *arguments)
+
+    async def review_request(self, wire: WireRequest) -> WireRequest:
+        """The request with what the guards replace. Raises the error for a blocked request, or of a required guard."""
+        guards = self.reads("request")
+        if not guards or not wire.json:
+            return wire
+        size = len(wire.raw)
+        body = await self.review_body(
+            "request", self.call, guards, partial(view_request, self.text_map), wire.json, size
+        )
+        if body is wire.json:
+            return wire
+        raw = b"" if wire.form else await self.run(orjson.dumps, body, size=size)
+        return replace(wire, json=body, raw=raw)
+
+    async def review_body(
+        self,
+        side: Side,
+        call: Call,
+        guards: Iterable[GuardLane],
+        view: Callable[[Any], TextView | RequestTexts],
+        body: Any,
+        size: int,
+    ) -> Any:
+        """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
+        found: TextView | RequestTexts | None = None
+        for guard in guards:
+            if found is None:
+                found = await self.run(view, body, size=size)
+            if not found.texts:
+                break
+            spans = await self.review_texts(side, guard, call, found.texts, size=size)
+            if spans:
+                body = await self.run(found.apply, spans, size=size)
+                found = None
+        return body
+
+    async def review_texts(
+        self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0
+    ) -> Sequence[Span]:
+        """What a guard replaces in texts. Raises the error for a block, and of a required guard that fails.
+
+        `size` is that of the whole body: the hook reviews a large one in the gate's thread.
+        """
+        started, outcome = time.perf_counter(), "failed"
+        try:
+            decision = await guard.review(side, call, texts, self._choose_thread(guard, size))
+            outcome, spans = apply_decision(guard, decision, texts)
+            return spans
+        except GuardFailed as failure:
+            if guard.required:
+                raise failure.error from None
+            return ()
+        except PluginError:
+            raise
+        except GateError:
+            outcome = "block"
+            raise
+        finally:
+            self._gate.metrics.count_review(guard.name, side, outcome, time.perf_counter() - started)
+
+    def _choose_thread(self, guard: GuardLane, size: int) -> Callable[[Callable[[], Any]], Awaitable[Any]] | None:
+        if size <= SMALL_BYTES:
+            return None
+        return partial(self._gate.worker.run_timed, self.call.caller.account, guard.seconds)
+
+
+def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[GuardedText]) -> tuple[str, Sequence[Span]]:
+    """The name of a decision for metrics, and what it replaces.
+
+    Raises BlockedByGuard for a block, and for a replacement that is not possible, because the text must not pass unchanged.
+    Raises GuardFailed for a decision that contradicts itself.
+    """
+    if decision is None:
+        return "allow", ()
+    if isinstance(decision, Block):
+        if not 400 <= decision.status <= 599:
+            raise guard.fail("it returned a Block with a status that is not 400 to 599")
+        raise BlockedByGuard(decision.message, status=decision.status, code=decision.code)
+    spans = sorted(decision.spans)
+    ends: dict[int, int] = {}
+    for span in spans:
+        if not (0 <= span.text < len(texts) and 0 <= span.start <= span.end <= len(texts[span.text].text)):
+            raise guard.fail("it returned a span outside of its texts")
+        if span.start < ends.get(span.text, 0):
+            raise guard.fail("it returned spans that overlap")
+        ends[span.text] = span.end
+        _check_replaceable(guard, texts[span.text], span)
+    return ("replace" if spans else "allow"), spans
+
+
+def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
+    """Raises BlockedByGuard."""
+    if text.is_fixed:
+        raise BlockedByGuard(
+            f"The guard '{guard.name}' must replace a text that cannot be changed, for example because it is signed: "
+            f"{text.path or 'the body'}. Send the request without this text.",
+            param=text.path,
+        )
+    if span.start < text.sent:
+        raise BlockedByGuard(
+            f"The guard '{guard.name}' must replace a text that was already sent, so that the response ends here."
+        )
+
+
+def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
+    """The review of a request by the guards that cover it; None if there is none.
+
+    Raises the errors of a request that names no model, or one that the key may not use, before a guard is asked.
+    """
+    route, guards = wire.route, snapshot.guards
+    if route.operation in OPERATIONS_WITHOUT_TEXTS:
+        return None
+    if route.model != "none":
+        call = replace(call, model=snapshot.resolve_model_name(wire, call.caller))
+        snapshot.find_model(call.model, call.caller)
+    covering = guards.select(call, route.operations)
+    if not covering:
+        return None
+    if route.model != "none":
+        call.meter.model = call.model
+    if route.texts is None:
+        guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
+        return None
+    return Review(gate, covering, route.texts, call)
+
+
+def begin_session_review(gate: Gate, snapshot: Snapshot, call: Call, route: Route) -> Review | None:
+    """The review of a realtime session by the guards that cover it; None if there is none.
+
+    Raises PluginUnavailable if a required guard cannot see its messages.
+    """
+    covering = snapshot.guards.select(call, (call.operation,))
+    if not covering:
+        return None
+    texts = route.texts
+    if texts is None or texts.client_message is None or texts.server_message is None:
+        snapshot.guards.refuse_unseen(
+            covering, f"the messages of {route.path}, whose format does not say where their texts are"
+        )
+        return None
+    return Review(gate, covering, texts, call)
+
+
+async def review_inner_request(gate: Gate, guards: Guards, outer: Call, inner: Call, request: Request) -> Request:
+    """A request of a model of the gateway to another one, as the guards leave it. Raises as `Review`."""
+    review = Review(gate, guards.select_for_inner_call(outer, inner), NO_MAP, inner)
+    reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
+    return reviewed
+
+
+async def review_alone(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> WireRequest:
+    """The reviewed request, for one that is explained or checked and gets no answer of a model. Raises as `Review`."""
+    review = begin_review(gate, snapshot, call, wire)
+    return wire if review is None else await review.review_request(wire)

@@ -1,0 +1,21 @@
+"""Tells wrappers how a request has ended: calls the functions of `Call.when_ended`."""
+
+from __future__ import annotations
+
+import logging
+
+from tornado_gate.types import Call, RequestEnd
+
+log = logging.getLogger(__name__)
+
+
+def tell_observers(call: Call, status: int, error_code: str, outcome: str, seconds: float) -> None:
+    """Tell each function once. One that fails is logged: the response has ended, so there is nobody to tell it to."""
+    observers, call.meter.observers = call.meter.observers or (), None
+    ended = RequestEnd(call=call, status=status, error_code=error_code, outcome=outcome, seconds=seconds)
+    for tell in observers:
+        try:
+            tell(ended)
+        except Exception:
+            fields = {"request_id": call.id}
+            log.exception("a function of Call.when_ended failed: %r", tell, extra={"fields": fields})

@@ -1,0 +1,267 @@
+"""One text that arrives in pieces: what a guard sees of it, what is held back, and the replacements. No I/O.
+
+The last `lookahead` characters of a text that goes on are held back. A replacement that begins before them is final if
+the text goes on after its end, because what a guard recognises is at most `lookahead` long. One that reaches the end of
+the window may still grow: it is held back until it does not, up to MAX_HELD characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from tornado_gate.codec.json_strings import JsonStrings, Piece, escape_text, find_raw_offsets
+from tornado_gate.types.texts import GuardedText, TextKind
+
+MAX_HELD: Final = 64 * 1024
+"""The most characters that a replacement at the end of a window holds back besides `lookahead`."""
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_$](?![A-Za-z_$.-]*[0-9]{5})[A-Za-z0-9_$.-]{0,63}\Z")
+
+
+class Change(NamedTuple):
+    """The characters `start` to `end` of a text were replaced; `text` are the characters in their place."""
+
+    start: int
+    end: int
+    text: str
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether the name of a member cannot be a text: it is an identifier without a long number."""
+    return _PLAIN_NAME.match(name) is not None
+
+
+def apply_changes(text: str, changes: Iterable[Change]) -> str:
+    """The text with the changes, which are in order."""
+    out: list[str] = []
+    position = 0
+    for change in changes:
+        out += (text[position : change.start], change.text)
+        position = change.end
+    return "".join((*out, text[position:]))
+
+
+def move_offset(offset: int, changes: Iterable[Change]) -> int:
+    """The position of `offset` after the changes. Inside a replaced text it is the end of the replacement."""
+    moved = 0
+    for change in changes:
+        if change.start >= offset:
+            break
+        moved += len(change.text) - (change.end - change.start)
+        if change.end > offset:
+            moved += change.end - offset
+    return offset + moved
+
+
+class TextRun:
+    """A text within a part: the part itself, or one string in the JSON that it is."""
+
+    __slots__ = (
+        "_escaped",
+        "_raw",
+        "_raw_start",
+        "context",
+        "is_complete",
+        "is_json",
+        "is_name",
+        "kind",
+        "path",
+        "text",
+    )
+
+    def __init__(
+        self, kind: TextKind, path: str, raw_start: int, *, is_json: bool = False, is_name: bool = False
+    ) -> None:
+        self.kind, self.path = kind, path
+        self.is_json, self.is_name, self.is_complete = is_json, is_name, False
+        self.context = self.text = self._raw = ""
+        self._raw_start = raw_start
+        self._escaped = False
+
+    def add(self, raw: str, text: str) -> None:
+        self._raw += raw
+        self._escaped = self._escaped or raw != text
+        self.text += text
+
+    def is_due(self, lookahead: int) -> bool:
+        """Whether a review can decide a part of it."""
+        return self.is_complete or len(self.text) > lookahead
+
+    def is_empty(self) -> bool:
+        """Whether nothing of it needs a review."""
+        return not self.text or (self.is_complete and self.is_name and not self.context and is_plain_name(self.text))
+
+    def make_window(self, *, is_fixed: bool = False) -> GuardedText:
+        return GuardedText(
+            kind=self.kind,
+            path=self.path,
+            text=self.context + self.text,
+            sent=len(self.context),
+            is_complete=self.is_complete,
+            is_fixed=is_fixed,
+        )
+
+    def decide(self, spans: Sequence[tuple[int, int, str]], lookahead: int) -> tuple[str, list[Change]]:
+        """Apply the spans of a review of the window. Returns the characters that are decided, and the changes in the
+        part.
+        """
+        sent = len(self.context)
+        border = len(self.text) if self.is_complete else len(self.text) - lookahead
+        chosen, cut = self._choose([(start - sent, end - sent, new) for start, end, new in spans], border)
+        wanted = [offset for start, end, _ in chosen for offset in (start, end)] + [cut]
+        raw_offsets = find_raw_offsets(self._raw, wanted) if self._escaped else wanted
+        out: list[str] = []
+        said: list[str] = []
+        changes: list[Change] = []
+        position = raw_position = 0
+        for number, (start, end, new) in enumerate(chosen):
+            raw_start, raw_end = raw_offsets[2 * number : 2 * number + 2]
+            written = escape_text(new) if self.is_json else new
+            out += (self._raw[raw_position:raw_start], written)
+            said += (self.text[position:start], new)
+            changes.append(Change(self._raw_start + raw_start, self._raw_start + raw_end, written))
+            position, raw_position = end, raw_end
+        out.append(self._raw[raw_position : raw_offsets[-1]])
+        said.append(self.text[position:cut])
+        self._forget(cut, raw_offsets[-1])
+        self.context = "" if self.is_complete else (self.context + "".join(said))[-lookahead:] if lookahead else ""
+        return "".join(out), changes
+
+    def _choose(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
+        """Return the spans that are decided, in order, and the end of the decided characters."""
+        chosen: list[tuple[int, int, str]] = []
+        cut = max(border, 0)
+        for start, end, new in sorted(spans):
+            if start < 0 or end < start or end > len(self.text) or (chosen and start < chosen[-1][1]):
+                raise ValueError(
+                    f"A span of the text '{self.path}' is not within the characters that can be replaced, or overlaps another."
+                )
+            if not self.is_complete:
+                if start >= border:
+                    break
+                if end == len(self.text) and end - border <= MAX_HELD:
+                    return chosen, start
+            chosen.append((start, end, new))
+            cut = max(cut, end)
+        return chosen, cut
+
+    def _forget(self, cut: int, raw_cut: int) -> None:
+        self.text, self._raw = self.text[cut:], self._raw[raw_cut:]
+        self._raw_start += raw_cut
+        self._escaped = self._escaped and self._raw != self.text
+
+
+class TextPart:
+    """A text at one place: the pieces that arrived, the windows for the next review, and the characters that are
+    decided.
+    """
+
+    __slots__ = (
+        "_digest",
+        "_json",
+        "_lexed",
+        "_queue",
+        "_ready",
+        "changes",
+        "is_complete",
+        "is_fixed",
+        "kind",
+        "length",
+        "place",
+        "released",
+    )
+
+    def __init__(self, kind: TextKind, place: str, *, is_json: bool = False, is_fixed: bool = False) -> None:
+        self.kind, self.place = kind, place
+        self.is_fixed = is_fixed
+        self.is_complete = False
+        self.length = 0
+        """The number of characters that arrived."""
+        self.released = 0
+        """The number of characters that `take` has returned."""
+        self.changes: list[Change] = []
+        self._digest = blake2b(digest_size=16)
+        self._json = JsonStrings() if is_json else None
+        self._lexed = 0
+        self._queue: deque[TextRun | str] = deque()
+        self._ready: list[str] = []
+
+    def add(self, fragment: str) -> None:
+        """Add the next characters."""
+        self._digest.update(fragment.encode("utf-8", "surrogatepass"))
+        if self._json is not None:
+            self._add_pieces(self._json.feed(fragment))
+        elif fragment:
+            run = self._open_run()
+            run.add(fragment, fragment)
+        self.length += len(fragment)
+
+    def finish(self) -> None:
+        """No more characters follow."""
+        if self._json is not None:
+            self._add_pieces(self._json.finish())
+        elif self._queue:
+            self._open_run().is_complete = True
+        self.is_complete = True
+
+    def is_same(self, text: str) -> bool:
+        """Whether `text` is the whole text that arrived."""
+        if len(text) != self.length:
+            return False
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() == self._digest.digest()
+
+    def list_due(self, lookahead: int) -> list[TextRun]:
+        """The texts for the next review."""
+        return [run for run in self._queue if type(run) is TextRun and run.is_due(lookahead) and not run.is_empty()]
+
+    def decide(self, spans: Sequence[Sequence[tuple[int, int, str]]], lookahead: int) -> None:
+        """Apply the spans of a review, one list for each text of `list_due`."""
+        due = iter(spans)
+        while self._queue:
+            run = self._queue[0]
+            if isinstance(run, str):
+                self._ready.append(run)
+            elif run.is_empty() and run.is_complete:
+                self._ready.append(run.decide((), lookahead)[0])
+            elif not run.is_due(lookahead):
+                return
+            else:
+                decided, changes = run.decide(next(due), lookahead)
+                self._ready.append(decided)
+                self.changes += changes
+                if not run.is_complete:
+                    return
+            self._queue.popleft()
+
+    def take(self) -> str:
+        """Return the characters that were decided since the last call."""
+        ready, self._ready = "".join(self._ready), []
+        self.released += len(ready)
+        return ready
+
+    def _open_run(self) -> TextRun:
+        if not self._queue:
+            self._queue.append(TextRun(self.kind, self.place, self.length))
+        run = self._queue[-1]
+        assert isinstance(run, TextRun), "a part that is not JSON is one run"
+        return run
+
+    def _add_pieces(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            if piece.text is None:
+                self._queue.append(piece.raw)
+            else:
+                if piece.begins:
+                    self._queue.append(self._make_run(piece))
+                run = self._open_run()
+                run.add(piece.raw, piece.text)
+                run.is_complete = piece.ends
+            self._lexed += len(piece.raw)
+
+    def _make_run(self, piece: Piece) -> TextRun:
+        path = ".".join((self.place, *piece.path)) if piece.path else self.place
+        return TextRun(self.kind, path, self._lexed, is_json=piece.is_json, is_name=piece.is_name)

@@ -1,0 +1,227 @@
+"""Find the texts in a JSON value by its shape (`types/text_maps.py`). No I/O; knows no wire format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from tornado_gate.codec.text_files import TextFile, is_data, is_data_url, is_text_type, read_base64, read_data_url
+from tornado_gate.streams.text_parts import is_plain_name
+from tornado_gate.types.text_maps import (
+    OTHER,
+    Data,
+    Derived,
+    Events,
+    JsonText,
+    Media,
+    Object,
+    Offset,
+    Shape,
+    Text,
+    Word,
+)
+from tornado_gate.types.texts import TextKind
+
+Where = tuple[str | int, ...]
+"""The names and numbers that lead to a value in a body."""
+
+_WORD: Final = re.compile(r"[!-?A-~]{0,512}\Z")
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+_WALKED: Final = frozenset({str, list, dict})
+
+
+class FoundText(NamedTuple):
+    """A text in a body: a string, or with `is_name` the name of the member at `where`."""
+
+    where: Where
+    place: str
+    kind: TextKind
+    text: str
+    is_json: bool = False
+    is_name: bool = False
+    is_delta: bool = False
+    is_signed: bool = False
+    signed_by: str = ""
+    file: TextFile | None = None
+
+
+class FoundDerived(NamedTuple):
+    """A value that depends on the texts whose place is `of` or begins with it."""
+
+    where: Where
+    of: str
+    shape: Derived | Offset
+    value: Any
+
+
+class Findings:
+    """What was found in one body or event."""
+
+    __slots__ = ("derived", "ended", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[FoundText] = []
+        self.derived: list[FoundDerived] = []
+        self.ended: list[str] = []
+        """The places of objects whose texts end with this event."""
+
+
+def find_texts(value: Any, shape: Shape, kind: TextKind = "other") -> Findings:
+    """Find the texts in `value`. `kind` is that of texts to which no shape gives one."""
+    findings = Findings()
+    _Walk(findings).visit(value, shape, _Spot((), "", "", kind, {}))
+    return findings
+
+
+def begins_with(place: str, start: str) -> bool:
+    """Whether a place is `start` or below it."""
+    return not start or place == start or (place.startswith(start) and place[len(start)] == ".")
+
+
+class _Spot(NamedTuple):
+    """Where a value is: its path and place, the place of the object around it, the kind that it has chosen, and the
+    object.
+    """
+
+    where: Where
+    place: str
+    base: str
+    kind: TextKind
+    holder: Mapping[str, Any]
+
+
+class _Walk:
+    def __init__(self, findings: Findings) -> None:
+        self._texts = findings.texts
+        self._derived = findings.derived
+        self._ended = findings.ended
+
+    def visit(self, value: Any, shape: Shape, spot: _Spot) -> None:
+        kind = type(value)
+        if type(shape) is Derived:
+            self._visit_derived(value, shape, spot)
+        elif kind is str:
+            self._visit_string(value, shape, spot)
+        elif kind is list:
+            where, place, base, around, holder = spot
+            for number, item in enumerate(value):
+                if type(item) in _WALKED:
+                    self.visit(item, shape, _Spot((*where, number), f"{place}.{number}", base, around, holder))
+        elif kind is dict:
+            self._visit_object(value, shape, spot)
+
+    def _visit_object(self, value: dict[str, Any], shape: Shape, spot: _Spot) -> None:
+        if type(shape) is Events:
+            name = value.get(shape.name)
+            shape = shape.shapes.get(name, shape.other) if isinstance(name, str | bool) else shape.other
+        if type(shape) is Object:
+            self._visit_members(value, shape, spot)
+        else:
+            inside = shape if isinstance(shape, Text) else OTHER
+            self._visit_members(value, _ANY, spot._replace(kind=inside.kind or spot.kind), Text(kind=inside.kind))
+
+    def _visit_members(self, value: dict[str, Any], shape: Object, spot: _Spot, others: Shape | None = None) -> None:
+        where, place, base, kind, holder = spot
+        if shape.place:
+            place = _join(base, _fill(shape.place, value, holder))
+        if shape.kind or shape.kinds:
+            kind = _choose_kind(shape, value, kind)
+        if others is None:
+            others = shape.others or OTHER
+        members = shape.members
+        for name, item in value.items():
+            if name not in members and not is_plain_name(name):
+                self._texts.append(FoundText((*where, name), place, kind, name, is_name=True))
+            member = members.get(name, others)
+            if type(item) in _WALKED:
+                self.visit(
+                    item, member, _Spot((*where, name), f"{place}.{name}" if place else name, place, kind, value)
+                )
+            elif type(member) is Offset and type(item) is int:
+                self._derived.append(FoundDerived((*where, name), _join(place, member.of), member, item))
+        for name, ended in shape.ends.items():
+            if value.get(name) not in _NOTHING:
+                self._ended += [_join(place, _fill(one, value, holder)) if one else place for one in ended]
+
+    def _visit_derived(self, value: Any, shape: Derived, spot: _Spot) -> None:
+        of = _join(spot.base, _fill(shape.of, spot.holder, {})) if shape.of else spot.base
+        self._derived.append(FoundDerived(spot.where, of, shape, value))
+        if shape.shape is not None:
+            self.visit(value, shape.shape, spot)
+
+    def _visit_string(self, value: str, shape: Shape, spot: _Spot) -> None:
+        if not value:
+            return
+        if isinstance(shape, Text):
+            self._add_text(value, shape, spot)
+        elif type(shape) is Word:
+            if not _WORD.match(value):
+                self._add_other(value, spot)
+        elif type(shape) is Data:
+            if not is_data(value):
+                self._add_other(value, spot)
+        elif type(shape) is Media:
+            self._visit_media(value, spot)
+        else:
+            self._texts.append(FoundText(spot.where, spot.place, spot.kind, value))
+
+    def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
+        place = _join(spot.base, _fill(shape.place, spot.holder, {})) if shape.place else spot.place
+        self._texts.append(
+            FoundText(
+                spot.where,
+                place,
+                shape.kind or spot.kind,
+                value,
+                is_json=type(shape) is JsonText,
+                is_delta=shape.delta,
+                is_signed=bool(shape.signed_by and spot.holder.get(shape.signed_by)),
+                signed_by=shape.signed_by,
+            )
+        )
+
+    def _add_other(self, value: str, spot: _Spot) -> None:
+        self._texts.append(FoundText(spot.where, spot.place, "other", value))
+
+    def _visit_media(self, value: str, spot: _Spot) -> None:
+        declared = next((spot.holder[name] for name in _MEDIA_TYPES if type(spot.holder.get(name)) is str), "")
+        if value[:5].lower() == "data:":
+            file, is_opaque = read_data_url(value), is_data_url(value)
+        elif declared and is_text_type(declared):
+            is_base64 = spot.holder.get("type") != "text"
+            file, is_opaque = read_base64(value) if is_base64 else None, False
+        else:
+            file, is_opaque = None, is_data(value) and value.find("://") < 0
+        if not is_opaque:
+            kind = spot.kind if file is not None or declared else "other"
+            self._texts.append(FoundText(spot.where, spot.place, kind, file.text if file else value, file=file))
+
+
+_ANY: Final = Object()
+"""An object in which all strings are texts."""
+
+
+def _choose_kind(shape: Object, value: dict[str, Any], around: TextKind) -> TextKind:
+    for name, kinds in shape.kinds.items():
+        chosen = value.get(name)
+        if type(chosen) is str and chosen in kinds:
+            return kinds[chosen]
+    return shape.kind or around
+
+
+def _join(base: str, place: str) -> str:
+    if place[:1] == "/":
+        return place[1:]
+    while place[:1] == "^":
+        base, place = base.rpartition(".")[0], place[1:]
+    return f"{base}.{place}" if base and place else base or place
+
+
+def _fill(template: str, own: Mapping[str, Any], around: Mapping[str, Any]) -> str:
+    """The template with the values of members in place of their names in braces."""
+    if template.find("{") < 0:
+        return template
+    return _PLACEHOLDER.sub(lambda found: str(own.get(found[1], around.get(found[1], 0))), template)

@@ -1,0 +1,162 @@
+"""Checks the fields of values that plugins have made, against the annotations of their classes.
+
+`msgspec` does not check the fields of a struct that is created in Python. A value of the wrong type would fail somewhere else: in
+the format that renders it, or in the core, and the wrong plugin would be blamed.
+
+msgspec does check what it converts. So each class gets shadows at its first use, structs with the same fields, and a value is
+right if its fields can be converted to them: 0.4 µs for ten fields. Fields that hold other structs are checked one by one.
+Not checked are values inside of ``Any``, unions that msgspec does not support, and collections other than tuples, sets and
+mappings: msgspec takes no other class for them, and a vector has thousands of numbers.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import re
+import types
+import typing
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+
+_NUMBER: Final = re.compile(r"\$\[(\d+)\]")
+"""How msgspec names a field of a shadow."""
+_TEXTS: Final = (bytes, str)
+_NATIVE: Final = (bytes,)
+"""msgspec would read base64 text as bytes."""
+_ARRAYS: Final = (frozenset, tuple)
+
+
+class _Checks(NamedTuple):
+    """The checks of one struct.
+
+    `fields` is the shadow for numbers and texts, `whole` that for all fields. `structs` are the fields with one other struct,
+    `arrays` those with several; `exact` are tuples and sets, for which msgspec takes any array.
+    """
+
+    fields: type
+    whole: type
+    structs: tuple[tuple[str, tuple[type, ...]], ...]
+    arrays: tuple[tuple[str, tuple[type, ...]], ...]
+    exact: tuple[tuple[str, type], ...]
+    allowed: dict[str, str]
+    has_inside: bool
+
+
+_CHECKS: dict[type, _Checks] = {}
+
+
+def find_wrong_field(value: msgspec.Struct, *, inside: bool = True) -> str:
+    """Return what is wrong with the first wrong field (``Expected `int`, got `str` - at `Usage.input_tokens```), or "".
+
+    With `inside` also containers and other structs are checked, which takes about a microsecond for each struct.
+    """
+    checks = _CHECKS.get(type(value)) or _make_checks(type(value))
+    try:
+        msgspec.convert(astuple(value), checks.whole if inside else checks.fields, builtin_types=_NATIVE)
+    except msgspec.ValidationError as error:
+        return _name_field(value, checks, str(error))
+    return _look_inside(value, checks) if inside and checks.has_inside else ""
+
+
+def _look_inside(value: msgspec.Struct, checks: _Checks) -> str:
+    for name, kinds in checks.structs:
+        if (each := getattr(value, name)) is not None and (problem := _check_struct(each, kinds)):
+            return f"{problem} - in `{type(value).__name__}.{name}`"
+    for name, kind in checks.exact:
+        if not isinstance(each := getattr(value, name), kind):
+            return f"Expected `{kind.__name__}`, got `{type(each).__name__}` - at `{type(value).__name__}.{name}`"
+    for name, kinds in checks.arrays:
+        for number, each in enumerate(getattr(value, name) or ()):
+            if problem := _check_struct(each, kinds):
+                return f"{problem} - in `{type(value).__name__}.{name}[{number}]`"
+    return ""
+
+
+def _check_struct(value: Any, kinds: tuple[type, ...]) -> str:
+    if isinstance(value, msgspec.Struct) and isinstance(value, kinds):
+        return find_wrong_field(value)
+    return f"Expected `{' | '.join(kind.__name__ for kind in kinds)}`, got `{type(value).__name__}`"
+
+
+def _name_field(value: msgspec.Struct, checks: _Checks, message: str) -> str:
+    """`message` of msgspec with the name of the field instead of its number, and the words that it may be."""
+    found = _NUMBER.search(message)
+    if found is None:
+        return message
+    name = checks.whole.__struct_fields__[int(found[1])]  # type: ignore[attr-defined]
+    allowed = checks.allowed.get(name, "")
+    return message.replace(found[0], f"{type(value).__name__}.{name}") + (f"; allowed: {allowed}" if allowed else "")
+
+
+def _make_checks(kind: type[msgspec.Struct]) -> _Checks:
+    hints = typing.get_type_hints(kind)
+    annotations = {name: hints[name] for name in kind.__struct_fields__}
+    whole = {name: _simplify(annotation) for name, annotation in annotations.items()}
+    fields = {name: Any if _is_container(annotation) else whole[name] for name, annotation in annotations.items()}
+    items = {name: typing.get_args(hint)[0] for name, hint in annotations.items() if typing.get_origin(hint) in _ARRAYS}
+    structs = tuple((name, found) for name, hint in annotations.items() if (found := _list_structs(hint)))
+    arrays = tuple((name, found) for name, hint in items.items() if (found := _list_structs(hint)))
+    origins = [(name, typing.get_origin(hint)) for name, hint in annotations.items()]
+    exact = tuple((name, origin) for name, origin in origins if origin in (frozenset, tuple))
+    checks = _CHECKS[kind] = _Checks(
+        fields=msgspec.defstruct(kind.__name__, list(fields.items()), array_like=True),
+        whole=msgspec.defstruct(kind.__name__, list(whole.items()), array_like=True),
+        structs=structs,
+        arrays=arrays,
+        exact=exact,
+        allowed={name: ", ".join(typing.get_args(annotations[name])) for name, origin in origins if origin is Literal},
+        has_inside=bool(structs or arrays or exact),
+    )
+    return checks
+
+
+def _list_members(annotation: Any) -> list[Any]:
+    """The members of a union, or the only one."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return list(typing.get_args(annotation))
+    return [annotation]
+
+
+def _list_structs(annotation: Any) -> tuple[type, ...]:
+    """The structs of an annotation that has nothing else, besides None."""
+    members = [member for member in _list_members(annotation) if member is not type(None)]
+    return (
+        tuple(members) if all(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in members) else ()
+    )
+
+
+def _is_container(annotation: Any) -> bool:
+    kinds = [typing.get_origin(member) for member in _list_members(annotation)]
+    return any(isinstance(kind, type) and issubclass(kind, collections.abc.Collection) for kind in kinds)
+
+
+def _simplify(annotation: Any) -> Any:
+    """An annotation that msgspec can check. Structs become Any: msgspec takes a mapping for a struct."""
+    simple = _simplify_members(annotation)
+    try:
+        msgspec.convert(None, simple)
+    except msgspec.ValidationError:
+        pass
+    except TypeError:
+        return Any
+    return simple
+
+
+def _simplify_members(annotation: Any) -> Any:
+    members = _list_members(annotation)
+    if len(members) > 1:
+        simple = [_simplify_members(member) for member in members]
+        return Any if Any in simple else typing.Union[tuple(simple)]  # noqa: UP007 - made at run time
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return annotation
+    if origin in _ARRAYS:
+        return tuple[_simplify(arguments[0]), ...]  # type: ignore[misc]
+    if origin is collections.abc.Mapping or origin is dict:
+        return dict[_simplify(arguments[0]), _simplify(arguments[1])]  # type: ignore[misc]
+    kind = origin or annotation
+    if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False):
+        return Any
+    return Any if issubclass(kind, (msgspec.Struct, collections.abc.Collection)) and kind not in _TEXTS else kind
