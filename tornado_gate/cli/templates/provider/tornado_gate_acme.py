@@ -25,7 +25,7 @@ def translate_request(call: types.Call, request: types.Request) -> types.Upstrea
 async def translate_response(call: types.Call, incoming: types.UpstreamResponse) -> AsyncIterator[types.StreamEvent]:
     yield types.ResponseStart(model=call.target.upstream_model)
     yield types.PartStart(index=0, kind="text")
-    async for frame in sse.read_json_frames(incoming.chunks):
+    async for frame in sse.read_json_frames(incoming.chunks, incoming.provider):
         if "fault" in frame:
             yield types.StreamError(error=errors.UpstreamError(f"The upstream failed: {frame['fault']}"))
         if "word" in frame:
