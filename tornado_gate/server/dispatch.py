@@ -54,7 +54,7 @@ async def _answer_with_guards(
     answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     if review is None or isinstance(answer, MediaFile):
         return answer
-    return await review_answer(review, answer)
+    return await review_answer(review, snapshot.formats[call.format], answer)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
