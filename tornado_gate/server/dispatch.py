@@ -35,7 +35,7 @@ def dispatch(
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    if snapshot.guards and not is_reviewed:
+    if snapshot.has_guards and not is_reviewed:
         return _answer_with_guards(services, snapshot, call, wire)
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
