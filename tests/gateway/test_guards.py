@@ -13,6 +13,7 @@ from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import BlockedByGuard, PluginUnavailable
 from tornado_gate.gateway.body_worker import BodyWorker
 from tornado_gate.gateway.guards import Guards, apply_decision
+from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.wrappers import Scope
@@ -32,10 +33,10 @@ class Silent:
         return None
 
 
-def make_guard(name: str = "guard", **options: Any) -> GuardLane:
+def make_guard(implementation: type = Silent, **options: Any) -> GuardLane:
     host, given = PluginHost(), PluginOptions(**options)
-    host.add(name, Silent)
-    return GuardLane(host, host.configure(name, given, Scope(given)))
+    host.add("guard", implementation)
+    return GuardLane(host, host.configure("guard", given, Scope(given)))
 
 
 def replace(*spans: tuple[int, int, int]) -> Replace:
@@ -77,20 +78,53 @@ def test_a_request_whose_model_is_not_known_is_covered() -> None:
     assert not Guards()
 
 
-def test_a_request_to_an_inner_model_that_a_guard_cannot_see_is_refused_or_logged_once(
+def test_a_guard_that_cannot_see_the_answer_of_an_inner_model_refuses_the_call_or_logs_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    class Both(Silent):
+        @guard_impl
+        def review_response(self) -> types.Decision:
+            return None
+
     outer = types.Call(id="r", operation="realtime", format="plain", model="voice", caller=ANN)
     inner = outer.replace(operation="chat", model="gpt-4o")
-    Guards([make_guard(required=True)]).check_inner_call(outer, inner)
+    of_all = make_guard(Both, required=True)
+    assert Guards([of_all]).select_for_inner_call(outer, inner) == (of_all,)
+    of_requests = make_guard(required=True, models=("gpt-*",))
+    assert Guards([of_requests]).select_for_inner_call(outer, inner) == (of_requests,)
     with pytest.raises(PluginUnavailable):
-        Guards([make_guard(required=True, models=("gpt-*",))]).check_inner_call(outer, inner)
-    guards = Guards([make_guard(models=("gpt-*",))])
-    with caplog.at_level(logging.WARNING):
-        guards.check_inner_call(outer, inner)
-        guards.check_inner_call(outer, inner)
+        Guards([make_guard(Both, required=True, models=("gpt-*",))]).select_for_inner_call(outer, inner)
+    guards = Guards([make_guard(Both, models=("gpt-*",))])
+    for _ in range(2):
+        guards.select_for_inner_call(outer, inner)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "'guard' cannot see the requests of the model 'voice' to the model 'gpt-4o'" in line
+    assert "'guard' cannot see what the model 'voice' receives from the model 'gpt-4o'" in line
+
+
+def test_every_text_of_a_request_between_models_can_be_replaced() -> None:
+    parts = (types.Text(text="one"), types.Image(source=types.Link(url="https://example.com/none")))
+    call = types.ToolCall(id="none", name="two", arguments='{"a": "three"}')
+    request = types.ChatRequest(
+        model="none",
+        messages=(
+            types.Message(role="user", parts=parts),
+            types.Message(role="assistant", parts=(types.Thinking(text="four"), call)),
+            types.Message(role="tool", parts=(types.ToolResult(call_id="none", parts=(types.Text(text="five"),)),)),
+        ),
+        tools=(types.Tool(name="two", parameters={"properties": {"a": {"description": "six"}}}),),
+        extra={"new": ["seven"]},
+    )
+    view = RequestTexts(request)
+    kinds = [(text.kind, text.text) for text in view.texts]
+    assert kinds == [
+        ("user", "one"), ("reasoning", "four"), ("tool_call", "two"), ("tool_call", '{"a": "three"}'),
+        ("tool_result", "five"), ("other", "two"), ("other", "six"), ("other", "seven"),
+    ]  # fmt: skip
+    spans = [Span(number, 1, 3, "__") for number in range(len(kinds))]
+    again = RequestTexts(view.apply(spans))
+    assert [text.text for text in again.texts] == [text[0] + "__" + text[3:] for _, text in kinds]
+    assert again.apply([]) == view.apply(spans)
+    assert request.messages[0].parts == parts
 
 
 def test_the_time_limit_of_a_review_does_not_count_the_time_in_the_queue() -> None:

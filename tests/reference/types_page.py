@@ -130,7 +130,7 @@ def _introduce(value: type, names: list[str]) -> str:
 
 def _describe_parameter(one: inspect.Parameter) -> str:
     """A parameter of a method without the quotes around its annotation."""
-    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
     default = "" if one.default is one.empty else f" = {one.default!r}"
     return f"{stars}{one.name}: {one.annotation}{default}"
 

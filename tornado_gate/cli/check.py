@@ -22,10 +22,12 @@ def check(conf_file: Path | None) -> None:
       FILE:LINE: KEY: what is wrong, what is allowed
 
     Plugins are imported, so that operations which a provider does not support are reported here and not at run time. A plugin
-    that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed.
+    that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed; so is
+    one that plugins.lock beside the file does not allow. Warnings name .pth files that run code at each start of Python.
     """
     from tornado_gate.config import FileFaults, describe
     from tornado_gate.plugins.host import PluginHost
+    from tornado_gate.plugins.path_files import find_path_files
     from tornado_gate.server.process import Overrides, check_plugins, load_config
 
     path = find(conf_file)
@@ -44,5 +46,7 @@ def check(conf_file: Path | None) -> None:
         exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
     for fault in describe(snapshot.warnings, path, config.lines):
         click.echo(f"warning: {fault}")
+    for found in find_path_files():
+        click.echo(f"warning: {found.describe()}")
     models, providers = len(config.models), len(snapshot.providers)
     click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")

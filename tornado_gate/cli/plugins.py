@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, format_table, load
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, format_table, load
+from tornado_gate.cli.plugin_check import check_plugins
+from tornado_gate.cli.plugin_lock import lock
 from tornado_gate.cli.plugin_new import new
-from tornado_gate.errors import GateError
+from tornado_gate.errors import ConfigError, GateError
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
-@click.group(short_help="List installed plugins; write a new one.")
+@click.group(short_help="List installed plugins; write, check and lock them.")
 def plugins() -> None:
-    """List, write and lock plugins: providers, wire formats and wrappers.
+    """List, write, check and lock plugins: providers, wire formats and wrappers.
 
     Install plugins with pip, and enable them in the configuration, under `plugins`.
     """
 
 
 plugins.add_command(new)
+plugins.add_command(lock)
+plugins.add_command(check_plugins)
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")
@@ -42,8 +46,12 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     from tornado_gate.plugins import failure_log
     from tornado_gate.plugins.host import PluginHost, make_absent_plugin
 
-    _, config = load(conf_file, data_dir)
+    path, config = load(conf_file, data_dir)
     host = PluginHost()
+    try:
+        host.use_lock(path)
+    except ConfigError as error:
+        exit_with_faults(error, path)
     noted = failure_log.read(config.server.data_dir)
     loaded = [host.load(name) for name in sorted(host.plugins)]
     faults = host.load_deferred_modules()

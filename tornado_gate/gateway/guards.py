@@ -16,9 +16,10 @@ import orjson
 
 from tornado_gate.errors import BlockedByGuard, GateError, PluginError
 from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, Side
 from tornado_gate.streams.text_views import TextView, view_request
-from tornado_gate.types import Block, Call, Decision, GuardedText, Route, Span, WireRequest
+from tornado_gate.types import Block, Call, Decision, GuardedText, Request, Route, Span, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NO_MAP: Final = TextMap()
 OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
 """Their requests and answers hold names of conf only."""
 
@@ -58,15 +60,17 @@ class Guards:
                 self._unseen.add((lane.name, what))
                 log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
 
-    def check_inner_call(self, outer: Call, inner: Call) -> None:
-        """Check a request that a model of the gateway sends to another one, for the request `outer` of a caller.
+    def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[GuardLane, ...]:
+        """The guards of a request that a model of the gateway sends to another one, for the request `outer` of a caller.
 
-        The texts of `outer` were reviewed in its wire format by the guards that cover it, and its answer will be; so a guard
-        covers the whole of it or, if only the inner model is in its scope, cannot see it. Raises PluginUnavailable.
+        Those of both models review the inner request. The answer is reviewed where the one to `outer` leaves, by the guards
+        that cover `outer`: one that covers only the inner model cannot see it. Raises PluginUnavailable.
         """
         seen = self.select(outer, (outer.operation,))
-        unseen = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
-        self.refuse_unseen(unseen, f"the requests of the model '{outer.model}' to the model '{inner.model}'")
+        others = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
+        unseen = [lane for lane in others if lane.reads("response")]
+        self.refuse_unseen(unseen, f"what the model '{outer.model}' receives from the model '{inner.model}'")
+        return (*seen, *others)
 
 
 class Review:
@@ -107,12 +111,12 @@ class Review:
         side: Side,
         call: Call,
         guards: Iterable[GuardLane],
-        view: Callable[[Any], TextView],
+        view: Callable[[Any], TextView | RequestTexts],
         body: Any,
         size: int,
     ) -> Any:
         """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
-        found: TextView | None = None
+        found: TextView | RequestTexts | None = None
         for guard in guards:
             if found is None:
                 found = await self.run(view, body, size=size)
@@ -180,7 +184,7 @@ def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[Guarded
 
 def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
     """Raises BlockedByGuard."""
-    if text.is_fixed and text.text[span.start : span.end] != span.replacement:
+    if text.is_fixed:
         raise BlockedByGuard(
             f"The guard '{guard.name}' must replace a text that cannot be changed, for example because it is signed: "
             f"{text.path or 'the body'}. Send the request without this text.",
@@ -229,6 +233,13 @@ def begin_session_review(gate: Gate, snapshot: Snapshot, call: Call, route: Rout
         )
         return None
     return Review(gate, covering, texts, call)
+
+
+async def review_inner_request(gate: Gate, guards: Guards, outer: Call, inner: Call, request: Request) -> Request:
+    """A request of a model of the gateway to another one, as the guards leave it. Raises as `Review`."""
+    review = Review(gate, guards.select_for_inner_call(outer, inner), NO_MAP, inner)
+    reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
+    return reviewed
 
 
 async def review_alone(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> WireRequest:

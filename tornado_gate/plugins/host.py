@@ -10,11 +10,13 @@ import logging
 import time
 from collections.abc import Iterable
 from importlib import import_module, metadata
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pluggy
 
+from tornado_gate.config.faults import FileFaults
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import ConfigError
 from tornado_gate.hookspecs import (
@@ -29,6 +31,7 @@ from tornado_gate.hookspecs import (
     ProviderSpec,
 )
 from tornado_gate.plugins.lazy_import import take_waiting
+from tornado_gate.plugins.lock import PluginLock, read_lock
 from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
 from tornado_gate.plugins.wrappers import CLOSED_HOOKS, ClosedWrapper, Scope
 from tornado_gate.types.texts import GuardOptions
@@ -97,6 +100,7 @@ class PluginHost:
         self.failures: dict[str, tuple[float, str]] = {}
         self.deferred_faults: dict[str, str] = {}
         self.on_failure: list[Any] = []
+        self.lock: PluginLock | None = None
         self.discover()
 
     def discover(self) -> None:
@@ -136,9 +140,29 @@ class PluginHost:
         self.plugins[name] = plugin
         return plugin
 
+    def use_lock(self, conf: Path | None) -> None:
+        """Read the lock file beside the configuration file `conf`; from now on `load` refuses what it does not allow.
+
+        Raises FileFaults if the file is invalid, or if it is gone: nobody lifts the lock of a running gateway by accident.
+        """
+        lock = read_lock(conf)
+        if lock is None and self.lock is not None:
+            message = "the file is gone; restore it, or restart the gateway to use plugins without a lock"
+            raise FileFaults([((), message)], self.lock.path, {})
+        self.lock = lock
+
     def load(self, name: str) -> Plugin:
-        """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed."""
+        """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed.
+
+        A plugin that the lock file does not allow is not imported; if it was imported before, a copy with the error is returned.
+        """
         plugin = self.plugins[name]
+        distribution = plugin.entry_point.dist
+        if self.lock is not None and distribution is not None and not plugin.error:
+            refusal = self.lock.find_refusal(distribution)
+            if refusal:
+                self.record_failure(name, refusal)
+                return replace(plugin, error=refusal)
         if plugin.implementation is not None or plugin.error:
             return plugin
         try:

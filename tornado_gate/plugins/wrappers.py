@@ -162,6 +162,6 @@ def sees_sessions(hooks: dict[str, list[str]]) -> bool:
 def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
     """Whether a wrapper with these hooks sees requests that no format has translated, such as those of one model to another.
 
-    A guard has its own rule for them: see `gateway.guards.Guards.check_inner_call`.
+    A guard has its own rule for them: see `gateway.guards.Guards.select_for_inner_call`.
     """
     return "guard" in hooks or bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))

@@ -12,6 +12,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.estimates import estimate_prompt_tokens
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.guards import review_inner_request
 from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.observers import tell_observers
 from tornado_gate.gateway.outcomes import note_end
@@ -57,7 +58,7 @@ class InnerModels:
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
         if self._snapshot.guards:
-            self._snapshot.guards.check_inner_call(self._call, call)
+            request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
         )

@@ -1,4 +1,4 @@
-"""Applies a changed configuration to a running process: on SIGHUP, and when the file has changed.
+"""Applies a changed configuration to a running process: on SIGHUP, and when the file or the lock file of plugins has changed.
 
 A file is read when nobody writes it: when no process has it open for writing (`config.written`), and, unless SIGHUP says that it
 is complete, when it has not changed for SETTLED_SECONDS, because some writers open it several times.
@@ -19,6 +19,7 @@ from tornado_gate.config.written import is_unwritten
 from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.plugins.lock import get_lock_path
 from tornado_gate.server.services import Services
 from tornado_gate.telemetry import logs
 from tornado_gate.types.value import replace
@@ -49,9 +50,9 @@ FIXED_SETTINGS = (
 )
 """Keys of the section ``server`` that a reload does not change."""
 
-FileState = tuple[int, int, int] | None
-UNKNOWN: FileState = (-1, -1, -1)
-"""Differs from the state of every file."""
+FileState = tuple[tuple[int, ...], ...]
+UNKNOWN: FileState = ((-1, -1, -1),)
+"""Differs from the state of all files."""
 
 
 def log_warnings(snapshot: Snapshot) -> None:
@@ -62,12 +63,15 @@ def log_warnings(snapshot: Snapshot) -> None:
 
 
 def get_file_state(path: Path | None) -> FileState:
-    """A value that changes when the file changes; None when the file does not exist."""
-    try:
-        status = path.stat() if path else None
-    except OSError:
-        return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
+    """A value that changes when the file, or the lock file of plugins beside it, changes, appears or disappears."""
+    states: list[tuple[int, ...]] = []
+    for file in (path, get_lock_path(path)):
+        try:
+            status = file.stat() if file else None
+        except OSError:
+            status = None
+        states.append((status.st_mtime_ns, status.st_size, status.st_ino) if status else ())
+    return tuple(states)
 
 
 class Reloader:

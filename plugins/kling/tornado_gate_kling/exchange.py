@@ -78,7 +78,7 @@ def _make_rejected(
 
 async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation) -> UpstreamResponse:
     """The response to a creation, or that of the task if it exists already. Raises UpstreamError."""
-    error: UpstreamError
+    error: GateError
     try:
         raw, _ = await _send(call, outgoing)
         return _make_response(raw, task.kind)
@@ -123,7 +123,7 @@ async def _find_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) ->
     return None
 
 
-def _make_query_error(call: Call, rejected: RejectedResponse) -> UpstreamError:
+def _make_query_error(call: Call, rejected: RejectedResponse) -> GateError:
     """The error of a poll. A 404 without the vendor's envelope does not mean that the task does not exist."""
     if rejected.status == 404 and rejected.answer.code == -1:
         return UpstreamError(

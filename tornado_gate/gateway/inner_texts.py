@@ -1,0 +1,107 @@
+"""The texts of requests in the common vocabulary, for guards: of a request that a model of the gateway sends to another one.
+
+As in the bodies of callers, every string is a text unless it is known to be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tornado_gate.types import (
+    Data,
+    FileReference,
+    GuardedText,
+    Link,
+    Message,
+    Opaque,
+    Span,
+    TextKind,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from tornado_gate.types.value import Value, replace
+
+_WORDS: Final = frozenset(
+    {
+        *("audio", "background", "call_id", "detail", "effort", "format", "id", "input_fidelity", "kind", "language"),
+        *(
+            "media_type",
+            "modalities",
+            "mode",
+            "model",
+            "moderation",
+            "names",
+            "output_format",
+            "quality",
+            "reply_state",
+        ),
+        *("resolution", "role", "size", "style", "summary", "task_id", "timestamps", "user", "voice", "wire_format"),
+    }
+)
+"""Fields whose strings are ids or words of the gateway and of vendors."""
+_FILES: Final = (Data, FileReference, Link, Opaque)
+_KIND_OF_ROLE: Final[Mapping[str, TextKind]] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool_result",
+}  # fmt: skip
+_KIND_OF_PART: Final[Mapping[type, TextKind]] = {
+    Thinking: "reasoning", ToolCall: "tool_call", ToolResult: "tool_result",
+}  # fmt: skip
+
+Path = tuple[str | int, ...]
+
+
+class RequestTexts:
+    """The texts of a common request. `apply` returns the request with replaced texts."""
+
+    def __init__(self, request: Value) -> None:
+        self._request = request
+        self._paths: list[Path] = []
+        self.texts: list[GuardedText] = []
+        self._find(request, (), "other")
+
+    def apply(self, spans: Iterable[Span]) -> Any:
+        """The request with the spans replaced, which do not overlap."""
+        changed: dict[int, str] = {}
+        for span in sorted(spans, reverse=True):
+            text = changed.get(span.text, self.texts[span.text].text)
+            changed[span.text] = text[: span.start] + span.replacement + text[span.end :]
+        request: Any = self._request
+        for number, text in changed.items():
+            request = _set(request, self._paths[number], text)
+        return request
+
+    def _find(self, value: Any, path: Path, kind: TextKind) -> None:
+        if isinstance(value, str):
+            if value:
+                self._paths.append(path)
+                self.texts.append(GuardedText(kind=kind, path=".".join(map(str, path)), text=value))
+        elif isinstance(value, _FILES):
+            return
+        elif isinstance(value, Value):
+            kind = _KIND_OF_ROLE.get(value.role, kind) if isinstance(value, Message) else kind
+            kind = _KIND_OF_PART.get(type(value), kind)
+            for name in value.__struct_fields__:
+                if name not in _WORDS:
+                    self._find(getattr(value, name), (*path, name), kind)
+        elif isinstance(value, Mapping):
+            for name, member in value.items():
+                self._find(member, (*path, name), kind)
+        elif isinstance(value, list | tuple):
+            for index, item in enumerate(value):
+                self._find(item, (*path, index), kind)
+
+
+def _set(value: Any, path: Path, text: str) -> Any:
+    """A copy of a value with the text at `path`."""
+    if not path:
+        return text
+    key, rest = path[0], path[1:]
+    if isinstance(value, Value):
+        return replace(value, **{str(key): _set(getattr(value, str(key)), rest, text)})
+    if isinstance(value, Mapping):
+        return {**value, key: _set(value[key], rest, text)}
+    copied = list(value)
+    copied[int(key)] = _set(copied[int(key)], rest, text)
+    return type(value)(copied)
