@@ -220,8 +220,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
     `accepted_statuses`; others raise UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `context` is for plugins
-    with their own `call_upstream`; the core does not read it.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `account` is that of the
+    caller, whose share of the memory for answers this one uses. `context` is for plugins with their own `call_upstream`; the
+    core does not read it.
     """
 
     chunks: AsyncIterator[bytes]
@@ -229,6 +230,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
     provider: str = ""
+    account: str = ""
 
     @property
     def media_type(self) -> str:
@@ -246,8 +248,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     def replace(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
         """Return a copy with other chunks."""
         return UpstreamResponse(
-            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
-        )
+            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
+            account=self.account,
+        )  # fmt: skip
 
     but = replace  # its name until 0.3
 
@@ -259,7 +262,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter, claim = JsonValueCounter(self.provider), AnswerClaim()
+        counter, claim = JsonValueCounter(self.provider), AnswerClaim(self.account)
         try:
             async for piece in self.chunks:
                 pieces.append(piece)
