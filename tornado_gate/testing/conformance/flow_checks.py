@@ -85,7 +85,8 @@ async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, us
     at = steps.index(frame)
     endless = replace(usual.answers[0], steps=(*steps[:at], Endless(piece, OFFERED_BYTES), Fault.HANG))
     driver.begin(only_first(endless), usual.example)
-    async with driver.stage.sending(usual.example.make(model_name(row.operation))):
+    async with driver.stage.holding(usual.example.make(model_name(row.operation))):
+        await driver.upstream.arrived.wait()
         sent = await _wait_until_stalled(driver)
     if sent > MOST_BYTES:
         what = f"The upstream could send {sent:,} bytes to a caller who reads nothing. Yield events while you read the answer."
