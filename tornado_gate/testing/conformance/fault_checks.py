@@ -60,6 +60,8 @@ async def check_faults(driver: Driver, report: PluginReport, row: Row, usual: Ex
         exchange = await driver.send(usual.example, only_first(fault.answer))
         where = f"{answer_checks.describe(row)}, {fault.name}"
         answer_checks.check_secrets(driver, report, where, exchange)
+        if not exchange.received:  # a wrapper has answered from memory
+            continue
         for name, text in exchange.failures.items():
             report.fail(
                 "faults", where, f"The plugin '{name}' failed: {text}. Raise a GateError, such as UpstreamError."
