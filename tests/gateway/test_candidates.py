@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from decimal import Decimal
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import orjson
 import pytest
 
 from tests.support.gates import FakeProvider, answers, make_config, make_gate
+from tornado_gate import config as conf
 from tornado_gate import errors, provider_impl, types
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, PriceEntry, Rates, Secret
 from tornado_gate.config.routing import Affinity, RetriesConfig, RetryBudget
@@ -22,6 +24,7 @@ from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.candidates import Candidates, Needs, select_candidates
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.loads import TargetLoad
+from tornado_gate.gateway.offers import list_retries
 from tornado_gate.gateway.snapshot import build, collect_secrets
 from tornado_gate.gateway.upstream_objects import ObjectAccess
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
@@ -424,6 +427,23 @@ def test_only_a_retry_waits(tmp_path: Path) -> None:
     assert pauses == [(one, False), (one, True), (other, False), (other, True)]
 
 
+def test_a_model_has_its_own_retries(tmp_path: Path) -> None:
+    text = """
+        plugins: {local: true}
+        providers: {local: {plugin: local}}
+        retries: {same_target: 2, backoff_seconds: 0.5}
+        models:
+          usual: {provider: local}
+          often: {provider: local, retries: {same_target: 5, budget: {minimum: 9}}}
+          never: {provider: local, retries: {same_target: 0}}
+    """
+    found = list_retries(conf.load(tmp_path / "gate.yaml", {}, text=dedent(text)))
+    assert {name: (one.same_target, one.backoff_seconds, one.budget.minimum) for name, one in found.items()} == {
+        "usual": (2, 0.5, 3),
+        "often": (5, 0.5, 9),
+    }
+
+
 def test_retries_have_a_budget_and_moving_on_has_none(tmp_path: Path) -> None:
     async def main() -> None:
         done = await asyncio.gather(*(setup.ask() for _ in range(50)))
@@ -493,6 +513,35 @@ def test_a_conversation_that_had_to_move_stays_until_it_was_silent(tmp_path: Pat
     setup.now += 101
     assert setup.run(session_id="s") == {home: 1}
     assert len(setup.gate.moved_sessions) == 0
+
+
+def test_a_target_with_too_many_requests_of_a_conversation_gives_the_next_ones_away(tmp_path: Path) -> None:
+    setup = affine(tmp_path, "a", "b", "c")
+    (home,) = setup.run(session_id="s")
+    loads = setup.gate.snapshot.loads
+    busy = [loads.find(setup.upstreams[home].asked[0].target) for _ in range(8)]
+    for load in busy[:7]:
+        load.begin()
+    assert setup.run(session_id="s") == {home: 1}, "a few requests at once are no overload"
+    busy[7].begin()
+    (other,) = setup.run(session_id="s")
+    assert other != home
+    for load in busy:
+        load.end()
+    assert setup.run(session_id="s") == {home: 1}, "the conversation has not moved"
+
+
+def test_a_target_may_have_more_requests_by_its_weight_and_by_conf(tmp_path: Path) -> None:
+    for most_load, weight, served in ((1.25, 1, "b"), (1.25, 10, "a"), (2.0, 1, "a")):
+        places = targets("a", "b", a=weight)
+        entry = make_entry(*places, affinity=Affinity(most_load=most_load))
+        setup = Setup(tmp_path / f"{most_load}-{weight}", entry, "a", "b")
+        session = next(name for name in map(str, range(100)) if setup.run(session_id=name) == {"a": 1})
+        for upstream, count in (("a", 12), ("b", 4)):
+            target = replace(setup.upstreams["a"].asked[0].target, provider=upstream)
+            for _ in range(count):
+                setup.gate.snapshot.loads.find(target).begin()
+        assert setup.run(session_id=session) == {served: 1}, (most_load, weight)
 
 
 def test_one_account_cannot_choose_the_place_of_another(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tornado_gate.errors import (
     UnsupportedOperation,
     UpstreamConnectTimeout,
     UpstreamError,
+    UpstreamKeyRefused,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
@@ -51,9 +52,12 @@ class Upstream:
     downloads: list[bytes | GateError] = field(default_factory=lambda: [MP4])
     content_type: str = "video/mp4"
     repeats: bool = False
+    keys: tuple[str, ...] = ()
+    begun_with: list[str] = field(default_factory=list)
     begun: list[VideoRequest] = field(default_factory=list)
     polled: list[Any] = field(default_factory=list)
     cancelled: list[Any] = field(default_factory=list)
+    polled_with: str = ""
     held: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -61,6 +65,7 @@ class Upstream:
         self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None = None
     ) -> VideoOperation:
         self.begun.append(request)
+        self.begun_with.append(record.provider_key)
         self.asked.set()
         if self.held is not None:
             await self.held.wait()
@@ -68,6 +73,7 @@ class Upstream:
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
         self.polled.append(record.operation)
+        self.polled_with = record.provider_key
         if record.operation is None and self.begins is not None and not self.polls:
             raise UnsupportedOperation("cannot say")
         return self._next(self.polls)
@@ -81,6 +87,9 @@ class Upstream:
         if isinstance(data, GateError):
             raise data
         yield UpstreamResponse(chunks=pieces(data), headers={"content-type": self.content_type})
+
+    def find_other_key(self, record: TaskRecord) -> str:
+        return next((key for key in self.keys if key > record.provider_key), "")
 
     def may_repeat(self, record: TaskRecord) -> bool:
         return self.repeats
@@ -280,6 +289,17 @@ def test_what_surely_was_not_begun_is_begun_again(tmp_path: Path, error: GateErr
     upstream = Upstream(begins=[error, error, BEGUN])
     assert outcome(tmp_path, upstream).status == "completed"
     assert len(upstream.begun) == 3
+
+
+def test_a_key_that_the_upstream_refuses_or_limits_gives_way_to_the_next(tmp_path: Path) -> None:
+    refused, limited = UpstreamKeyRefused("401"), UpstreamRateLimited("less")
+    upstream = Upstream(begins=[refused, limited, BEGUN], keys=("1", "2", "3"))
+    assert outcome(tmp_path / "one", upstream).status == "completed"
+    assert (upstream.begun_with, upstream.polled_with) == (["", "1", "2"], "2")
+    upstream = Upstream(begins=[refused], polls=[VideoOperation(status="unknown")], keys=("1",))
+    ended = outcome(tmp_path / "two", upstream)
+    assert (ended.status, ended.error_code) == ("failed", "upstream_authentication")
+    assert upstream.begun_with == ["", "1"]
 
 
 def test_an_upstream_that_may_be_asked_twice_is(tmp_path: Path) -> None:

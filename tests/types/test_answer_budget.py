@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -15,7 +16,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture(autouse=True)
 def small_budget() -> Iterator[None]:
-    set_answers_bytes(3 * MIB)
+    set_answers_bytes(6 * MIB)
     yield
     set_answers_bytes(DEFAULT_ANSWERS_BYTES)
 
@@ -35,6 +36,27 @@ async def test_answers_share_a_budget_and_give_it_back() -> None:
         await UpstreamResponse(chunks=pieces(5)).read()
     assert (caught.value.status, caught.value.code, caught.value.retry_after) == (503, "overloaded", 5)
     assert _Budget.held == 0
+
+
+@pytest.mark.gen_test
+async def test_an_account_leaves_room_for_others() -> None:
+    is_read, go_on = asyncio.Event(), asyncio.Event()
+
+    async def begin() -> AsyncIterator[bytes]:
+        async for piece in pieces(4):
+            yield piece
+        is_read.set()
+        await go_on.wait()
+
+    greedy = asyncio.create_task(UpstreamResponse(chunks=begin(), account="greedy").read())
+    await is_read.wait()
+    assert _Budget.accounts == {"greedy": 3 * MIB}
+    with pytest.raises(Unavailable, match="your account's share"):
+        await UpstreamResponse(chunks=pieces(2), account="greedy").read()
+    assert len(await UpstreamResponse(chunks=pieces(2), account="other").read()) == 2 * MIB
+    go_on.set()
+    await greedy
+    assert (_Budget.held, _Budget.accounts) == (0, {})
 
 
 @pytest.mark.gen_test

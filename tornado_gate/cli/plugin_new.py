@@ -28,7 +28,7 @@ _SUMMARIES: Final = {
     "provider": "a provider with a wire format of its own",
     "openai_compatible": "a provider for an OpenAI-compatible API",
     "format": "a wire format for callers",
-    "wrapper": "a wrapper",
+    "wrapper": "a guard, which is a kind of wrapper",
 }
 """By variant, which is the name of a folder of templates."""
 
@@ -37,7 +37,9 @@ _SUMMARIES: Final = {
 @click.argument("name")
 @click.option("--provider", is_flag=True, help="A provider: calls a vendor's API. This is the default.")
 @click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on routes of its own.")
-@click.option("--wrapper", is_flag=True, help="A wrapper: sees the requests and answers of other plugins.")
+@click.option(
+    "--wrapper", is_flag=True, help="A wrapper: a guard that reviews requests and answers of every wire format."
+)
 @click.option(
     "--openai-compatible", is_flag=True, help="A provider whose API is like OpenAI's; the plugin states only facts."
 )
@@ -59,7 +61,7 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
       tornado-gate plugins new acme                       a provider with a wire format of its own
       tornado-gate plugins new acme --openai-compatible   a provider in less than 15 lines
       tornado-gate plugins new plain --format             a wire format
-      tornado-gate plugins new redact --wrapper           a wrapper
+      tornado-gate plugins new redact --wrapper           a guard: replaces texts in requests and answers
 
     An OpenAI-compatible API without differences needs no plugin, only an entry under `providers` with `plugin: openai` and its
     `base_url`.

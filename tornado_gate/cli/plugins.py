@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, format_table, load
+from tornado_gate.cli.plugin_check import check_plugins
 from tornado_gate.cli.plugin_lock import lock
 from tornado_gate.cli.plugin_new import new
 from tornado_gate.errors import ConfigError, GateError
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
-@click.group(short_help="List installed plugins; write a new one.")
+@click.group(short_help="List installed plugins; write, check and lock them.")
 def plugins() -> None:
-    """List, write and lock plugins: providers, wire formats and wrappers.
+    """List, write, check and lock plugins: providers, wire formats and wrappers.
 
     Install plugins with pip, and enable them in the configuration, under `plugins`.
     """
@@ -29,6 +30,7 @@ def plugins() -> None:
 
 plugins.add_command(new)
 plugins.add_command(lock)
+plugins.add_command(check_plugins)
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")

@@ -62,7 +62,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
             if ("providers", name) not in off
         },
         models={
-            name: build_model(name, entry, inactive)
+            name: build_model(name, entry, inactive, data.get("retries", {}))
             for name, entry in data.get("models", {}).items()
             if ("models", name) not in off
         },
@@ -190,7 +190,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
     )
 
 
-def build_model(name: str, entry: Data, inactive: InactiveKeys) -> ModelEntry:
+def build_model(name: str, entry: Data, inactive: InactiveKeys, retries: Data) -> ModelEntry:
     place = ("models", name)
     fallback = enumerate(entry.get("fallback", []))
     operations = entry.get("operations")
@@ -207,6 +207,7 @@ def build_model(name: str, entry: Data, inactive: InactiveKeys) -> ModelEntry:
         limits=build_bounds(entry.get("limits")),
         facts={fact: entry[fact] for fact in MODEL_FACTS if fact in entry},
         failover=entry.get("failover") != "never",
+        retries=build_retries(retries, entry["retries"]) if "retries" in entry else None,
     )
 
 

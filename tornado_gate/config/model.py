@@ -148,7 +148,7 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only the
     timeouts that the entry overrides. `strategy` is how targets are chosen; with `affinity` requests of one conversation go to
     the same one. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …). `failover` false: no other target is
-    tried after one has failed, unless the caller asks for it.
+    tried after one has failed, unless the caller asks for it. `retries` replaces those of all models.
     """
 
     name: str
@@ -161,6 +161,7 @@ class ModelEntry(Value, frozen=True, kw_only=True):
     limits: BoundsConfig = NO_BOUNDS
     facts: Mapping[str, Any] = field(default_factory=dict)
     failover: bool = True
+    retries: RetriesConfig | None = None
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):

@@ -17,12 +17,14 @@ class Affinity(Value, frozen=True, kw_only=True):
 
     `sources` are tried in order: names of headers and of members of the body (``metadata.user_id``), or SESSION_HEADERS.
     `otherwise` is used for a request that has none of them. A conversation that had to move to another target stays there
-    until it was silent for `ttl` seconds.
+    until it was silent for `ttl` seconds. A target with more than `most_load` times its share of the requests in flight gets no
+    more of them while others have less.
     """
 
     sources: tuple[str, ...] = ("prompt_cache_key", SESSION_HEADERS, "metadata.user_id")
     otherwise: Literal["prefix", "none"] = "prefix"
     ttl: float = 3600.0
+    most_load: float = 1.25
 
 
 class RetryBudget(Value, frozen=True, kw_only=True):

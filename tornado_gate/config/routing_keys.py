@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
@@ -34,6 +35,7 @@ class AffinitySchema(Schema):
     )
     otherwise = String(choices=("prefix", "none"), data_key="else")
     ttl = Seconds()
+    most_load = Number(least=1)
 
 
 class AffinitySwitch(fields.Field[Any]):
@@ -101,8 +103,10 @@ def build_affinity(given: Mapping[str, Any] | None) -> Affinity | None:
     return Affinity(**known)
 
 
-def build_retries(given: Mapping[str, Any]) -> RetriesConfig:
-    return RetriesConfig(**{**given, "budget": RetryBudget(**given.get("budget", {}))})
+def build_retries(given: Mapping[str, Any], of_model: Mapping[str, Any] = MappingProxyType({})) -> RetriesConfig:
+    """The retries of conf, with the keys that a model changes."""
+    budget = {**given.get("budget", {}), **of_model.get("budget", {})}
+    return RetriesConfig(**{**given, **of_model, "budget": RetryBudget(**budget)})
 
 
 def build_health_check(given: Mapping[str, Any] | None) -> HealthCheck | None:

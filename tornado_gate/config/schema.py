@@ -313,6 +313,7 @@ class ModelSchema(Schema):
     timeouts = Section(TimeoutsSchema, example="{connect: 5, total: 600}")
     limits = make_bounds_field()
     failover = String(choices=("pre-first-event", "never"))
+    retries = Section(RetriesSchema, example="{same_target: 1}")
     version = String()
     display_name = String()
     description = String()

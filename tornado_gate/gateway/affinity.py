@@ -4,8 +4,12 @@ The place of a conversation is computed, not stored (rendezvous hashing): every 
 that is added or removed moves only its own share. Only conversations that had to move, because their target failed, are
 remembered, in this process, so that they do not go back to a cache that has forgotten them.
 
+One conversation, or a prompt that many share, can have more requests than its target should get. So a target whose requests in
+flight exceed its share by a factor comes last, which moves no conversation: its next requests go to their place again.
+
 Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998); with weights: Schindelhauer and
-Schomaker, "Weighted distributed hash tables" (2005).
+Schomaker, "Weighted distributed hash tables" (2005); Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded
+loads" (2018).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from cachetools import FIFOCache
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS
 from tornado_gate.config.routing import SESSION_HEADERS
+from tornado_gate.gateway.loads import TargetLoads
 from tornado_gate.types import Call, Target, WireRequest
 from tornado_gate.types.value import State
 
@@ -33,6 +38,8 @@ MAX_PREFIX_BYTES: Final = 256 * 1024
 MAX_PREFIX_VALUES: Final = 5000
 """How much of a prompt's prefix is hashed, which the event loop does."""
 MAX_MOVED: Final = 10_000
+LEAST_FULL: Final = 8
+"""A target with fewer requests in flight is never full: below that, their number says nothing."""
 
 Place = tuple[str, str]
 """A provider entry and an upstream model."""
@@ -41,13 +48,14 @@ Place = tuple[str, str]
 class Session(State):
     """The conversation of a request: its `digest`, `source` (what it was found by) and for how long it stays where it moved to.
 
-    `home` is the first target of its order, when that is known.
+    `home` is the first target of its order, when that is known. `full` are the targets that have too many requests now.
     """
 
     digest: bytes
     source: str
     ttl: float
     home: Place = ("", "")
+    full: frozenset[Place] = frozenset()
 
 
 def find_session(snapshot: Snapshot, call: Call, wire: WireRequest) -> Session | None:
@@ -126,6 +134,23 @@ def order_offers(offers: Iterable[O], session: Session) -> list[O]:
         return rank_name(session.digest, f"{target.provider}\0{target.upstream_model}", offer.weight)
 
     return sorted(offers, key=rank)
+
+
+def put_full_last(ordered: list[O], session: Session, most_load: float, loads: TargetLoads) -> list[O]:
+    """The targets with those last that have more than `most_load` times their share, by weight, of the requests in flight."""
+    busy = [loads.find(offer.target).in_flight for offer in ordered]
+    if max(busy) < LEAST_FULL:
+        return ordered
+    share = most_load * (sum(busy) + 1) / sum(offer.weight for offer in ordered)
+    full = [
+        (offer.target.provider, offer.target.upstream_model)
+        for offer, count in zip(ordered, busy, strict=True)
+        if count >= max(LEAST_FULL, math.ceil(share * offer.weight))
+    ]
+    if not full:
+        return ordered
+    session.full = frozenset(full)
+    return sorted(ordered, key=lambda offer: (offer.target.provider, offer.target.upstream_model) in session.full)
 
 
 def rank_name(digest: bytes, name: str, weight: float = 1.0) -> float:

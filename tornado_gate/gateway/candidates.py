@@ -90,13 +90,15 @@ def _order_for_session(gate: Gate, session: Session, targets: list[Candidate]) -
     """The targets with the one first to which the conversation moved."""
     session.home = targets[0][0].provider, targets[0][0].upstream_model
     place = gate.moved_sessions.find(session, gate.health.clock()) if len(gate.moved_sessions) else None
-    if place is None:
+    if place is None or place in session.full:
         return targets
     return sorted(targets, key=lambda each: (each[0].provider, each[0].upstream_model) != place)
 
 
 def note_place(gate: Gate, session: Session, target: Target) -> None:
-    """A conversation was served at `target`: remember it if that is not the first of its order."""
+    """A conversation was served at `target`: remember it if that is not the first of its order, unless that was full."""
+    if session.full:
+        return
     place = target.provider, target.upstream_model
     gate.moved_sessions.note(session, place, gate.health.clock(), is_first=place == session.home)
 
@@ -129,7 +131,7 @@ class Candidates:
     def __iter__(self) -> Iterator[Candidate]:
         gate, account = self._gate, self._account
         health, keys = gate.health, gate.key_health
-        retries = self._snapshot.config.retries.same_target
+        retries = self._snapshot.retries
         at_rest: list[Candidate] = []
         has_tried = False
         for target, provider in self._targets:
@@ -137,7 +139,7 @@ class Candidates:
                 at_rest.append((target, provider))
             elif health.allows(target, account):
                 has_tried = True
-                if provider.keys or retries:
+                if provider.keys or target.model in retries:
                     yield from self._try_keys(target, provider)
                 else:
                     yield target, provider
@@ -221,8 +223,8 @@ class Candidates:
 
     def _repeat(self, target: Target, provider: ConfiguredProvider) -> Iterator[Candidate]:
         """The target, and again after failures that may be over a moment later, as far as conf and the budget allow."""
-        rules = self._snapshot.config.retries
-        if not rules.same_target:
+        rules = self._snapshot.retries.get(target.model)
+        if rules is None:
             yield target, provider
             return
         if not self._ends_at:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from cachetools import FIFOCache
 
 from tornado_gate.config.model import Config, ModelEntry
-from tornado_gate.gateway.affinity import Session, order_offers
+from tornado_gate.config.routing import RetriesConfig
+from tornado_gate.gateway.affinity import Session, order_offers, put_full_last
 from tornado_gate.gateway.loads import TargetLoads
 from tornado_gate.gateway.strategies import Costs, compute_typical_costs, order_by_strategy, sort_by_cost
 from tornado_gate.ledger.prices import PriceTable
@@ -80,6 +81,8 @@ class ModelOffers:
             ordered = order_by_strategy(used, entry.strategy, self._chance, self._loads)
         else:
             ordered = order_offers(used, session)
+            if entry.affinity is not None and len(ordered) > 1:
+                ordered = put_full_last(ordered, session, entry.affinity.most_load, self._loads)
         if entry.strategy == "cost":
             ordered = sort_by_cost(ordered, self._find_costs(name, offers))
         if bound:
@@ -98,7 +101,16 @@ class ModelOffers:
 
 
 def list_measured_models(config: Config) -> frozenset[str]:
-    """The model entries whose targets' loads are measured: their strategy needs it, or the budget of retries."""
-    if config.retries.same_target:
-        return frozenset(config.models)
-    return frozenset(name for name, entry in config.models.items() if entry.strategy in ("latency", "least_busy"))
+    """The model entries whose targets' loads are measured: strategy, cache affinity or the budget of retries needs it."""
+    repeated = list_retries(config)
+    return frozenset(
+        name
+        for name, entry in config.models.items()
+        if name in repeated or entry.affinity is not None or entry.strategy in ("latency", "least_busy")
+    )
+
+
+def list_retries(config: Config) -> dict[str, RetriesConfig]:
+    """The retries of model entries: their own, or those of all. Entries without any are missing."""
+    rules = {name: entry.retries or config.retries for name, entry in config.models.items()}
+    return {name: one for name, one in rules.items() if one.same_target}

@@ -17,6 +17,7 @@ from cachetools import FIFOCache
 
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
+from tornado_gate.config.routing import RetriesConfig
 from tornado_gate.errors import (
     ConfigError,
     GateError,
@@ -30,7 +31,7 @@ from tornado_gate.gateway.affinity import Session
 from tornado_gate.gateway.conf_checks import NameChecks
 from tornado_gate.gateway.guards import Guards
 from tornado_gate.gateway.loads import TargetLoads
-from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models
+from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models, list_retries
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.pricing import require_prices
 from tornado_gate.gateway.provider_keys import ProviderKey, make_fingerprint
@@ -101,7 +102,8 @@ class Snapshot(Value, frozen=True, kw_only=True):
 
     `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
     the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe. `measured` are the model
-    entries whose targets' loads are measured; `has_affinity`: an entry has cache affinity.
+    entries whose targets' loads are measured, `retries` are those of entries that have any; `has_affinity`: an entry has cache
+    affinity.
     """
 
     number: int
@@ -118,6 +120,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     chance: random.Random = field(default_factory=random.Random)
     loads: TargetLoads = field(default_factory=TargetLoads)
     measured: frozenset[str] = frozenset()
+    retries: Mapping[str, RetriesConfig] = field(default_factory=dict)
     has_affinity: bool = False
     guards: Guards = field(default_factory=Guards)
     _offers: list[ModelOffers] = field(default_factory=list)
@@ -391,6 +394,7 @@ class _SnapshotBuilder:
             closed=active.closed,
             warnings=(*self.config.warnings, *active.warnings),
             measured=list_measured_models(self.config),
+            retries=list_retries(self.config),
             has_affinity=any(entry.affinity is not None for entry in self.config.models.values()),
             guards=Guards(GuardLane(self.host, wrapper) for wrapper in wrappers if wrapper.is_guard),
         )

@@ -161,7 +161,10 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         )
     call.closing.callback(answer.close)
     answer.explain = partial(connection_error, provider, answered=True)
-    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider)
+    account = call.caller.account
+    return UpstreamResponse(
+        status=answer.status, headers=answer.headers, chunks=answer, provider=provider, account=account
+    )
 
 
 def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:

@@ -92,6 +92,16 @@ class ProviderClient:
         provider = self._gate.snapshot.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
+    def find_other_key(self, record: TaskRecord) -> str:
+        """The fingerprint of another key of the task's provider that does not rest, or ""."""
+        provider = self._gate.snapshot.providers.get(record.provider)
+        if provider is None or not provider.keys:
+            return ""
+        target = self._gate.snapshot.make_task_target(record.model, record.provider, record.upstream_model)
+        now, rests = self._gate.health.clock(), self._gate.key_health
+        others = (key.fingerprint for key in provider.keys if key.fingerprint != record.provider_key)
+        return next((key for key in others if not rests.get_wait(target, key, now)), "")
+
     async def _request_status(self, record: TaskRecord, request: Request) -> VideoOperation:
         async with self._open_call(record) as (call, provider):
             timeouts: Timeouts = replace(call.target.timeouts, total=STATUS_SECONDS)

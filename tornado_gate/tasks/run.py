@@ -29,6 +29,7 @@ from tornado_gate.errors import (
     UnsupportedOperation,
     UpstreamConnectTimeout,
     UpstreamError,
+    UpstreamKeyRefused,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 
 ENDED_STATUSES = ("completed", "failed")
 NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, UpstreamUnreachable)
+ABOUT_KEY = (UpstreamKeyRefused, UpstreamRateLimited)
 LOST_TASK_CODE = "upstream_lost_task"
 CANCEL_CHECK_SECONDS = 1.0
 """How often a run looks whether the task was cancelled."""
@@ -79,6 +81,9 @@ class Provider(Protocol):
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether the upstream's work may be started twice, as at an upstream that is inside this process."""
+
+    def find_other_key(self, record: TaskRecord) -> str:
+        """The fingerprint of another key of the task's provider that does not rest, or ""."""
 
 
 class Sender(Protocol):
@@ -215,6 +220,8 @@ class TaskRun:
         surely_not = isinstance(error, NOT_BEGUN)
         if not error.retryable or self.record.failures >= MAX_FAILURES:
             await self._fail(error.code, error.message)
+        elif isinstance(error, ABOUT_KEY) and (key := self._provider.find_other_key(self.record)):
+            await self._save(step="new", again=True, failures=self.record.failures + 1, provider_key=key)
         elif surely_not or self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, failures=self.record.failures + 1)
             await self._pause(compute_backoff(self.record.failures))

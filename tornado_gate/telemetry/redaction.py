@@ -177,7 +177,10 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
         chunks = stages.add_step(chunks, _MaskChunks(mask))
     if chunks is incoming.chunks and headers is incoming.headers:
         return incoming
-    return UpstreamResponse(chunks=chunks, status=incoming.status, headers=headers, context=incoming.context)
+    return UpstreamResponse(
+        chunks=chunks, status=incoming.status, headers=headers, context=incoming.context, provider=incoming.provider,
+        account=incoming.account,
+    )  # fmt: skip
 
 
 def redact_error(target: Target, error: GateError) -> GateError:

@@ -1,6 +1,11 @@
-"""Limits the memory of all large whole answers of upstreams that are being read. One budget for each process."""
+"""Limits the memory of all large whole answers of upstreams that are being read. One budget for each process.
+
+An account may hold at most as much as is then still free, as of all shared memory (`storage/shares.py`): alone it gets half.
+"""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from tornado_gate.errors import Unavailable
 
@@ -11,6 +16,7 @@ RETRY_SECONDS = 5
 class _Budget:
     most = DEFAULT_ANSWERS_BYTES
     held = 0
+    accounts: ClassVar[dict[str, int]] = {}
 
 
 def set_answers_bytes(most: int) -> None:
@@ -19,26 +25,33 @@ def set_answers_bytes(most: int) -> None:
 
 
 class AnswerClaim:
-    """What one answer holds of the budget, in bytes."""
+    """What one answer of an account holds of the budget, in bytes."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_account", "_held")
 
-    def __init__(self) -> None:
+    def __init__(self, account: str = "") -> None:
+        self._account = account
         self._held = 0
 
     def grow(self, size: int) -> None:
-        """Hold `size` bytes more. Raises Unavailable when all answers together would hold too much."""
-        if _Budget.held + size > _Budget.most:
+        """Hold `size` bytes more. Raises Unavailable when the answers of all, or of the account, would hold too much."""
+        own = _Budget.accounts.get(self._account, 0) + size
+        if own > _Budget.most - _Budget.held - size:
             raise Unavailable(
-                "The gateway's limit for the answers of all requests together (limits.answers_bytes) is reached. "
-                f"Retry after {RETRY_SECONDS} s.",
+                "The gateway's limit for large answers that are being read (limits.answers_bytes), or your account's share of "
+                f"it, is reached. Retry after {RETRY_SECONDS} s.",
                 code="overloaded",
                 headers={"Retry-After": str(RETRY_SECONDS)},
             )
         _Budget.held += size
+        _Budget.accounts[self._account] = own
         self._held += size
 
     def release(self) -> None:
         """Give everything back."""
-        _Budget.held -= self._held
-        self._held = 0
+        if self._held:
+            _Budget.held -= self._held
+            _Budget.accounts[self._account] -= self._held
+            if not _Budget.accounts[self._account]:
+                del _Budget.accounts[self._account]
+            self._held = 0

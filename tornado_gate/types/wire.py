@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -220,8 +220,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
     `accepted_statuses`; others raise UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `context` is for plugins
-    with their own `call_upstream`; the core does not read it.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `account` is that of the
+    caller, whose share of the memory for answers this one uses. `context` is for plugins with their own `call_upstream`; the
+    core does not read it.
     """
 
     chunks: AsyncIterator[bytes]
@@ -229,6 +230,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
     provider: str = ""
+    account: str = ""
 
     @property
     def media_type(self) -> str:
@@ -246,8 +248,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     def replace(self, chunks: AsyncIterator[bytes]) -> UpstreamResponse:
         """Return a copy with other chunks."""
         return UpstreamResponse(
-            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider
-        )
+            chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
+            account=self.account,
+        )  # fmt: skip
 
     but = replace  # its name until 0.3
 
@@ -259,7 +262,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter, claim = JsonValueCounter(self.provider), AnswerClaim()
+        counter, claim = JsonValueCounter(self.provider), AnswerClaim(self.account)
         try:
             async for piece in self.chunks:
                 pieces.append(piece)
@@ -350,6 +353,47 @@ def require_object(value: Any, provider: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UpstreamError(f"{describe_provider(provider)} sent a response that is not a JSON object.")
     return value
+
+
+T = TypeVar("T")
+_CLASSES: Final[dict[type, tuple[type, ...]]] = {float: (float, int)}
+
+
+def find_member(value: Any, *path: str | int, kind: type[T]) -> T | None:
+    """Return what is at `path` in an upstream's JSON, or None if there is nothing of class `kind`.
+
+    ``find_member(body, "choices", 0, "message", "content", kind=str)``. A float may be written as an integer; True is no number.
+    """
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return None
+    is_right = isinstance(value, _CLASSES.get(kind, kind)) and (
+        kind is bool or (value is not True and value is not False)
+    )
+    return value if is_right else None
+
+
+def require_member(value: Any, *path: str | int, kind: type[T], provider: str = "") -> T:
+    """As `find_member`, but raises UpstreamError if there is nothing of class `kind`. `provider` is its name for the message."""
+    found = find_member(value, *path, kind=kind)
+    if found is None:
+        shown, name = ".".join(map(str, path)), _JSON_NAMES.get(kind, kind.__name__)
+        raise UpstreamError(f"{describe_provider(provider)} sent a response without {name} '{shown}'.")
+    return found
+
+
+_JSON_NAMES: Final[dict[type, str]] = {
+    str: "the text",
+    int: "the integer",
+    float: "the number",
+    bool: "the boolean",
+    dict: "the object",
+    list: "the array",
+}
 
 
 def describe_provider(provider: str) -> str:

@@ -46,6 +46,14 @@ async def test_every_input_gets_a_verdict_on_every_category_of_the_vendor(verdic
 
 
 @pytest.mark.gen_test(timeout=50)
+async def test_more_text_than_a_worker_reads_in_time_is_refused_at_once(verdicts):
+    half = (Text(text="a " * (moderation.MAX_CHARACTERS // 4)),)
+    with pytest.raises(InvalidField, match=r"at most 4,000,000 characters .* this one has 4,000,001") as caught:
+        await verdicts(asked(half, half, (Text(text="a"),)))
+    assert (caught.value.param, caught.value.code) == ("input", "string_above_max_length")
+
+
+@pytest.mark.gen_test(timeout=50)
 async def test_two_answers_have_two_ids(verdicts):
     one, other = await verdicts(asked((Text(text="a"),))), await verdicts(asked((Text(text="a"),)))
     assert one.id.startswith("modr-")

@@ -19,6 +19,7 @@ from tornado_gate_local.media.workers import POOL, WorkerPool
 
 FLAG_THRESHOLD = 0.5
 MAX_CHARACTERS_IN_LOOP = 4_000  # longer inputs are processed in a worker process
+MAX_CHARACTERS = 4_000_000  # a million takes about a second and a half
 EACH = 100  # characters that cost as much as each further text
 ONCE_MORE = 3  # the largest number of matches of one phrase that count
 

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
+from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ModerationRequest, ModerationResult, Part, StreamEvent, Text, Verdict
 from tornado_gate_local.losses import select_unsupported
 from tornado_gate_local.media import moderation
@@ -27,7 +28,17 @@ class ModerationWork(OperationWork):
 
 
 def prepare(call: Call, request: ModerationRequest) -> ModerationWork:
-    """Reports as dropped, by its path, every image (a verdict does not cover it) and every unknown member of a text."""
+    """Raises InvalidField for more text than a worker reads in time.
+
+    Reports as dropped, by its path, every image (a verdict does not cover it) and every unknown member of a text.
+    """
+    size = sum(len(part.text) for parts in request.inputs for part in parts if isinstance(part, Text))
+    if size > moderation.MAX_CHARACTERS:
+        message = (
+            f"This model reads at most {moderation.MAX_CHARACTERS:,} characters of a request; this one has {size:,}. "
+            "Divide it into several requests."
+        )
+        raise InvalidField(request.field_name("inputs"), message, code="string_above_max_length")
     for lost in _iterate_unread(request):
         call.drop_field(lost)
     drop_unknown(call, request)
