@@ -1,7 +1,7 @@
 """Replaces personal data and secrets in requests before a provider gets them, and in answers before the caller gets them.
 
-With `restore` each value is replaced by a mark of its own, and the marks in the answer become the caller's values again: the provider
-has never seen them. What is found where is in `detectors.py`; where texts are is the business of the core.
+With `restore` each value is replaced by a mark of its own, and the marks in the answer become the caller's values again: the
+provider has never seen them. What is found where is in `detectors.py`; where texts are is the business of the core.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Texts as detectors read them: characters that look like ASCII as ASCII, and without those that cannot be seen.
 
-``１２３＠ｅｘａｍｐｌｅ．ｃｏｍ`` and an address with zero-width characters between its letters are read like any other. Each place in the
-folded text belongs to a place in the original, so that replacements are made there.
+An address in full-width characters, ``ａ＠ｂ．ｅｕ``, or with zero-width characters between its letters is read like any other.
+Each place in the folded text belongs to a place in the original, so that replacements are made there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-INVISIBLE: Final = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u200e\u200f"
+    "\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+)
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _LOOKALIKES: Final = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63", "-"),

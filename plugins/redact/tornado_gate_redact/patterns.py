@@ -1,4 +1,4 @@
-"""Patterns of conf. RE2 compiles them, which takes time in proportion to the text whatever the pattern: none can block the gateway."""
+"""Patterns of conf. RE2 needs time in proportion to the text, whatever the pattern: none can block the gateway."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import re2
+import re2  # type: ignore[import-untyped]
 
 from tornado_gate_redact.detectors import Detector
 

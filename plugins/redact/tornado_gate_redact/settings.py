@@ -45,7 +45,7 @@ class RedactSettingsSchema(Schema):
             except ValueError as error:
                 faults[name] = [str(error)]
         if faults:
-            raise ValidationError(faults)  # type: ignore[arg-type]  # marshmallow nests them
+            raise ValidationError(faults)
 
     @validates("mark")
     def check_mark(self, mark: str, **_: Any) -> None:
@@ -67,8 +67,8 @@ class RedactSettingsSchema(Schema):
 
 
 class RedactSettings(Value, frozen=True, kw_only=True):
-    """`detectors` find what is replaced, by kind. `mark` replaces it; ``{kind}`` and ``{number}`` in it are the kind, in capitals,
-    and the number of the value in the request. `restore`: marks in the answer become the caller's values again.
+    """`detectors` find what is replaced, by kind. `mark` replaces it; ``{kind}`` and ``{number}`` in it are the kind, in
+    capitals, and the number of the value in the request. `restore`: marks in the answer become the caller's values again.
     """
 
     detectors: Mapping[str, Detector] = field(default_factory=lambda: {name: DETECTORS[name] for name in DEFAULT_KINDS})
