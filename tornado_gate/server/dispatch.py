@@ -37,7 +37,7 @@ def dispatch(
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    if snapshot.guards and not is_reviewed:
+    if snapshot.has_guards and not is_reviewed:
         return _answer_with_guards(services, snapshot, call, wire)
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
@@ -56,7 +56,7 @@ async def _answer_with_guards(
     answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     if review is None or isinstance(answer, MediaFile):
         return answer
-    return await review_answer(review, answer)
+    return await review_answer(review, snapshot.formats[call.format], answer)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
