@@ -48,9 +48,10 @@ def discreet() -> Iterator[dict[str, Any]]:
 
 def test_the_guard_of_the_guide_fulfils_its_contract(discreet: dict[str, Any]) -> None:
     contract = discreet["TestDiscreet"]
-    tests = [name for name in dir(contract) if name.startswith("test_")]
+    tests = {name for name in dir(contract) if name.startswith("test_")}
+    of_wrappers = {name for name in dir(WrapperContract) if name.startswith("test_")}
     assert len(tests) == 8
-    for name in tests:
+    for name in tests - of_wrappers:
         getattr(contract(), name)()
 
 
