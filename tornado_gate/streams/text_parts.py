@@ -17,7 +17,7 @@ from tornado_gate.codec.json_strings import JsonStrings, Piece, escape_text, fin
 from tornado_gate.types.texts import GuardedText, TextKind
 
 MAX_HELD: Final = 64 * 1024
-"""The most characters that a replacement at the end of a window holds back besides `lookahead`."""
+"""The most characters that are held back because they are replaced and the replaced text may go on."""
 
 MAX_NAME: Final = 64
 _PLAIN_NAME: Final = re.compile(r"(?:[A-Za-z_$](?!.*[0-9]{5})[][A-Za-z0-9_$.-]*|[0-9]{1,6})\Z")
@@ -166,7 +166,7 @@ class TextRun:
             if not self.is_complete:
                 if start >= border:
                     break
-                if end == len(self.text) and end - border <= MAX_HELD:
+                if end == len(self.text) and end - start <= MAX_HELD:
                     return chosen, start
             chosen.append((start, end, new))
             cut = max(cut, end)
