@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from tests.support.upstream import Upstream
 from tests.support.wire_answers import FORMATS, find_error_code, make_answer, make_request, read_events, read_text
 
 KEY = "test-key-of-guards"
+GUIDE = Path(__file__).parents[2] / "docs" / "guards.md"
 GUARD = '''
 import asyncio, re
 from tornado_gate import guard_impl, types
@@ -261,3 +263,20 @@ class Careful(Guard):
 
 Guard = Careful
 """
+
+
+def test_the_guard_of_the_docs_works(serve: Callable[..., Site]) -> None:
+    (source,) = re.findall(r"```python\n(# tornado_gate_discreet.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(source.splitlines()) <= 30
+    site = serve("{required: true}", source)
+    refused = site.ask("messages", "to-a", "What is Project X?", "Hi")
+    assert (refused.status_code, json.loads(refused.text)["error"]["message"]) == (
+        403,
+        "Do not ask models about this project.",
+    )
+    for case in CASES:
+        wire_format, model, stream = case
+        pieces = ("Write to jo", "hn.doe@exa", "mple.com or", " to nobody. ", "x" * 300)
+        answered = site.ask(wire_format, model, "I am ann@example.org.", *pieces, stream=stream)
+        assert read_text(wire_format, answered.text).startswith("Write to [e-mail] or to nobody. xxx"), case
+        assert b"I am [e-mail]." in site.upstream.requests[0].body, case

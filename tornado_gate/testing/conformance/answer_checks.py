@@ -6,11 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tornado_gate.streams.events import OrderChecker
-from tornado_gate.testing.conformance.answers import NO_ANSWER_STATUS
-from tornado_gate.testing.conformance.driver import Driver, Exchange, join_bytes, split_bytes
-from tornado_gate.testing.conformance.examples import PICTURE_MARK
-from tornado_gate.testing.conformance.report import PluginReport, Row
-from tornado_gate.testing.conformance.texts_of_answers import (
+from tornado_gate.testing.answer_texts import (
     contains_text,
     find_main_text,
     find_missing,
@@ -18,6 +14,10 @@ from tornado_gate.testing.conformance.texts_of_answers import (
     join_texts,
     read_values,
 )
+from tornado_gate.testing.conformance.answers import NO_ANSWER_STATUS
+from tornado_gate.testing.conformance.driver import Driver, Exchange, join_bytes, split_bytes
+from tornado_gate.testing.conformance.examples import PICTURE_MARK
+from tornado_gate.testing.conformance.report import PluginReport, Row
 from tornado_gate.testing.differences import GUIDE, describe_difference
 from tornado_gate.testing.provider_contracts import join_sound
 from tornado_gate.testing.stage import CALLER_KEY
@@ -60,7 +60,7 @@ def _walk(value: Any) -> Iterable[Any]:
 
 def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Exchange) -> None:
     """Everything that must hold for one answer. A failure marks the row as failed."""
-    before = len(report.failures)
+    before = report.failed_places
     where = describe(row)
     report.count("answer")
     check_secrets(driver, report, where, exchange)
@@ -74,7 +74,7 @@ def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Excha
         _check_complete(report, where, exchange)
         _check_order(report, where, exchange)
         _check_carried(report, where, exchange)
-    if len(report.failures) > before:
+    if report.failed_places > before:
         row.outcome = "failed"
 
 

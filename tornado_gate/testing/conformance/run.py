@@ -15,6 +15,7 @@ from tornado_gate.testing.conformance.driver import API_KEY
 from tornado_gate.testing.conformance.format_check import check_format
 from tornado_gate.testing.conformance.provider_check import check_provider
 from tornado_gate.testing.conformance.report import PluginReport
+from tornado_gate.testing.conformance.wrapper_check import check_wrapper
 
 
 def list_names() -> list[str]:
@@ -24,13 +25,15 @@ def list_names() -> list[str]:
 
 async def check_plugin(name: str) -> PluginReport:
     """Check an installed plugin. Raises KeyError if it is not installed."""
-    plugin = PluginHost().load(name)
-    report = PluginReport(name=name, kind=plugin.kind or "unknown", version=plugin.version)
-    started = time.monotonic()
-    if plugin.error:
-        report.fail("import", plugin.module, plugin.error)
-    else:
-        with _capture_logs(plugin, report):
+    host, started = PluginHost(), time.monotonic()
+    plugin = host.plugins[name]
+    report = PluginReport(name=name, kind="unknown", version=plugin.version)
+    with _capture_logs(plugin, report):
+        plugin = host.load(name)
+        report.kind = plugin.kind or report.kind
+        if plugin.error:
+            report.fail("import", plugin.module, plugin.error)
+        else:
             await _check(plugin, report)
     report.seconds = time.monotonic() - started
     return report
@@ -43,9 +46,11 @@ async def _check(plugin: Plugin, report: PluginReport) -> None:
         what = "".join(traceback.format_exception_only(error)).strip()
         return report.fail("import", f"the module of {plugin.name} for the conformance kit", what)
     await check_contracts(declaration, report)
-    if "provider" in plugin.hooks and not plugin.wrapper:
+    if plugin.wrapper:
+        return await check_wrapper(plugin.name, declaration, report)
+    if "provider" in plugin.hooks:
         await check_provider(plugin.name, declaration, report)
-    if "format" in plugin.hooks and not plugin.wrapper:
+    if "format" in plugin.hooks:
         await check_format(plugin.name, declaration, report)
 
 
