@@ -12,6 +12,7 @@ import click
 from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, format_table, load
 from tornado_gate.cli.plugin_check import check_plugins
 from tornado_gate.cli.plugin_lock import lock
+from tornado_gate.cli.plugin_matrix import echo_matrix, list_rows
 from tornado_gate.cli.plugin_new import new
 from tornado_gate.errors import ConfigError, GateError
 
@@ -37,7 +38,8 @@ plugins.add_command(check_plugins)
 @conf_option
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
-def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+@click.option("--matrix", is_flag=True, help="Show the operations of providers by wire format instead.")
+def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool, matrix: bool) -> None:
     """List every installed plugin, enabled or not.
 
     A failed plugin is listed with its error: from its import by this command, or from a running server with the same data
@@ -60,6 +62,9 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     for plugin in loaded:
         plugin.error = plugin.error or faults.get(plugin.name, "")
     loaded += [make_absent_plugin(name) for name, on in config.plugins.items() if on and name not in host.plugins]
+    if matrix:
+        echo_matrix(list_rows(host, loaded, config), as_json=as_json)
+        return
     rows = [_describe_plugin(host, plugin, config, noted) for plugin in loaded]
     for row in rows:
         row["update"] = describe_update(running[row["name"]], row["version"]) if row["name"] in running else ""
