@@ -212,14 +212,31 @@ def test_the_format_reaches_a_provider(gateway: Gateway, upstream: Upstream) -> 
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "color")
 
 
-def test_the_wrapper_guards_requests_and_answers_of_the_format(gateway: Gateway, upstream: Upstream) -> None:
+def test_the_wrapper_guards_requests_and_answers_of_every_format(gateway: Gateway, upstream: Upstream) -> None:
     frames = ({"word": "Ask bob@exam"}, {"word": "ple.org, please"}, {"why": "done", "in": 3, "out": 2})
-    upstream.script(*(answer(sse(*frames)) for _ in range(2)))
-    asked = {"model": "guarded", "ask": "Who is ann@example.org?"}
-    assert post(gateway, "/newformat/ask", asked).json() == {"answer": "Ask ***, please"}
-    assert read_words(post(gateway, "/newformat/ask", {**asked, "stream": True})) == "Ask ***, please"
+    question = "Who is ann@example.org?"
+    message = {"role": "user", "content": question}
+    contents = [{"role": "user", "parts": [{"text": question}]}]
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("/newformat/ask", {"model": "guarded", "ask": question}),
+        ("/v1/chat/completions", chat("guarded", messages=[message])),
+        ("/v1/messages", chat("guarded", messages=[message])),
+        ("/v1/responses", {"model": "guarded", "input": question}),
+        ("/v1beta/models/guarded:generateContent", {"contents": contents}),
+    ]
+    for path, body in requests:
+        upstream.script(answer(sse(*frames)), answer(sse(*frames)))
+        whole = post(gateway, path, body)
+        stream = {} if "contents" in body else {"stream": True}
+        streaming_path = path.replace("generateContent", "streamGenerateContent?alt=sse")
+        streamed = post(gateway, streaming_path, {**body, **stream})
+        for response in (whole, streamed):
+            assert response.status_code == 200, f"{path}: {response.text}"
+            assert "***" in response.text, f"{path}: {response.text}"
+            assert "bob" not in response.text, f"{path}: {response.text}"
+            assert "ple.org" not in response.text, f"{path}: {response.text}"
     sent = [json.loads(request.body)["turns"][0]["says"] for request in upstream.requests]
-    assert sent == ["Who is ***?"] * 2
+    assert sent == ["Who is ***?"] * 2 * len(requests)
 
 
 def read_words(response: httpx.Response) -> str:

@@ -144,7 +144,10 @@ def test_two_distributions_with_one_name_are_an_error(monkeypatch: pytest.Monkey
             self.dist = Distribution(distribution)
 
     monkeypatch.setattr(metadata, "entry_points", lambda group: [EntryPoint("one"), EntryPoint("two")])
-    assert PluginHost().load("acme").error == "one and two both install a plugin of this name; uninstall one of them"
+    assert PluginHost().load("acme").error == (
+        "one and two both install a plugin of this name; uninstall one of them, or choose one in the configuration: "
+        "plugins: {acme: {distribution: one}}"
+    )
 
 
 def test_a_lane_calls_the_plugin_and_every_wrapper_around_it() -> None:

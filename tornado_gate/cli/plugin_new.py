@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tornado_gate.cli.common import exit_with_message
+from tornado_gate.cli.common import exit_with_message, parse_folder
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -48,7 +48,7 @@ _SUMMARIES: Final = {
     metavar="DIR",
     default=".",
     show_default="the current folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    callback=parse_folder,
     help="The folder in which the plugin's folder is made.",
 )
 def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool, into: Path) -> None:
@@ -69,14 +69,15 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
     variant = _choose_variant(provider, wire_format, wrapper, openai_compatible)
     plugin = _check_name(name)
     folder = into / f"{_PREFIX}{plugin}"
-    _check_folder(folder)
+    files = make_files(variant, plugin)
     try:
-        _write_files(variant, plugin, folder)
+        _check_folder(folder)
+        _write_files(folder, files)
     except OSError as error:
         exit_with_message(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --into"
         )
-    click.echo(_describe(variant, plugin, folder))
+    click.echo(_describe(variant, plugin, folder, files["gate.yaml"]))
 
 
 def _choose_variant(provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool) -> str:
@@ -135,14 +136,22 @@ def _rename(text: str, replacements: dict[str, str]) -> str:
     return re.sub("|".join(replacements), lambda match: replacements[match[0]], text)
 
 
-def _write_files(variant: str, plugin: str, folder: Path) -> None:
+def make_files(variant: str, plugin: str) -> dict[str, str]:
+    """The text of each file of a distribution, by path."""
     replacements = make_replacements(plugin)
     templates = resources.files("tornado_gate.cli") / "templates"
-    for part in (_COMMON, variant):
-        for path, text in _read_files(templates / part, ""):
-            file = folder / _rename(path, replacements)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_rename(text, replacements), encoding="utf-8")
+    return {
+        _rename(path, replacements): _rename(text, replacements)
+        for part in (_COMMON, variant)
+        for path, text in _read_files(templates / part, "")
+    }
+
+
+def _write_files(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
@@ -159,12 +168,11 @@ def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
     return found
 
 
-def _describe(variant: str, plugin: str, folder: Path) -> str:
+def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
     """What was written, the commands to run next, and the lines for conf."""
     from tornado_gate.server.command_name import get_command_name
 
     module = plugin.replace("-", "_")
-    conf = (folder / "gate.yaml").read_text(encoding="utf-8")
     command = get_command_name()
     if command != "tornado-gate":
         command = shlex.quote(sys.executable) + " -m tornado_gate"

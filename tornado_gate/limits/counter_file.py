@@ -12,7 +12,7 @@ import fcntl
 import mmap
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -40,10 +40,14 @@ _MAGIC, _CAPACITY, _COUNT, _BUSY, _NEXT_LEASE, _MOVED = range(6)
 
 
 class CounterFile:
-    """The open file. Use every method except `try_lock` only between `try_lock` and `unlock`. Raises OSError."""
+    """The open file. Use every method except `try_lock` only between `try_lock` and `unlock`. Raises OSError.
 
-    def __init__(self, path: Path) -> None:
+    `on_drop` gets the number of counters that had to be dropped because there are too many.
+    """
+
+    def __init__(self, path: Path, on_drop: Callable[[int], None] = lambda _count: None) -> None:
         self.path = path
+        self._on_drop = on_drop
         self.words: Words = memoryview(b"")
         self._descriptor = -1
         self._map: mmap.mmap | None = None
@@ -155,6 +159,7 @@ class CounterFile:
         while len(kept) * 2 > capacity and capacity < MOST_CAPACITY:
             capacity *= 2
         if len(kept) * 2 > capacity:  # the oldest leave; sums of days and months are read from the ledger again
+            self._on_drop(len(kept) - capacity // 2)
             kept = sorted(kept, key=lambda base: old[base + TOUCHED])[-capacity // 2 :]
         slots = [bytes(old[base : base + WORDS]) for base in kept]
         lease = old[_NEXT_LEASE]

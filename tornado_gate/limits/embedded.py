@@ -64,14 +64,21 @@ Change = tuple[Sequence[Bound], Sequence[int], Moment]
 
 
 class EmbeddedStore:
-    """Counters in files below `folder`. `wall` is the clock of days and months, in Unix seconds; `clock` that of windows."""
+    """Counters in files below `folder`. `wall` is the clock of days and months, in Unix seconds; `clock` that of windows.
+
+    `on_drop` gets the number of counters that were dropped because there are too many at once.
+    """
 
     name = "embedded"
 
     def __init__(
-        self, folder: Path, wall: Callable[[], float] = time.time, clock: Callable[[], int] = read_clock
+        self,
+        folder: Path,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], int] = read_clock,
+        on_drop: Callable[[int], None] = lambda _count: None,
     ) -> None:
-        self._file = CounterFile(folder / "counters")
+        self._file = CounterFile(folder / "counters", on_drop)
         self._leases = Leases(folder / "processes")
         self._wall = wall
         self._clock = clock

@@ -72,7 +72,7 @@ class RedisStore:
         self._digest = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
         self._waiting: deque[tuple[list[Any], asyncio.Future[Any]]] = deque()
         self._pump: asyncio.Task[None] | None = None
-        self._is_uncertain = False
+        self._is_uncertain = self._is_closing = False
         self._lease = secrets.token_hex(8)
         self._open: dict[Bound, int] = {}
         self._pending: deque[Change] = deque(maxlen=MOST_PENDING)
@@ -88,6 +88,7 @@ class RedisStore:
             self._heartbeat = asyncio.create_task(self._renew_leases(), name="renew the lease of limits")
 
     async def close(self) -> None:
+        self._is_closing = True
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             with suppress(asyncio.CancelledError):
@@ -241,7 +242,7 @@ class RedisStore:
             raise StoreUnavailable(f"{type(error).__name__}: {error}") from error
 
     async def _renew_leases(self) -> None:
-        while True:
+        while not self._is_closing:  # the client may turn a cancellation into an error of its own
             await asyncio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreUnavailable):  # the next reservation notices it
                 await self._renew_lease()

@@ -15,4 +15,5 @@ def make_limiter(config: Config, read_ledger: Reader, metrics: LimiterMetrics) -
         from tornado_gate.limits.redis_store import RedisStore  # half a second, only where it is used
 
         remote = RedisStore(config.limits.store)
-    return Limiter(EmbeddedStore(config.server.data_dir / "limits"), remote, read_ledger, metrics)
+    local = EmbeddedStore(config.server.data_dir / "limits", on_drop=metrics.count_dropped_limit_counters)
+    return Limiter(local, remote, read_ledger, metrics)

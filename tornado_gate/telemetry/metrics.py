@@ -272,6 +272,11 @@ class Metrics:
             registry=self._registry,
             buckets=LIMIT_BUCKETS,
         )
+        self._dropped_counters = Counter(
+            "tornado_gate_limit_counters_dropped",
+            "Counters of limits that were dropped because too many subjects are limited at once: their minutes begin anew.",
+            registry=self._registry,
+        )
         self._limits_away: Gauge = Gauge(
             "tornado_gate_limit_store_away",
             "1 while limits.store cannot be used and requests are counted on this machine only, of the worst process.",
@@ -399,6 +404,10 @@ class Metrics:
     def observe_limit_store(self, store: str, seconds: float) -> None:
         """Note how long a reservation took in the store named "embedded" or "redis"."""
         self._limit_seconds.labels(store).observe(seconds)
+
+    def count_dropped_limit_counters(self, count: int) -> None:
+        """Count the counters of limits that had no room."""
+        self._dropped_counters.inc(count)
 
     def set_limit_store_away(self, away: bool) -> None:
         """Note whether the store of conf cannot be used."""

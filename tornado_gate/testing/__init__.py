@@ -61,6 +61,7 @@ from tornado_gate.testing.scripted_upstream import (
     json_answer,
     sse_answer,
 )
+from tornado_gate.testing.wrapper_contract import GuardCase, GuardContract, WrapperCase, WrapperContract
 
 __all__ = [
     "COMMON_ERRORS",
@@ -76,12 +77,16 @@ __all__ = [
     "FakeUpstream",
     "Fault",
     "FormatContract",
+    "GuardCase",
+    "GuardContract",
     "InProcessProviderContract",
     "ProviderContract",
     "RealtimeProviderContract",
     "ReceivedRequest",
     "ScriptedUpstream",
     "UpstreamAnswer",
+    "WrapperCase",
+    "WrapperContract",
     "call_to",
     "chat",
     "check_order",

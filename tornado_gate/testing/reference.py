@@ -126,8 +126,14 @@ class ReferenceHttpProvider:
                 yield event
             return
         answer = await incoming.read_object()
-        if "words" not in answer:
+        words = answer.get("words")
+        if not isinstance(words, list):
             raise UpstreamError("The reference upstream sent no words.")
+        if isinstance(request, ChatRequest):
+            said = (PartDelta(index=0, data="".join(words)),)
+            for event in (START, PartStart(index=0, kind="text"), *said, *ENDING):
+                yield event
+            return
         for event in answer_request(request):
             yield event
 

@@ -26,7 +26,16 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.types.text_maps import WORD, Object, TextMap
+from tornado_gate.types.text_maps import Text as TextShape
 
+_ANSWER = TextShape(kind="assistant")
+_PIECE = TextShape(kind="assistant", delta=True, place="answer")
+_TEXTS = TextMap(
+    request=Object(members={"model": WORD, "ask": TextShape(kind="user")}),
+    response=Object(members={"answer": _ANSWER}),
+    event=Object(members={"word": _PIECE, "why": WORD}, ends={"why": ("answer",)}),
+)
 WIRE_FORMAT = "reference"
 PATH = "/reference"
 
@@ -36,7 +45,7 @@ class ReferenceFormat:
 
     @format_impl
     def routes(self) -> list[Route]:
-        return [Route("POST", PATH, "chat", wire_format=WIRE_FORMAT)]
+        return [Route("POST", PATH, "chat", wire_format=WIRE_FORMAT, texts=_TEXTS)]
 
     @format_impl
     def translate_request(self, wire: WireRequest) -> Request:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +19,8 @@ from tornado_gate.types.value import State, Value, field
 if TYPE_CHECKING:
     from aiohttp import web
 
+_QUIET = logging.getLogger(f"{__name__}.aiohttp")
+_QUIET.disabled = True  # a reset is an error for aiohttp, and what was asked for
 SOCKET_BYTES = 64 * 1024
 """Size of the socket's send buffer, so that a reader that does not read stops the upstream soon."""
 
@@ -126,7 +129,9 @@ class ScriptedUpstream:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
         bound.bind(("127.0.0.1", 0))
-        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.1)
+        runner = web.ServerRunner(
+            web.Server(self._handle, handler_cancellation=True, logger=_QUIET), shutdown_timeout=0.1
+        )
         await runner.setup()
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         try:

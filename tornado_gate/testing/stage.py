@@ -102,6 +102,20 @@ class Stage:
         finally:
             response.close()
 
+    @asynccontextmanager
+    async def holding(self, request: CallerRequest) -> AsyncIterator[None]:
+        """Send a request, and read nothing of its answer inside the block. At its end the connection is closed."""
+        asking = asyncio.create_task(self._hold(request))
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def _hold(self, request: CallerRequest) -> None:
+        async with self.sending(request):
+            await asyncio.Event().wait()
+
     def connect(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
         """A WebSocket to the gateway."""
         return self._session.ws_connect(self.url + path, headers={"Authorization": f"Bearer {CALLER_KEY}"})

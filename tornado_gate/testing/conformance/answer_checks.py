@@ -6,11 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tornado_gate.streams.events import OrderChecker
-from tornado_gate.testing.conformance.answers import NO_ANSWER_STATUS
-from tornado_gate.testing.conformance.driver import Driver, Exchange, join_bytes, split_bytes
-from tornado_gate.testing.conformance.examples import PICTURE_MARK
-from tornado_gate.testing.conformance.report import PluginReport, Row
-from tornado_gate.testing.conformance.texts_of_answers import (
+from tornado_gate.testing.answer_texts import (
     contains_text,
     find_main_text,
     find_missing,
@@ -18,6 +14,10 @@ from tornado_gate.testing.conformance.texts_of_answers import (
     join_texts,
     read_values,
 )
+from tornado_gate.testing.conformance.answers import NO_ANSWER_STATUS
+from tornado_gate.testing.conformance.driver import Driver, Exchange, join_bytes, split_bytes
+from tornado_gate.testing.conformance.examples import PICTURE_MARK
+from tornado_gate.testing.conformance.report import PluginReport, Row
 from tornado_gate.testing.differences import GUIDE, describe_difference
 from tornado_gate.testing.provider_contracts import join_sound
 from tornado_gate.testing.stage import CALLER_KEY

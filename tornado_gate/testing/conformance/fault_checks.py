@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tornado_gate.testing.answer_texts import has_error
 from tornado_gate.testing.conformance import answer_checks
 from tornado_gate.testing.conformance.driver import Driver, Exchange, only_first, reset_after
 from tornado_gate.testing.conformance.report import PluginReport, Row
-from tornado_gate.testing.conformance.texts_of_answers import read_values
 from tornado_gate.testing.scripted_upstream import Fault, UpstreamAnswer
 from tornado_gate.types.value import Value, replace
 
@@ -60,6 +60,8 @@ async def check_faults(driver: Driver, report: PluginReport, row: Row, usual: Ex
         exchange = await driver.send(usual.example, only_first(fault.answer))
         where = f"{answer_checks.describe(row)}, {fault.name}"
         answer_checks.check_secrets(driver, report, where, exchange)
+        if not exchange.received:  # a wrapper has answered from memory
+            continue
         for name, text in exchange.failures.items():
             report.fail(
                 "faults", where, f"The plugin '{name}' failed: {text}. Raise a GateError, such as UpstreamError."
@@ -90,22 +92,6 @@ def _check_error(report: PluginReport, where: str, fault: UpstreamFault, exchang
             where,
             "Retry-After of the upstream did not reach the caller: pass the headers to error_for_status.",
         )
-
-
-def has_error(body: bytes) -> bool:
-    """Whether the last frames of a stream contain an error of a format, not only words about one."""
-    return any(
-        isinstance(value, dict)
-        and ("error" in value or value.get("type") in ("error", "response.failed") or value.get("status") == "failed")
-        for value in _flatten(read_values(body))
-    )
-
-
-def _flatten(values: list[object]) -> list[object]:
-    flat: list[object] = []
-    for value in values:
-        flat += value if isinstance(value, list) else [value]
-    return flat
 
 
 async def _check_task(driver: Driver, report: PluginReport, where: str) -> None:

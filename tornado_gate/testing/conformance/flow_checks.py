@@ -36,10 +36,10 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
     except TimeoutError:
         what = "Half of the upstream's frames have arrived, and the caller got no byte. Yield each event as soon as it is there."
         return report.fail("cancellation", where, what)
-    (received, *_) = driver.upstream.received
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
-            await received.ended.wait()
+            for received in driver.upstream.received:
+                await received.ended.wait()
     except TimeoutError:
         what = "The caller left, but the connection to the upstream stayed open. Do not shield the request from cancellation."
         report.fail("cancellation", where, what)
@@ -54,11 +54,13 @@ async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
             await response.content.readany()
         return
     asking = asyncio.create_task(driver.stage.send(request))
+    arriving = asyncio.create_task(driver.upstream.arrived.wait())
     try:
-        await driver.upstream.arrived.wait()
+        await asyncio.wait([asking, arriving], return_when=asyncio.FIRST_COMPLETED)  # a wrapper may answer from memory
     finally:
         asking.cancel()
-        await asyncio.wait([asking])
+        arriving.cancel()
+        await asyncio.wait([asking, arriving])
 
 
 async def _check_left_tasks(driver: Driver, report: PluginReport, where: str, usual: Exchange) -> None:
@@ -85,7 +87,8 @@ async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, us
     at = steps.index(frame)
     endless = replace(usual.answers[0], steps=(*steps[:at], Endless(piece, OFFERED_BYTES), Fault.HANG))
     driver.begin(only_first(endless), usual.example)
-    async with driver.stage.sending(usual.example.make(model_name(row.operation))):
+    async with driver.stage.holding(usual.example.make(model_name(row.operation))):
+        await driver.upstream.arrived.wait()
         sent = await _wait_until_stalled(driver)
     if sent > MOST_BYTES:
         what = f"The upstream could send {sent:,} bytes to a caller who reads nothing. Yield events while you read the answer."

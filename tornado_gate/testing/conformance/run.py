@@ -15,6 +15,7 @@ from tornado_gate.testing.conformance.driver import API_KEY
 from tornado_gate.testing.conformance.format_check import check_format
 from tornado_gate.testing.conformance.provider_check import check_provider
 from tornado_gate.testing.conformance.report import PluginReport
+from tornado_gate.testing.conformance.wrapper_check import check_wrapper
 
 
 def list_names() -> list[str]:
@@ -43,9 +44,11 @@ async def _check(plugin: Plugin, report: PluginReport) -> None:
         what = "".join(traceback.format_exception_only(error)).strip()
         return report.fail("import", f"the module of {plugin.name} for the conformance kit", what)
     await check_contracts(declaration, report)
-    if "provider" in plugin.hooks and not plugin.wrapper:
+    if plugin.wrapper:
+        return await check_wrapper(plugin.name, declaration, report)
+    if "provider" in plugin.hooks:
         await check_provider(plugin.name, declaration, report)
-    if "format" in plugin.hooks and not plugin.wrapper:
+    if "format" in plugin.hooks:
         await check_format(plugin.name, declaration, report)
 
 

@@ -105,3 +105,19 @@ def join_parts(events: Sequence[StreamEvent]) -> list[str]:
 def join_sound_bytes(events: Sequence[StreamEvent]) -> bytes:
     """The sound of all `SpeechChunk`s."""
     return b"".join(event.data for event in events if isinstance(event, SpeechChunk))
+
+
+def has_error(body: bytes) -> bool:
+    """Whether the last frames of a stream contain an error of a format, not only words about one."""
+    return any(
+        isinstance(value, dict)
+        and ("error" in value or value.get("type") in ("error", "response.failed") or value.get("status") == "failed")
+        for value in _flatten(read_values(body))
+    )
+
+
+def _flatten(values: list[object]) -> list[object]:
+    flat: list[object] = []
+    for value in values:
+        flat += value if isinstance(value, list) else [value]
+    return flat
