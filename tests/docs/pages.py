@@ -162,4 +162,5 @@ def make_environment(folder: Path) -> dict[str, str]:
         own.write_text(re.sub(r"\A#!.*", f"#!{folder}/bin/python", script), encoding="utf-8")
         own.chmod(0o755)
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
-    return {**os.environ, **offline, "PATH": f"{folder}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(folder)}
+    quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return {**os.environ, **offline, **quick, "PATH": f"{folder}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(folder)}

@@ -15,8 +15,9 @@ from tornado_gate import format_impl, guard_impl, provider_impl, types
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import ProviderEntry
+from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
-from tornado_gate.plugins.host import ENTRY_POINT_GROUP, Plugin, PluginHost
+from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.plugins.wrappers import Scope
 from tornado_gate.testing import call_to, chat

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 
@@ -19,10 +16,3 @@ def install(folder: Path, name: str, **modules: str) -> Path:
     )
     (info / "entry_points.txt").write_text(f"[tornado_gate]\n{name} = tornado_gate_{name}\n", encoding="utf-8")
     return folder
-
-
-def run_check(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``tornado-gate plugins check`` in a process that has the plugins of `site`."""
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    command = [sys.executable, "-m", "tornado_gate", "plugins", "check", *arguments]
-    return subprocess.run(command, env=environment, cwd=site, capture_output=True, text=True, check=False, timeout=120)

@@ -209,7 +209,7 @@ def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         return None
     if route.model != "none":
         call.meter.model = call.model
-    if route.texts is None:
+    if route.texts is None or wire.plain:
         guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
         return None
     return Review(gate, covering, route.texts, call)

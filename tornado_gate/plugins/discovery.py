@@ -10,9 +10,8 @@ import sys
 from importlib import invalidate_caches, metadata
 from typing import Final, NamedTuple
 
-from tornado_gate.plugins.distribution_files import normalize_name
+from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP, normalize_name
 
-ENTRY_POINT_GROUP: Final = "tornado_gate"
 RESTART: Final = "restart the gateway (SIGUSR2 starts a new one without refusing a request)"
 
 

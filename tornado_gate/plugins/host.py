@@ -32,7 +32,6 @@ from tornado_gate.hookspecs import (
     ProviderSpec,
 )
 from tornado_gate.plugins.discovery import (
-    ENTRY_POINT_GROUP,
     RESTART,
     InstalledPlugin,
     describe_ambiguity,
@@ -42,6 +41,7 @@ from tornado_gate.plugins.discovery import (
     get_package,
     select,
 )
+from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP
 from tornado_gate.plugins.lazy_import import take_waiting
 from tornado_gate.plugins.lock import PluginLock, read_lock
 from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog

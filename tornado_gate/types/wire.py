@@ -56,6 +56,10 @@ class Route(Value, frozen=True):
     yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
     stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
     ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
+
+    `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
+    request without a key `translate_request` must return a complete `Reply`, because nobody pays for or limits anything else.
+    `content_types` are media types of bodies that are accepted besides JSON, in lower case: see `WireRequest.plain`.
     """
 
     method: str
@@ -75,6 +79,8 @@ class Route(Value, frozen=True):
     keep_alive: Callable[[WireRequest], bytes] | None = None
     prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
     texts: TextMap | None = None
+    key: Literal["required", "optional", "none"] = "required"
+    content_types: tuple[str, ...] = ()
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -120,6 +126,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
+    `plain`: the body is of one of the route's `content_types`; `raw` holds it, unchecked, and `json` is {}.
     """
 
     route: Route
@@ -132,6 +139,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
     files: tuple[Upload, ...] = ()
     form: bool = False
     query_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    plain: bool = False
 
 
 class BufferedBody:

@@ -60,7 +60,7 @@ def _walk(value: Any) -> Iterable[Any]:
 
 def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Exchange) -> None:
     """Everything that must hold for one answer. A failure marks the row as failed."""
-    before = len(report.failures)
+    before = report.failed_places
     where = describe(row)
     report.count("answer")
     check_secrets(driver, report, where, exchange)
@@ -74,7 +74,7 @@ def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Excha
         _check_complete(report, where, exchange)
         _check_order(report, where, exchange)
         _check_carried(report, where, exchange)
-    if len(report.failures) > before:
+    if report.failed_places > before:
         row.outcome = "failed"
 
 

@@ -78,7 +78,7 @@ class ProviderCheck:
             if example.operation not in self.capabilities.operations or example.operation in NOT_DRIVEN:
                 continue
             row, exchange = await self._drive(example)
-            if row.outcome == "ok":
+            if exchange.answer.status < 300:
                 good.setdefault((row.operation, row.lane, row.streamed), (row, exchange))
         if "realtime" in self.capabilities.operations:
             await check_sessions(driver, self.report)
@@ -97,7 +97,7 @@ class ProviderCheck:
         answer_checks.check_answer(self.driver, self.report, row, exchange)
         if row.outcome == "ok" and self._on_answer:
             self._on_answer(example, exchange.answer)
-        if row.outcome == "ok" and exchange.answers:
+        if exchange.answer.status < 300 and exchange.answers:
             await answer_checks.check_borders(self.driver, self.report, row, exchange)
         return row, exchange
 
@@ -107,6 +107,6 @@ class ProviderCheck:
             rows = [row for row in self.report.rows if row.operation == operation]
             if not rows:
                 self.report.notes.append(f"operation {operation}: no installed format has an example for it")
-            elif not any(row.outcome == "ok" for row in rows):
+            elif all(row.outcome == "refused" for row in rows):
                 what = f"The plugin declares the operation, but refused every request: {rows[0].why}"
                 self.report.fail("operation", operation, what)

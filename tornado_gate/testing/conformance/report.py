@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from tornado_gate.types.value import State, Value, field
+from tornado_gate.types.value import State, field
 
 Outcome = Literal["ok", "refused", "failed"]
 
@@ -26,15 +26,15 @@ class Row(State):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class Failure(Value, frozen=True, kw_only=True):
-    """A promise that the plugin broke: `check` names it, `where` is the request, `what` says what was found, and what to do."""
+class Failure(State):
+    """A promise that the plugin broke: `check` names it, `places` are the requests, `what` says what was found and what to do."""
 
     check: str
-    where: str
     what: str
+    places: list[str]
 
-    def describe(self) -> dict[str, str]:
-        return {"check": self.check, "where": self.where, "what": self.what}
+    def describe(self) -> dict[str, Any]:
+        return {"check": self.check, "what": self.what, "places": self.places}
 
 
 class PluginReport(State):
@@ -58,10 +58,16 @@ class PluginReport(State):
         self.checks[check] = self.checks.get(check, 0) + 1
 
     def fail(self, check: str, where: str, what: str) -> None:
-        """Note a failure, each only once."""
-        failure = Failure(check=check, where=where, what=what)
-        if failure not in self.failures:
-            self.failures.append(failure)
+        """Note a failure. Equal ones are one failure with several places."""
+        for known in self.failures:
+            if (known.check, known.what) == (check, what):
+                known.places.append(where)
+                return
+        self.failures.append(Failure(check, what, [where]))
+
+    @property
+    def failed_places(self) -> int:
+        return sum(len(failure.places) for failure in self.failures)
 
     def describe(self) -> dict[str, Any]:
         """JSON values."""
@@ -92,7 +98,9 @@ def render_report(report: PluginReport) -> str:
     if report.notes:
         lines += ["", *(f"note: {note}" for note in report.notes)]
     for failure in report.failures:
-        lines += ["", f"FAILED {failure.check}: {failure.where}", *(f"  {line}" for line in failure.what.splitlines())]
+        lines += ["", f"FAILED {failure.check}: {failure.places[0]}"]
+        lines += [f"       and {len(failure.places) - 1} other requests"] if len(failure.places) > 1 else []
+        lines += [f"  {line}" for line in failure.what.splitlines()]
     count, kinds = sum(report.checks.values()), len(report.checks)
     verdict = "passed" if report.passed else f"{len(report.failures)} FAILED"
     lines += ["", f"{report.name}: {verdict}, {count} checks of {kinds} kinds in {report.seconds:.1f} s"]

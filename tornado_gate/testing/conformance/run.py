@@ -25,13 +25,15 @@ def list_names() -> list[str]:
 
 async def check_plugin(name: str) -> PluginReport:
     """Check an installed plugin. Raises KeyError if it is not installed."""
-    plugin = PluginHost().load(name)
-    report = PluginReport(name=name, kind=plugin.kind or "unknown", version=plugin.version)
-    started = time.monotonic()
-    if plugin.error:
-        report.fail("import", plugin.module, plugin.error)
-    else:
-        with _capture_logs(plugin, report):
+    host, started = PluginHost(), time.monotonic()
+    plugin = host.plugins[name]
+    report = PluginReport(name=name, kind="unknown", version=plugin.version)
+    with _capture_logs(plugin, report):
+        plugin = host.load(name)
+        report.kind = plugin.kind or report.kind
+        if plugin.error:
+            report.fail("import", plugin.module, plugin.error)
+        else:
             await _check(plugin, report)
     report.seconds = time.monotonic() - started
     return report

@@ -32,7 +32,7 @@ async def _check_session(driver: Driver, report: PluginReport, row: Row, path: s
     report.count("sessions")
     where = f"realtime, {row.format} {row.request}"
     driver.begin()
-    before = len(report.failures)
+    before = report.failed_places
     try:
         async with asyncio.timeout(SESSION_SECONDS), driver.stage.connect(path) as session:
             first = await session.receive()
@@ -52,7 +52,7 @@ async def _check_session(driver: Driver, report: PluginReport, row: Row, path: s
         report.fail("sessions", where, f"Tasks of the session still run after it was closed: {', '.join(left)}.")
     for name, text in driver.find_failures().items():
         report.fail("plugin", where, f"The plugin '{name}' failed: {text}.")
-    if len(report.failures) > before:
+    if report.failed_places > before:
         row.outcome = "failed"
 
 
