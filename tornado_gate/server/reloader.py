@@ -159,6 +159,7 @@ class Reloader:
         config = self._keep_fixed_settings(config)
         host = self._gate.host
         host.discover()
+        host.use_lock(config.path)
         snapshot = build(config, host, self._gate.snapshot.number + 1)
         host.load_deferred_modules()
         load_default_prices(snapshot)
