@@ -61,7 +61,7 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-matrix: $(STAMPS)/dev ## regenerate docs/matrix.md: support of request fields by format and provider
+matrix: $(STAMPS)/dev ## regenerate docs/matrix.md and docs/plugin-support.md: what is supported by format and provider
 	$(BIN)/python -m tests.matrix
 
 reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins

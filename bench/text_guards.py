@@ -37,6 +37,7 @@ providers:
   up: {{plugin: openai, base_url: "{url}/v1", api_key: none}}
 models:
   m: {{provider: up}}
+  others: {{provider: up}}
 keys: [{{name: bench, key: {key}}}]
 """
 VARIANTS = {

@@ -48,6 +48,15 @@ STREAMS: dict[str, tuple[dict[str, str], tuple[Any, ...]]] = {
         EVENT_STREAM,
         ('data: {"type": "content_block_delta", "index": "x", "delta": 5, "choices": "x", "candidates": 5}\n\n',),
     ),
+    "members without values": (
+        EVENT_STREAM,
+        (
+            'data: {"type": "message_start", "message": 5, "choices": [{"index": "a", "delta": {"tool_calls": [5]}}], '
+            '"candidates": [{"content": {"parts": 5}, "index": "b"}]}\n\n',
+            'data: {"type": "content_block_start", "content_block": [], "choices": [{"finish_reason": 5}], '
+            '"candidates": [{"finishReason": []}], "usageMetadata": "x", "usage": [1]}\n\n',
+        ),
+    ),
     "no UTF-8": (
         EVENT_STREAM,
         (b'data: {"type": "ping", "choices": [{"delta": {"content": "\xff"}}], "candidates": [{"a": "\xff"}]}\n\n',),
@@ -90,11 +99,13 @@ def check(response: httpx.Response) -> None:
     if response.status_code == 200:
         assert response.headers["content-type"].startswith("text/event-stream")
         assert "error" in response.text
+        assert "plugin_failed" not in response.text
         assert not any(end in response.text for end in GOOD_ENDS), response.text[:500]
         return
     assert response.status_code in (502, 503, 504), response.text[:500]
     error = response.json()["error"]
     assert all(isinstance(error[name], str) for name in ("message", "type", "param", "code"))
+    assert error["code"] != "plugin_failed", response.text  # the upstream's fault is not the provider plugin's
     assert "nginx" not in response.text
 
 

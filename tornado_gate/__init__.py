@@ -16,7 +16,7 @@ from tornado_gate.hookspecs import (
     provider_impl,
 )
 from tornado_gate.plugins.lazy_import import lazy_import
-from tornado_gate.streams import events, passthrough, sse, stages
+from tornado_gate.streams import events, ndjson, passthrough, sse, stages
 
 # Aliases for plugins written for 0.1; removed in 0.3.
 stream, flow, needed_later = events, stages, lazy_import
@@ -33,6 +33,7 @@ __all__ = [
     "format_impl",
     "guard_impl",
     "lazy_import",
+    "ndjson",
     "needed_later",
     "passthrough",
     "patch_json",

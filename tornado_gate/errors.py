@@ -117,24 +117,32 @@ class UnsupportedOperation(RequestError):
 
 
 class AuthenticationFailed(RequestError):
+    """The caller has no key, an unknown one, or sent two different ones."""
+
     status = 401
     type = "authentication_error"
     code = "invalid_api_key"
 
 
 class NotAllowed(RequestError):
+    """The key lacks the permission."""
+
     status = 403
     type = "permission_error"
     code = "not_allowed"
 
 
 class NotFound(RequestError):
+    """The route, or the object that the request names, does not exist."""
+
     status = 404
     type = "not_found_error"
     code = "not_found"
 
 
 class UnknownModel(NotFound):
+    """No model of this name is configured."""
+
     code = "model_not_found"
 
     def __init__(self, model: str) -> None:
@@ -145,6 +153,8 @@ class UnknownModel(NotFound):
 
 
 class MethodNotAllowed(RequestError):
+    """The path does not support the method; the header `Allow` lists those that it does."""
+
     status = 405
     code = "method_not_allowed"
 
@@ -154,16 +164,22 @@ class MethodNotAllowed(RequestError):
 
 
 class TooLarge(RequestError):
+    """The body, or a part of it, is above a limit."""
+
     status = 413
     code = "request_too_large"
 
 
 class UnsupportedMediaType(RequestError):
+    """The route does not accept bodies of this Content-Type."""
+
     status = 415
     code = "unsupported_media_type"
 
 
 class RateLimited(RequestError):
+    """A limit of the caller is used up; try again after `retry_after` seconds."""
+
     status = 429
     type = "rate_limit_error"
     code = "rate_limited"
@@ -232,6 +248,8 @@ class UpstreamRateLimited(UpstreamError):
 
 
 class UpstreamOverloaded(UpstreamError):
+    """The provider is overloaded."""
+
     status = 503
     code = "upstream_overloaded"
 
@@ -245,6 +263,8 @@ class TargetBusy(UpstreamError):
 
 
 class UpstreamTimeout(UpstreamError):
+    """The provider did not answer within a time limit, or reported a timeout itself."""
+
     status = 504
     type = "timeout_error"
     code = "upstream_timeout"
@@ -255,6 +275,8 @@ class UpstreamConnectTimeout(UpstreamTimeout):
 
 
 class Unavailable(GateError):
+    """No target can be used now, or the gateway is shutting down."""
+
     status = 503
     type = "unavailable_error"
     code = "unavailable"
@@ -289,6 +311,8 @@ class PluginUnavailable(PluginError):
 
 
 class InternalError(GateError):
+    """An unexpected error in the gateway itself."""
+
     def __init__(self) -> None:
         super().__init__("Unexpected error in the gateway. Its log shows the cause under this response's x-request-id.")
 

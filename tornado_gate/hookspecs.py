@@ -335,8 +335,8 @@ class ProviderSpec:
         headers, never into the URL.
 
         When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a
-        video task (start, poll, download, cancel); for each session. In a thread for a body above 64 KiB, unless it is a
-        coroutine function.
+        video task (start, poll, download, cancel); for each session; for each active health check; and for a request that is
+        only explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function.
         Where: both lanes, all operations.
         Coroutine: it may be a coroutine function.
         Raises: `UnsupportedOperation` or `InvalidField` for what the upstream cannot do, which ends the request; an
@@ -352,7 +352,7 @@ class ProviderSpec:
         Return when the response's headers are there; `chunks` yields the body. Raise an `UpstreamError` if the upstream fails
         or refuses the request. Push resources to close on `call.closing`. The core enforces the timeouts.
 
-        When: once after each `translate_request`, except for sessions.
+        When: once after each `translate_request`, except for sessions and for requests that are only explained.
         Where: both lanes, all operations except "realtime".
         Coroutine: yes.
         Raises: an `UpstreamError`; the next target is tried if the error is `retryable`.
@@ -368,12 +368,13 @@ class ProviderSpec:
         `headers` have lower-case names, `body` is at most 64 KiB. For None the core's table decides, by `status` and the usual
         error bodies (`tornado_gate.http.upstream_errors`). Map the vendor's code to a status and use the same table:
         ``error_for_status(status, call.target.provider, text, headers)``, or ``key_refused(call.target.provider)`` for what
-        concerns the gateway's own key or account, whose text no caller may see. The core masks the target's secrets in the error.
+        concerns the gateway's own key or account, whose text no caller may see. The core masks the target's secrets in the
+        error.
 
-        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and that
-        is not a redirect to follow.
-        Where: the core's `call_upstream`, also when the plugin's own hook calls it, and its `open_socket` (with an empty `body`);
-        both lanes, all operations, downloads of files from the provider's own host.
+        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and
+        that is not a redirect to follow.
+        Where: the core's `call_upstream`, also when the plugin's own hook calls it, and its `open_socket` (with an empty
+        `body`); both lanes, all operations, downloads of files from the provider's own host.
         Coroutine: no.
         Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
         """
@@ -405,8 +406,8 @@ class ProviderSpec:
         When: once for each response whose status is below 300 or in `accepted_statuses`.
         Where: the common lane, all operations except "realtime" and the download of a video, whose bytes are not translated.
         Coroutine: no; it is an async generator, or it returns an async iterator.
-        Raises: an `UpstreamError` before the first event, and the next target is tried if the error is `retryable`. After the
-        first event a raised `GateError` ends the stream as a `StreamError` does.
+        Raises: an `UpstreamError` before the first event with content (any but `ResponseStart` and `SpeechStart`), and the next
+        target is tried if the error is `retryable`. After it a raised `GateError` ends the stream as a `StreamError` does.
         """
         raise AssertionError("a specification is never called")
 
@@ -424,7 +425,7 @@ class GuardSpec:
 
     @guard_spec(firstresult=True)
     def guard_options(self) -> GuardOptions:
-        """Optional: return how much of a stream is held back, and which sides are reviewed. Called for each configuration.
+        """Optional: return how much of a stream is held back, and which sides are reviewed.
 
         When: once for each configuration.
         Where: before the first request of the configuration.
@@ -435,10 +436,9 @@ class GuardSpec:
 
     @guard_spec(firstresult=True)
     def review_request(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
-        """Review all texts of a request before any provider gets it; None allows it. May be a coroutine function.
+        """Review all texts of a request before any provider gets it; None allows it.
 
-        Called once for each request, and for each message of the caller in a realtime session that has texts. `call.target` is
-        not known yet. For a body above 64 KiB a hook that is no coroutine function runs in a thread.
+        `call.target` is not known yet.
 
         When: once for each request, after its model is known and before a target is tried; once for each message of the caller
         in a realtime session that has texts. In a thread for a body above 64 KiB, unless it is a coroutine function.
@@ -450,9 +450,9 @@ class GuardSpec:
 
     @guard_spec(firstresult=True)
     def review_response(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
-        """Review texts of an answer before the caller gets them; None allows them. May be a coroutine function.
+        """Review texts of an answer before the caller gets them; None allows them.
 
-        Called once for a whole answer, and for each window of a stream: see `GuardedText`. `call.target` is the target that has
+        The windows of a stream overlap: see `GuardedText`. `call.target` is the target that has
         answered, if one has. A `Block` in a stream ends it with the error event of the caller's wire format.
 
         When: once for a whole answer, and for each window of a stream.

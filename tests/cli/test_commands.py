@@ -49,6 +49,8 @@ def test_the_version_is_told() -> None:
         ["check"],
         ["plugins"],
         ["plugins", "list"],
+        ["plugins", "new"],
+        ["plugins", "lock"],
         ["models"],
         ["models", "show"],
         ["keys"],

@@ -29,12 +29,14 @@ NONSENSE = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a configuration, where every command is run; `serve` does not serve."""
+    """A folder with a configuration, where every command is run; `serve` does not serve, and nothing is written elsewhere."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "conf").mkdir()
     (tmp_path / "a folder").mkdir()
     (tmp_path / "conf" / "gate.yaml").write_text(CONF, encoding="utf-8")
     monkeypatch.setattr("tornado_gate.server.process.run", lambda *_: None)
+    monkeypatch.setattr("tornado_gate.cli.plugin_new._write_files", lambda *_: None)
+    monkeypatch.setattr("tornado_gate.plugins.lock.write_lock", lambda *_: None)
     return tmp_path
 
 

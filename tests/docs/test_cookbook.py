@@ -185,6 +185,28 @@ def test_sound_and_images_as_files(gateway: Gateway, upstream: Upstream) -> None
     assert ask(gateway, "media/brush-1").json()["error"]["code"] == "operation_not_supported"
 
 
+def test_a_file_is_sent_in_a_form(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(answer(json.dumps({"heard": "Good day", "seconds": 1.5})))
+    files = {"file": ("speech.wav", b"RIFF" + bytes(100_000), "audio/wav")}
+    data = {"model": "hearing-1", "language": "en", "prompt": "Greetings"}
+    url = f"{gateway.url}/v1/audio/transcriptions"
+    response = httpx.post(url, data=data, files=files, headers=HEADERS, trust_env=False, timeout=30)
+    assert response.json()["text"] == "Good day", response.text
+    assert response.headers["x-gate-loss"] == "prompt"
+    (request,) = upstream.requests
+    assert request.headers["content-type"].startswith("multipart/form-data; boundary=")
+    assert bytes(100_000) in request.body
+    assert b'name="tongue"\r\n\r\nen\r\n' in request.body
+
+
+def test_many_embeddings_are_split_and_joined(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(answer(json.dumps({"vectors": [[1.0, 2.0]] * 2, "tokens": 2}), repeat=True))
+    body = {"model": "vectors-1", "input": ["a", "b", "c", "d"], "encoding_format": "float"}
+    response = post(gateway, "/v1/embeddings", body)
+    assert [one["embedding"] for one in response.json()["data"]] == [[1.0, 2.0]] * 4, response.text
+    assert sorted(request.json["texts"] for request in upstream.requests) == [["a", "b"], ["c", "d"]]
+
+
 def test_error_codes_in_successful_answers(gateway: Gateway, upstream: Upstream) -> None:
     for code, status in ((1001, 502), (1002, 429), (1003, 503), (1004, 400), (9999, 502)):
         upstream.script(answer(json.dumps({"code": code, "message": "what the vendor says"})))
@@ -201,3 +223,19 @@ def test_a_lost_request_is_repeated_with_the_same_key(gateway: Gateway, upstream
     assert text_of(ask(gateway, "careful-1")) == "Good day"
     *same, other = [request.headers["idempotency-key"] for request in upstream.requests]
     assert (len(same), len(set(same)), other in same) == (3, 1, False)
+
+
+def test_a_guard_gives_the_vendor_placeholders_and_the_caller_the_addresses(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    words = "I have written to (email-1) and (email-2), not to (email-7)."
+    pieces = [{"text": words[:end]} for end in range(1, len(words))]
+    upstream.script(answer(sse(*pieces, {"text": words, "complete": True}), repeat=True))
+    asked = [{"role": "user", "content": "Write to ann@example.org, bob@example.org and ann@example.org."}]
+    expected = "I have written to ann@example.org and bob@example.org, not to (email-7)."
+    assert text_of(ask(gateway, "growing-1", messages=asked)) == expected
+    streamed = ask(gateway, "growing-1", messages=asked, stream=True).text
+    chunks = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == expected
+    for request in upstream.requests:
+        assert request.json["lines"] == [["user", "Write to (email-1), (email-2) and (email-1)."]]

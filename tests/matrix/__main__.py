@@ -1,4 +1,4 @@
-"""``python -m tests.matrix`` regenerates `docs/matrix.md` and `docs/matrix-media.md`."""
+"""``python -m tests.matrix`` regenerates `docs/matrix.md`, `docs/matrix-media.md` and `docs/plugin-support.md`."""
 
 from __future__ import annotations
 

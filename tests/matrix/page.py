@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from tests.matrix import plugin_support
 from tests.matrix.fields import Field, Group
 from tests.matrix.media import MEDIA_WAYS
 from tests.matrix.walk import MISNAMED, SILENT, outcomes
@@ -57,6 +58,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "matrix.md": _page(HEAD, WAYS, _columns(WAYS)),
         DOCS / "matrix-media.md": _page(MEDIA_HEAD, MEDIA_WAYS, _models(MEDIA_WAYS)),
+        DOCS / "plugin-support.md": plugin_support.make_page(),
     }
 
 

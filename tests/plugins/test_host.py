@@ -15,8 +15,9 @@ from tornado_gate import format_impl, guard_impl, provider_impl, types
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import ConfigError, InvalidField, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import ProviderEntry
+from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
-from tornado_gate.plugins.host import ENTRY_POINT_GROUP, Plugin, PluginHost
+from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.plugins.wrappers import Scope
 from tornado_gate.testing import call_to, chat
@@ -144,7 +145,10 @@ def test_two_distributions_with_one_name_are_an_error(monkeypatch: pytest.Monkey
             self.dist = Distribution(distribution)
 
     monkeypatch.setattr(metadata, "entry_points", lambda group: [EntryPoint("one"), EntryPoint("two")])
-    assert PluginHost().load("acme").error == "one and two both install a plugin of this name; uninstall one of them"
+    assert PluginHost().load("acme").error == (
+        "one and two both install a plugin of this name; uninstall one of them, or choose one in the configuration: "
+        "plugins: {acme: {distribution: one}}"
+    )
 
 
 def test_a_lane_calls_the_plugin_and_every_wrapper_around_it() -> None:

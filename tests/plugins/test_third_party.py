@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -115,12 +116,29 @@ def test_a_strangers_format_reaches_every_provider(gateway: Gateway, upstream: U
 def test_errors_come_in_the_strangers_envelope(gateway: Gateway) -> None:
     response = post(gateway, "/plain/ask", {"model": "local-chat", "ask": 1})
     assert (response.status_code, response.json()["error"]["param"]) == (400, "ask")
+    response = post(gateway, "/plain/ask", {"model": "local-chat", "ask": "Hello", "seed": 1})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "seed")
+
+
+def test_a_strangers_format_streams_and_ends_with_an_error_if_the_upstream_breaks_off(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    upstream.script(answer(sse(*WORDS)), answer(sse(*WORDS[:2])))
+    body = {"model": "acme-1", "ask": "Hello", "stream": True}
+    frames = sse({"word": "Hi"}, {"word": " there"}).replace(": ", ":").replace("data:", "data: ")
+    response = post(gateway, "/plain/ask", body)
+    assert response.text == frames + 'data: {"end":"stop"}\n\n'
+    begun, _, end = post(gateway, "/plain/ask", body).text.rpartition("data: ")
+    assert begun == frames
+    assert set(json.loads(end)) == {"error"}
 
 
 def test_a_strangers_wrapper_stands_around_every_provider(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(sse(*WORDS)))
     post(gateway, "/v1/chat/completions", CHAT)
-    assert "upstream began after" in gateway.stop()
+    logs = gateway.stop()
+    assert "upstream began after" in logs
+    assert logs.count("first text after") == 1
 
 
 def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
@@ -131,7 +149,7 @@ def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
+    assert re.search(r"[0-9]+ passed", done.stdout)
 
 
 def test_a_provider_with_a_wire_format_of_its_own_costs_forty_lines() -> None:

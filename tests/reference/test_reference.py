@@ -7,7 +7,7 @@ import inspect
 from tests.reference.hooks import find_specs, iterate_hooks
 from tests.reference.pages import make_pages
 from tests.reference.types_page import MODULES, find_types, iterate_fields
-from tornado_gate import types
+from tornado_gate import errors, types
 
 
 def test_the_pages_are_what_the_docstrings_say() -> None:
@@ -44,3 +44,12 @@ def test_no_public_type_is_missing() -> None:
     public = {name for name in types.__all__ if name[0].isupper() and not name.isupper()}
     plain_names = {"Operation"}  # a name for str
     assert public - shown == plain_names
+
+
+def test_every_error_is_explained() -> None:
+    unexplained = [
+        error.__name__
+        for error in vars(errors).values()
+        if inspect.isclass(error) and not error.__dict__.get("__doc__")
+    ]
+    assert not unexplained

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 
 from tests.reference.texts import explain_names, make_table, to_markdown
+from tornado_gate.errors import GateError
 
 HEAD: Final = """\
 # Types
@@ -46,6 +47,13 @@ MODULES: Final = (
 TITLES: Final = {"hookspecs": "Entries of conf"}
 BASES: Final = ("CommonRequest", "MediaRequest")
 """Base classes whose fields are described only once."""
+ERRORS: Final = """\
+Names of `tornado_gate.errors`. A hook raises the most precise class; the gateway renders it in the caller's wire format.
+After an error with "yes" the next target of the model is tried, if the caller has received nothing yet. A `ConfigError` is
+no `GateError`: it says what is wrong in conf, and no caller sees it.
+`tornado_gate.http.upstream_errors.error_for_status` makes the error for a status.
+"""
+ERROR_HEAD: Final = ("error", "is a", "status", "code", "next target", "meaning")
 HIDDEN: Final = {"LazyExitStack", "NullMemory", "JsonValueCounter"}
 """Classes of these modules that no plugin uses."""
 
@@ -58,7 +66,26 @@ def make_types_page() -> str:
         if module not in TITLES:
             blocks.append(to_markdown(import_module(f"tornado_gate.{module}").__doc__ or ""))
         blocks += [_make_section(name, value, module) for name, value in find_types(module).items()]
+    blocks += ["## Errors", ERRORS, make_table(ERROR_HEAD, _iterate_errors(GateError))]
     return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
+
+
+def _iterate_errors(error: type[GateError]) -> Iterator[tuple[str, ...]]:
+    """A row for `error` and for each of its subclasses in the same module, depth first."""
+    text = error.__dict__.get("__doc__") or ""
+    bases = [base.__name__ for base in error.__bases__ if issubclass(base, GateError)]
+    again = "yes" if error.retryable else "no"
+    yield (
+        f"`{error.__name__}`",
+        ", ".join(f"`{base}`" for base in bases),
+        str(error.status),
+        f"`{error.code}`",
+        again,
+        (to_markdown(text).replace("\n\n", " ")),
+    )
+    for subclass in error.__subclasses__():
+        if subclass.__module__ == GateError.__module__:
+            yield from _iterate_errors(subclass)
 
 
 def _title(module: str) -> str:
@@ -69,7 +96,7 @@ def _make_contents() -> str:
     rows = [
         (_title(module), ", ".join(f"[{name}](#{name.lower()})" for name in find_types(module))) for module in MODULES
     ]
-    return make_table(("section", "types"), rows)
+    return make_table(("section", "types"), [*rows, ("[Errors](#errors)", "all errors that a hook may raise")])
 
 
 def find_types(module: str) -> dict[str, Any]:

@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = tuple(DOCS / f"{name}.md" for name in ("plugins", "plugin-providers", "plugin-formats", "plugin-wrappers"))
+GUIDES = tuple(
+    DOCS / f"{name}.md"
+    for name in ("plugins", "plugin-providers", "plugin-formats", "plugin-wrappers", "plugin-testing")
+)
 
 
 def read_guides() -> str:

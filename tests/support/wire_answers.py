@@ -81,9 +81,9 @@ def _read_event(wire_format: str, event: dict[str, Any]) -> str:
         case "chat":
             return "".join(choice["delta"].get("content") or "" for choice in event.get("choices", ()))
         case "responses":
-            return str(event["delta"]) if event["type"] == "response.output_text.delta" else ""
+            return str(event["delta"]) if event.get("type") == "response.output_text.delta" else ""
         case "messages":
-            return str(event["delta"].get("text", "")) if event["type"] == "content_block_delta" else ""
+            return str(event["delta"].get("text", "")) if event.get("type") == "content_block_delta" else ""
         case _:
             parts = [part for one in event.get("candidates", ()) for part in one.get("content", {}).get("parts", ())]
             return "".join(part.get("text", "") for part in parts)

@@ -208,6 +208,31 @@ def test_a_video_is_made_and_brought_home(tmp_path: Path) -> None:
     assert ended.expires_at - ended.completed_at == RULES.keep_seconds
 
 
+def test_a_change_is_seen_as_soon_as_other_processes_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller who has read "completed" from another process gets the video from this one, which still syncs the disk."""
+    finish = FileTaskStore.finish
+
+    async def test(world: World) -> None:
+        written, read = asyncio.Event(), asyncio.Event()
+
+        async def slow_finish(self: FileTaskStore, record: TaskRecord, lease: Any) -> None:
+            await finish(self, record, lease)
+            written.set()
+            await read.wait()
+
+        monkeypatch.setattr(FileTaskStore, "finish", slow_finish)
+        made = await world.task()
+        world.engine.wake()
+        await written.wait()
+        elsewhere = await FileTaskStore(tmp_path / "tasks").get(made.id)
+        assert elsewhere.status == "completed"
+        assert (await world.engine.get(made.id)).status == "completed"
+        read.set()
+        await world.ended(made)
+
+    lived(tmp_path, Upstream(polls=[WORKING, DONE]), test)
+
+
 def test_several_videos_are_one_task(tmp_path: Path) -> None:
     ended = outcome(tmp_path, Upstream(polls=[replace(DONE, videos=3)]))
     assert len({file.id for file in ended.files}) == 3

@@ -30,7 +30,8 @@ def _parse_path(_context: click.Context, _option: click.Parameter, value: str | 
     return Path(value)
 
 
-def _parse_folder(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
+def parse_folder(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
+    """Return an option's value as the path of a folder, which need not exist."""
     path = _parse_path(context, option, value)
     if path is not None and os.path.lexists(path) and not path.is_dir():
         raise click.BadParameter("must be a folder; this is a file")
@@ -55,7 +56,7 @@ def data_dir_option(command: F) -> F:
     return click.option(
         "--data-dir",
         metavar="DIR",
-        callback=_parse_folder,
+        callback=parse_folder,
         help="The gateway's data directory. Overrides server.data_dir of the configuration.",
     )(command)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tornado_gate.cli.common import exit_with_message
+from tornado_gate.cli.common import exit_with_message, parse_folder
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -28,7 +28,7 @@ _SUMMARIES: Final = {
     "provider": "a provider with a wire format of its own",
     "openai_compatible": "a provider for an OpenAI-compatible API",
     "format": "a wire format for callers",
-    "wrapper": "a wrapper",
+    "wrapper": "a guard, which is a kind of wrapper",
 }
 """By variant, which is the name of a folder of templates."""
 
@@ -37,7 +37,9 @@ _SUMMARIES: Final = {
 @click.argument("name")
 @click.option("--provider", is_flag=True, help="A provider: calls a vendor's API. This is the default.")
 @click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on routes of its own.")
-@click.option("--wrapper", is_flag=True, help="A wrapper: sees the requests and answers of other plugins.")
+@click.option(
+    "--wrapper", is_flag=True, help="A wrapper: a guard that reviews requests and answers of every wire format."
+)
 @click.option(
     "--openai-compatible", is_flag=True, help="A provider whose API is like OpenAI's; the plugin states only facts."
 )
@@ -46,7 +48,7 @@ _SUMMARIES: Final = {
     metavar="DIR",
     default=".",
     show_default="the current folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    callback=parse_folder,
     help="The folder in which the plugin's folder is made.",
 )
 def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool, into: Path) -> None:
@@ -59,7 +61,7 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
       tornado-gate plugins new acme                       a provider with a wire format of its own
       tornado-gate plugins new acme --openai-compatible   a provider in less than 15 lines
       tornado-gate plugins new plain --format             a wire format
-      tornado-gate plugins new redact --wrapper           a wrapper
+      tornado-gate plugins new redact --wrapper           a guard: replaces texts in requests and answers
 
     An OpenAI-compatible API without differences needs no plugin, only an entry under `providers` with `plugin: openai` and its
     `base_url`.
@@ -67,14 +69,15 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
     variant = _choose_variant(provider, wire_format, wrapper, openai_compatible)
     plugin = _check_name(name)
     folder = into / f"{_PREFIX}{plugin}"
-    _check_folder(folder)
+    files = make_files(variant, plugin)
     try:
-        _write_files(variant, plugin, folder)
+        _check_folder(folder)
+        _write_files(folder, files)
     except OSError as error:
         exit_with_message(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --into"
         )
-    click.echo(_describe(variant, plugin, folder))
+    click.echo(_describe(variant, plugin, folder, files["gate.yaml"]))
 
 
 def _choose_variant(provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool) -> str:
@@ -133,14 +136,22 @@ def _rename(text: str, replacements: dict[str, str]) -> str:
     return re.sub("|".join(replacements), lambda match: replacements[match[0]], text)
 
 
-def _write_files(variant: str, plugin: str, folder: Path) -> None:
+def make_files(variant: str, plugin: str) -> dict[str, str]:
+    """The text of each file of a distribution, by path."""
     replacements = make_replacements(plugin)
     templates = resources.files("tornado_gate.cli") / "templates"
-    for part in (_COMMON, variant):
-        for path, text in _read_files(templates / part, ""):
-            file = folder / _rename(path, replacements)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_rename(text, replacements), encoding="utf-8")
+    return {
+        _rename(path, replacements): _rename(text, replacements)
+        for part in (_COMMON, variant)
+        for path, text in _read_files(templates / part, "")
+    }
+
+
+def _write_files(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
@@ -157,12 +168,11 @@ def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
     return found
 
 
-def _describe(variant: str, plugin: str, folder: Path) -> str:
+def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
     """What was written, the commands to run next, and the lines for conf."""
     from tornado_gate.server.command_name import get_command_name
 
     module = plugin.replace("-", "_")
-    conf = (folder / "gate.yaml").read_text(encoding="utf-8")
     command = get_command_name()
     if command != "tornado-gate":
         command = shlex.quote(sys.executable) + " -m tornado_gate"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, format_table, load
+from tornado_gate.cli.plugin_check import check_plugins
 from tornado_gate.cli.plugin_lock import lock
+from tornado_gate.cli.plugin_matrix import echo_matrix, list_rows
 from tornado_gate.cli.plugin_new import new
 from tornado_gate.errors import ConfigError, GateError
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
-@click.group(short_help="List installed plugins; write a new one.")
+@click.group(short_help="List installed plugins; write, check and lock them.")
 def plugins() -> None:
-    """List, write and lock plugins: providers, wire formats and wrappers.
+    """List, write, check and lock plugins: providers, wire formats and wrappers.
 
     Install plugins with pip, and enable them in the configuration, under `plugins`.
     """
@@ -29,19 +31,22 @@ def plugins() -> None:
 
 plugins.add_command(new)
 plugins.add_command(lock)
+plugins.add_command(check_plugins)
 
 
 @plugins.command("list", short_help="Name, version, kind, state, hooks and operations of each.")
 @conf_option
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
-def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
+@click.option("--matrix", is_flag=True, help="Show the operations of providers by wire format instead.")
+def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool, matrix: bool) -> None:
     """List every installed plugin, enabled or not.
 
     A failed plugin is listed with its error: from its import by this command, or from a running server with the same data
     directory.
     """
-    from tornado_gate.plugins import failure_log
+    from tornado_gate.plugins import failure_log, running_versions
+    from tornado_gate.plugins.discovery import describe_update
     from tornado_gate.plugins.host import PluginHost, make_absent_plugin
 
     path, config = load(conf_file, data_dir)
@@ -50,13 +55,21 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
         host.use_lock(path)
     except ConfigError as error:
         exit_with_faults(error, path)
-    noted = failure_log.read(config.server.data_dir)
+    noted, running = failure_log.read(config.server.data_dir), running_versions.read(config.server.data_dir)
+    _choose_distributions(host, config, path)
     loaded = [host.load(name) for name in sorted(host.plugins)]
     faults = host.load_deferred_modules()
     for plugin in loaded:
         plugin.error = plugin.error or faults.get(plugin.name, "")
     loaded += [make_absent_plugin(name) for name, on in config.plugins.items() if on and name not in host.plugins]
+    if matrix:
+        echo_matrix(list_rows(host, loaded, config), as_json=as_json)
+        return
     rows = [_describe_plugin(host, plugin, config, noted) for plugin in loaded]
+    for row in rows:
+        row["update"] = describe_update(running[row["name"]], row["version"]) if row["name"] in running else ""
+    rows += _describe_others(host)
+    rows.sort(key=lambda row: row["name"])
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -64,8 +77,31 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool) -
     cells = [[", ".join(row[c]) if isinstance(row[c], list) else row[c] or "-" for c in columns] for row in rows]
     click.echo(format_table([column.upper() for column in columns], cells))
     for row in rows:
-        if row["error"]:
-            click.echo(f"{row['name']}: {row['error']}")
+        for text in (row["error"], row["update"]):
+            if text:
+                click.echo(f"{row['name']}: {text}")
+
+
+def _choose_distributions(host: PluginHost, config: Config, path: Path | None) -> None:
+    """Apply what conf chooses of several distributions. Exits with the faults of a wrong choice."""
+    for name, options in config.plugin_options.items():
+        try:
+            host.choose(name, options.distribution)
+        except ConfigError as error:
+            exit_with_faults(ConfigError([(("plugins", name, *at), message) for at, message in error.faults]), path)
+
+
+def _describe_others(host: PluginHost) -> list[dict[str, Any]]:
+    """The rows of plugins that are not used, because another distribution installs one of the same name."""
+    rows = []
+    for name, candidates in host.installed.items():
+        used = host.plugins[name]
+        for other in candidates:
+            if other.distribution != used.distribution:
+                why = "" if used.error else f"{used.distribution} is used, which installs a plugin of the same name"
+                row = {"name": name, "distribution": other.distribution, "version": other.version, "kind": "unknown"}
+                rows.append({**row, "state": "off", "hooks": [], "operations": [], "error": why, "update": ""})
+    return rows
 
 
 def _describe_plugin(host: PluginHost, plugin: Plugin, config: Config, noted: dict[str, Any]) -> dict[str, Any]:

@@ -76,9 +76,11 @@ class PluginOptions(Value, frozen=True, kw_only=True):
 
     The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models and of keys); empty
     means all. With `required` a request in the scope is answered 503 while the wrapper cannot work. `review_timeout` is for
-    guards: the seconds that one review may take; None: the default.
+    guards: the seconds that one review may take; None: the default. `distribution` chooses between several that install a plugin
+    of this name.
     """
 
+    distribution: str = ""
     required: bool = False
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()

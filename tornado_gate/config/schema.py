@@ -209,6 +209,7 @@ class PluginSchema(Schema):
         unknown: ClassVar[UnknownOption] = INCLUDE
 
     on = Boolean()
+    distribution = String()
     required = Boolean()
     models = List(String(validate=check_name), least=1, hint="leave the key out for all models")
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")

@@ -100,6 +100,7 @@ def _begin_attempt(
     meter.attempts += 1
     meter.target = target
     meter.cached = None
+    meter.attempt_error = ""
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 

@@ -55,6 +55,15 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
     return key
 
 
+def has_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> bool:
+    """Whether a request has a key, valid or not."""
+    try:
+        find_key(headers, keys_in_query)
+    except AuthenticationFailed as error:
+        return error.code != "missing_api_key"
+    return True
+
+
 def find_keys_in_protocols(protocols: str) -> list[str]:
     """The keys in the subprotocols of a WebSocket handshake, a comma-separated list."""
     names = [name.strip() for name in protocols.split(",")]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.ledger.costs import Quantities
 from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN
+from tornado_gate.types import WireRequest
 from tornado_gate.types.value import Value, replace
 
 USUAL_ANSWER_TOKENS: Final = 1000
@@ -80,6 +81,16 @@ def _find_answer_tokens(body: Mapping[str, Any]) -> int | None:
             if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
                 return limit
     return None
+
+
+def get_counted_body(wire: WireRequest) -> Any:
+    """What `estimate_prompt_tokens` counts of a request: its JSON, or a body that is none as a text."""
+    return wire.raw.decode("utf-8", "replace") if wire.plain else wire.json
+
+
+def estimate_wire_tokens(wire: WireRequest) -> int:
+    """An estimate of the tokens of a caller's request."""
+    return estimate_prompt_tokens(get_counted_body(wire))
 
 
 def estimate_prompt_tokens(value: Any) -> int:

@@ -48,7 +48,7 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
 
     Raises the GateError that its caller would get before the upstream is called.
     """
-    if snapshot.guards:
+    if snapshot.has_guards:
         wire = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     once = RequestCache(wire, snapshot.formats[call.format], gate)
@@ -126,7 +126,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
-    if snapshot.guards:
+    if snapshot.has_guards:
         wire = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     auth.filter_operations(call.caller, wire.route.operations)

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
+from tornado_gate.errors import GateError
 from tornado_gate.gateway.guards import Review
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.plugins.guard_lanes import GuardLane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.text_streams import guard_stream
 from tornado_gate.streams.text_views import view_response
@@ -20,7 +22,7 @@ _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "applicatio
 """Media types of files, which are no texts."""
 
 
-async def review_answer(review: Review, answer: PreparedAnswer) -> PreparedAnswer:
+async def review_answer(review: Review, wire_format: FormatLane, answer: PreparedAnswer) -> PreparedAnswer:
     """The answer with what the guards replace; the first chunk of a stream has been reviewed.
 
     Raises the error for a blocked answer, or of a required guard, if nothing of the answer was sent yet; later its chunks do.
@@ -33,7 +35,7 @@ async def review_answer(review: Review, answer: PreparedAnswer) -> PreparedAnswe
     if kind == "text/event-stream":
         reply = await _review_stream(review, guards, call, reply)
     elif kind.endswith("json"):
-        reply = await _review_json(review, guards, call, reply)
+        reply = await _review_json(review, guards, call, wire_format, reply)
     else:
         raw = await _read(reply, call)
         reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
@@ -48,7 +50,9 @@ async def _read(reply: Reply, call: Call) -> bytes:
         await stages.close(reply.chunks)
 
 
-async def _review_json(review: Review, guards: Sequence[GuardLane], call: Call, reply: Reply) -> Reply:
+async def _review_json(
+    review: Review, guards: Sequence[GuardLane], call: Call, wire_format: FormatLane, reply: Reply
+) -> Reply:
     """Review a JSON object as a whole, and an array of objects as the stream that it is."""
     if not isinstance(reply.chunks, BufferedBody):
         flow = _make_flow(reply.chunks)
@@ -56,7 +60,8 @@ async def _review_json(review: Review, guards: Sequence[GuardLane], call: Call, 
         flow.put_back(first)
         reply = reply.replace(flow)
         if first[0].lstrip()[:1] == b"[":
-            return await _review_stream(review, guards, call, reply)
+            reply = await _review_stream(review, guards, call, reply)
+            return reply.replace(_end_array(call, wire_format, reply.chunks))
     raw = await _read(reply, call)
     size = len(raw)
     body = await review.run(load_json, raw, size=size)
@@ -85,6 +90,18 @@ async def _review_stream(review: Review, guards: Sequence[GuardLane], call: Call
     flow = _make_flow(chunks)
     flow.put_back(await flow.next_batch())
     return reply.replace(flow)
+
+
+async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks of a JSON array that has begun; an error becomes its last element."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except GateError as error:
+        call.meter.error_code = error.code
+        yield b",%b]" % wire_format.translate_error(call, error)
+    finally:
+        await stages.close(chunks)
 
 
 def _make_flow(chunks: AsyncIterator[bytes]) -> stages.Flow[bytes]:

@@ -35,18 +35,15 @@ OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
 
 
 class Guards:
-    """The guards of one configuration, in its order. False if there is none."""
+    """The guards of one configuration, in its order."""
 
     def __init__(self, lanes: Iterable[GuardLane] = ()) -> None:
-        self._lanes = tuple(lanes)
+        self.lanes = tuple(lanes)
         self._unseen: set[tuple[str, str]] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._lanes)
 
     def select(self, call: Call, operations: Iterable[str]) -> tuple[GuardLane, ...]:
         """The guards that cover a call, which one of `operations` may serve. A model that is not known is covered."""
-        return tuple(lane for lane in self._lanes if lane.scope.covers_request(call, operations))
+        return tuple(lane for lane in self.lanes if lane.scope.covers_request(call, operations))
 
     def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
         """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
@@ -212,7 +209,7 @@ def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
         return None
     if route.model != "none":
         call.meter.model = call.model
-    if route.texts is None:
+    if route.texts is None or wire.plain:
         guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
         return None
     return Review(gate, covering, route.texts, call)

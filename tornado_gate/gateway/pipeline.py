@@ -27,7 +27,13 @@ from tornado_gate.gateway import (
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import NO_NEEDS, Needs
-from tornado_gate.gateway.estimates import Estimate, estimate_prompt_tokens, estimate_request
+from tornado_gate.gateway.estimates import (
+    Estimate,
+    estimate_prompt_tokens,
+    estimate_request,
+    estimate_wire_tokens,
+    get_counted_body,
+)
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.own_links import MARK, inline_own_links
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
@@ -178,7 +184,7 @@ class RequestCache:
 async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> PreparedAnswer:
     """Answer a token count without an upstream."""
     request = await once.request(call)
-    body = getattr(request, "counted", None) or once.wire.json
+    body = getattr(request, "counted", None) or get_counted_body(once.wire)
     if once.is_large:
         tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
@@ -188,18 +194,17 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
     """What the request may use, for its bounds."""
-    body = once.wire.json
     if once.is_large:
-        prompt = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
+        prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
-        prompt = estimate_prompt_tokens(body)
-    return estimate_request(operations[0], body, prompt)
+        prompt = estimate_wire_tokens(once.wire)
+    return estimate_request(operations[0], once.wire.json, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
     if call.operation == "chat":
-        call.meter.estimate_prompt = partial(estimate_prompt_tokens, once.wire.json)
+        call.meter.estimate_prompt = partial(estimate_wire_tokens, once.wire)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane

@@ -103,7 +103,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
     the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe. `measured` are the model
     entries whose targets' loads are measured, `retries` are those of entries that have any; `has_affinity`: an entry has cache
-    affinity.
+    affinity; `has_guards`: a wrapper is a guard.
     """
 
     number: int
@@ -123,6 +123,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     retries: Mapping[str, RetriesConfig] = field(default_factory=dict)
     has_affinity: bool = False
     guards: Guards = field(default_factory=Guards)
+    has_guards: bool = False
     _offers: list[ModelOffers] = field(default_factory=list)
     _single_targets: FIFOCache[tuple[str, tuple[Operation, ...]], list[tuple[Target, ConfiguredProvider]]] = field(
         default_factory=lambda: FIFOCache(MAX_MODELS)
@@ -377,6 +378,7 @@ class _SnapshotBuilder:
             name: provider.capabilities for name, provider in providers.items() if provider.lane is not None
         }
         served = [route for lane in formats.values() for route in lane.routes]
+        guards = Guards(GuardLane(self.host, wrapper) for wrapper in wrappers if wrapper.is_guard)
         is_complete = not (active.failed or self.failed)
         self.faults += NameChecks(self.config, self.host.plugins, served, capabilities, is_complete).find_faults()
         if self.faults:
@@ -396,7 +398,8 @@ class _SnapshotBuilder:
             measured=list_measured_models(self.config),
             retries=list_retries(self.config),
             has_affinity=any(entry.affinity is not None for entry in self.config.models.values()),
-            guards=Guards(GuardLane(self.host, wrapper) for wrapper in wrappers if wrapper.is_guard),
+            guards=guards,
+            has_guards=bool(guards.lanes),
         )
 
     def _build_formats(self, on: Mapping[str, Plugin], wrappers: list[Plugin]) -> dict[str, FormatLane]:

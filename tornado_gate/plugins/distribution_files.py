@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Final
 
-ENTRY_POINT_GROUP = "tornado_gate"
+ENTRY_POINT_GROUP: Final = "tornado_gate"
+"""The group of the entry points of plugins."""
 
 _WRITTEN_BY_PIP = re.compile(r"(\.\.|[^/]+\.(dist|egg)-info|__editable__[^/]*|.*__pycache__)(/|$)")
 _COMPILED = "__pycache__"

@@ -7,6 +7,7 @@ requests that need the plugin get a 503. `lanes` calls the hooks.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterable
 from importlib import import_module, metadata
@@ -30,6 +31,17 @@ from tornado_gate.hookspecs import (
     PluginSpec,
     ProviderSpec,
 )
+from tornado_gate.plugins.discovery import (
+    RESTART,
+    InstalledPlugin,
+    describe_ambiguity,
+    describe_update,
+    find_installed,
+    forget_package,
+    get_package,
+    select,
+)
+from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP
 from tornado_gate.plugins.lazy_import import take_waiting
 from tornado_gate.plugins.lock import PluginLock, read_lock
 from tornado_gate.plugins.watchdog import EventLoopBlocked, Watchdog
@@ -39,7 +51,6 @@ from tornado_gate.types.value import State, field, replace
 
 log = logging.getLogger(__name__)
 
-ENTRY_POINT_GROUP = "tornado_gate"
 IMPORT_SECONDS = 20.0
 REQUIRED_HOOKS = {
     FORMAT_PROJECT: ("routes", "translate_request", "translate_response", "translate_error"),
@@ -55,7 +66,8 @@ REVIEWS = ("review_request", "review_response")
 
 
 class Plugin(State):
-    """One installed plugin. `error` is why it cannot be used, or "". `hooks` maps format, provider, guard to implemented hooks.
+    """One installed plugin. `error` is why it cannot be used, or "". `version` is what runs, if it is loaded, and `update` what a
+    restart would change. `hooks` maps format, provider, guard to implemented hooks.
 
     `required` and `scope` are what a configuration says of a wrapper, and `guard_options` what a guard says of itself: see
     `PluginHost.configure`.
@@ -66,6 +78,7 @@ class Plugin(State):
     distribution: str
     version: str
     entry_point: metadata.EntryPoint
+    update: str = ""
     implementation: Any = None
     hooks: dict[str, list[str]] = field(default_factory=dict)
     wrapper: bool = False
@@ -101,35 +114,64 @@ class PluginHost:
         self.deferred_faults: dict[str, str] = {}
         self.on_failure: list[Any] = []
         self.lock: PluginLock | None = None
+        self.installed: dict[str, list[InstalledPlugin]] = {}
+        self._choices: dict[str, str] = {}
+        """What conf chooses of several distributions, by the name of the plugin."""
         self.discover()
 
+    @property
+    def updates(self) -> dict[str, str]:
+        """What a restart changes, by the name of the plugin."""
+        return {name: plugin.update for name, plugin in self.plugins.items() if plugin.update}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that this process has imported, by the name of the plugin."""
+        loaded = (plugin for plugin in self.plugins.values() if plugin.implementation is not None)
+        return {plugin.name: plugin.version for plugin in loaded}
+
     def discover(self) -> None:
-        """Search for installed plugins. Loaded plugins are kept; those that failed can be loaded again."""
-        found: dict[str, Plugin] = {}
-        for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-            distribution = entry_point.dist
-            plugin = Plugin(
-                name=entry_point.name,
-                module=entry_point.module,
-                distribution=distribution.name if distribution else "",
-                version=distribution.version if distribution else "",
-                entry_point=entry_point,
-            )
-            other = found.get(plugin.name)
-            if other is None:
-                found[plugin.name] = plugin
-            elif other.distribution != plugin.distribution:
-                other.error = (
-                    f"{other.distribution} and {plugin.distribution} both install a plugin of this name; "
-                    "uninstall one of them"
-                )
-        for name, plugin in found.items():
-            known = self.plugins.get(name)
-            if known is None or known.implementation is None or known.entry_point != plugin.entry_point:
-                self.plugins[name] = plugin
-        for name in set(self.plugins) - set(found):
-            if self.plugins[name].implementation is None:
+        """Search for installed plugins. Loaded ones are kept, with what a restart changes; failed ones may be loaded again."""
+        self.installed = find_installed()
+        for name in self.installed:
+            self._take(name)
+        for name in set(self.plugins) - set(self.installed):
+            known = self.plugins[name]
+            if known.implementation is None:
                 del self.plugins[name]
+            elif known.distribution:
+                known.update = describe_update(known.version, "")
+
+    def choose(self, name: str, distribution: str) -> None:
+        """Use the plugin of one of the distributions that install it; "": of the only one.
+
+        Raises ConfigError, with the path below the plugin's entry, if the distribution does not install it.
+        """
+        candidates = self.installed.get(name, [])
+        if candidates and not select(candidates, distribution):
+            names = ", ".join(each.distribution for each in candidates)
+            message = f"'{distribution}' does not install the plugin '{name}'; installed by: {names}"
+            raise ConfigError([(("distribution",), message)])
+        if candidates and self._choices.get(name, "") != distribution:
+            self._choices[name] = distribution
+            self._take(name)
+
+    def _take(self, name: str) -> None:
+        """Set the plugin of a name that is installed: the chosen one, if the running process has not imported another."""
+        candidates = self.installed[name]
+        first, *others = select(candidates, self._choices.get(name, "")) or candidates
+        known = self.plugins.get(name)
+        if known is None or known.implementation is None:
+            self.plugins[name] = _make_plugin(first, describe_ambiguity([first, *others]) if others else "")
+            return
+        same = next((each for each in (first, *others) if each.distribution == known.distribution), None)
+        if same is not None:
+            known.entry_point = same.entry_point
+            known.update = describe_ambiguity(candidates) if others else describe_update(known.version, same.version)
+        elif get_package(first.module) == get_package(known.module):  # its modules are those of the other distribution
+            known.update = f"installed {first.distribution}, running {known.distribution}: {RESTART}"
+        else:
+            self.plugins[name] = _make_plugin(first)
 
     def add(self, name: str, implementation: Any) -> Plugin:
         """Add a plugin without an entry point: for tests of plugins and of the core."""
@@ -165,12 +207,14 @@ class PluginHost:
                 return replace(plugin, error=refusal)
         if plugin.implementation is not None or plugin.error:
             return plugin
+        modules = frozenset(sys.modules)
         try:
             with self.watchdog.guard(name, IMPORT_SECONDS):
                 self._register(plugin, plugin.entry_point.load())
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            forget_package(plugin.module, modules)
             plugin.error = f"{type(error).__name__}: {error}".strip()
             if isinstance(error, EventLoopBlocked):
                 plugin.error = f"its import took longer than {IMPORT_SECONDS:.0f} s"
@@ -186,6 +230,7 @@ class PluginHost:
         if name not in self.plugins and options.required:
             self.record_failure(name, "it is not installed")
             return self._close(make_absent_plugin(name), scope)
+        self.choose(name, options.distribution)
         plugin = self.load(name)
         if not plugin.error:
             plugin = self._configure_loaded(plugin, options)
@@ -326,6 +371,10 @@ def _check_guard(names: list[str], wrapping: list[bool]) -> None:
         raise TypeError("the hooks of a guard cannot be wrappers; remove wrapper=True")
     if not any(hook in names for hook in REVIEWS):
         raise TypeError(f"a guard must implement {' or '.join(REVIEWS)}")
+
+
+def _make_plugin(found: InstalledPlugin, error: str = "") -> Plugin:
+    return Plugin(**found._asdict(), error=error)
 
 
 def make_absent_plugin(name: str) -> Plugin:

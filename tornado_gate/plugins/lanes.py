@@ -24,6 +24,7 @@ from tornado_gate.hookspecs import (
 )
 from tornado_gate.http import upstream, websocket
 from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager
+from tornado_gate.plugins.route_checks import find_route_fault
 from tornado_gate.plugins.watchdog import EventLoopBlocked
 from tornado_gate.plugins.wrappers import (
     limit_to_scope,
@@ -262,9 +263,8 @@ class FormatLane(Lane):
     def _list_routes(self) -> tuple[Route, ...]:
         routes: tuple[Route, ...] = tuple(self.call("routes", list))
         for route in routes:
-            wrong = find_wrong_field(route) if isinstance(route, Route) else type(route).__name__
-            if wrong:
-                raise self.contract_error(f"routes returned a wrong value: {wrong}")
+            if fault := find_route_fault(route):
+                raise self.contract_error(f"routes returned a wrong value: {fault}")
         return routes
 
     def describe_route(self, route: Route) -> RouteDescription | None:

@@ -57,7 +57,7 @@ class InnerModels:
                 self._record(call, ending)
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
-        if self._snapshot.guards:
+        if self._snapshot.has_guards:
             request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from tornado_gate.errors import AuthenticationFailed
 from tornado_gate.gateway import pipeline
+from tornado_gate.gateway.auth import HOW_TO_SEND_KEY
 from tornado_gate.gateway.guarded_replies import review_answer
 from tornado_gate.gateway.guards import begin_review
 from tornado_gate.gateway.pipeline import PreparedAnswer
@@ -35,7 +37,7 @@ def dispatch(
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    if snapshot.guards and not is_reviewed:
+    if snapshot.has_guards and not is_reviewed:
         return _answer_with_guards(services, snapshot, call, wire)
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
@@ -54,7 +56,7 @@ async def _answer_with_guards(
     answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     if review is None or isinstance(answer, MediaFile):
         return answer
-    return await review_answer(review, answer)
+    return await review_answer(review, snapshot.formats[call.format], answer)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
@@ -68,6 +70,12 @@ async def _answer_without_model(
     """Answer a request that needs no provider. The format returns its type, or the reply itself."""
     wire_format = snapshot.formats[call.format]
     request = await wire_format.translate_modelless_request(call, wire)
+    if wire.route.key != "required" and not call.caller.id and not isinstance(request, Reply):
+        if wire.route.key == "optional":
+            raise AuthenticationFailed(f"This request needs an API key. {HOW_TO_SEND_KEY}", code="missing_api_key")
+        raise wire_format.contract_error(
+            f"translate_request of {wire.route.path}, a route without keys, returned {type(request).__name__}; allowed: Reply"
+        )
     if isinstance(request, Reply):
         return await pipeline.begin_answer(call, wire_format, request)
     if isinstance(request, StoredObjectRequest):

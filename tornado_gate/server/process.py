@@ -23,7 +23,7 @@ from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
-from tornado_gate.plugins import failure_log
+from tornado_gate.plugins import failure_log, running_versions
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import descriptors, heap, systemd
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
@@ -196,6 +196,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)
         watching = asyncio.ensure_future(reloader.watch())
         heap.reduce_garbage_collection()
+        await asyncio.to_thread(running_versions.write, self.config.server.data_dir, self.host.versions)
         ready()
         resting = asyncio.ensure_future(self._load_deferred_modules())
         await drain.wait()

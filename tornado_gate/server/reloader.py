@@ -19,6 +19,7 @@ from tornado_gate.config.written import is_unwritten
 from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.plugins import running_versions
 from tornado_gate.plugins.lock import get_lock_path
 from tornado_gate.server.services import Services
 from tornado_gate.telemetry import logs
@@ -163,6 +164,7 @@ class Reloader:
         load_default_prices(snapshot)
         # In this thread: the spellings of 10,000 keys take a tenth of a second.
         self._scrubber.replace(collect_secrets(self._gate.snapshot.config) | collect_secrets(config))
+        running_versions.write(config.server.data_dir, host.versions)
         return snapshot
 
     def _keep_fixed_settings(self, config: Config) -> Config:
@@ -184,4 +186,6 @@ class Reloader:
         self._services.replace(snapshot)
         self._gate.metrics.count_reload(True)
         log_warnings(snapshot)
+        for name, update in self._gate.host.updates.items():
+            log.warning("plugin '%s': %s", name, update, extra={"fields": {"plugin": name}})
         log.info("configuration %d is in force: %d models", snapshot.number, len(new.models))

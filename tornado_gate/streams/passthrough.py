@@ -58,7 +58,10 @@ class Splitter(Protocol):
     """Splits a stream that is not made of server-sent events."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the frames that `chunk` completes. Raises UpstreamError for a frame above the size limit."""
+        """Return the frames that `chunk` completes. Raises UpstreamError for a frame above the size limit.
+
+        A splitter whose last frame may lack its end also has a method `flush`, which returns it in a list.
+        """
 
 
 class StreamAdapter(ABC):
@@ -68,6 +71,8 @@ class StreamAdapter(ABC):
     with the empty line that ends them.
     """
 
+    stream_type: str = EVENTS
+    """The content type of a stream, if the upstream declares none of its own."""
     keep_alive: bytes = b": ping\n\n"
     """Sent to the caller while a streaming upstream sends no data; `b""` sends nothing."""
     streams_bodies: bool = False
@@ -94,6 +99,10 @@ class StreamAdapter(ABC):
     def has_data(self, raw: bytes) -> bool:
         """Whether a frame is not only a comment. Comments before the first frame with data are held back until it arrives."""
         return sse.parse(raw) is not None
+
+    def parse_frame(self, raw: bytes) -> Any:
+        """Return the JSON of a frame, for `parse_error`; None if it has none. By default a frame is a server-sent event."""
+        return _parse_frame_json(raw)
 
     @abstractmethod
     def parse_error(self, body: Any) -> GateError | None:
@@ -133,9 +142,12 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
     """
     content_type = incoming.headers.get("content-type", "")
     kind = JSON if content_type == JSON else media_type(content_type)
-    if kind == EVENT_STREAM or (request.stream and kind != JSON):
+    is_declared = kind == EVENT_STREAM or (
+        adapter.stream_type is not EVENTS and kind == media_type(adapter.stream_type)
+    )
+    if is_declared or (request.stream and kind != JSON):
         return Reply(
-            content_type=content_type if kind == EVENT_STREAM else EVENTS,
+            content_type=content_type if is_declared else adapter.stream_type,
             chunks=forward_stream(call, adapter, request, incoming),
             keep_alive=adapter.keep_alive,
         )
@@ -311,10 +323,21 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _pass_rest(self, out: list[bytes]) -> None:
         """Pass on a last frame without its empty line, which some upstreams omit; discard a truncated frame."""
+        if self._splitter is not None:
+            self._pass_rest_of(self._splitter, out)
+            return
         rest = self._frames.flush()
         frame = sse.parse(rest)
         if frame is not None and (frame.data.strip() == _DONE or _is_json(frame.data)):
             self._pass(rest.rstrip(b"\r\n") + b"\n\n", out)
+
+    def _pass_rest_of(self, splitter: Splitter, out: list[bytes]) -> None:
+        rest = splitter.flush() if hasattr(splitter, "flush") else []
+        chosen: list[bytes] = []
+        try:
+            self._choose_each([frame for frame in rest if self._adapter.parse_frame(frame) is not None], chosen)
+        finally:
+            self._render(chosen, out)
 
     def _choose_each(self, frames: list[bytes], chosen: list[bytes]) -> None:
         for raw in frames:
@@ -332,7 +355,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if not self._adapter.has_data(raw):
             self._hold_comments(raw)
             return
-        if (error := self._adapter.parse_error(_parse_frame_json(raw))) is not None:
+        if (error := self._adapter.parse_error(self._adapter.parse_frame(raw))) is not None:
             raise error
         passes = self._passes(raw)  # may raise; the error is then handled as one before the first data
         self._begun = True
@@ -355,7 +378,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return True
         hidden = meter.note(raw) and self._hides_usage
         if meter.done and not meter.finished:
-            self._call.meter.late_error = self._adapter.parse_error(_parse_frame_json(raw))
+            self._call.meter.late_error = self._adapter.parse_error(self._adapter.parse_frame(raw))
         return not hidden
 
 

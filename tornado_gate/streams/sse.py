@@ -16,7 +16,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, check_event_size
 from tornado_gate.types.value import Value
-from tornado_gate.types.wire import check_json_values
+from tornado_gate.types.wire import check_json_values, describe_provider
 
 MAX_FRAME_BYTES = DEFAULT_EVENT_BYTES
 """The default of the maximum size of a frame, see `event_bound`. A larger frame raises UpstreamError."""
@@ -151,17 +151,21 @@ async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
         await stages.close(chunks)
 
 
-def read_json_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """Yield the parsed JSON of each frame's data; end at ``[DONE]``. Raises UpstreamError for a frame that is not JSON."""
-    return stages.add_step(chunks, _JsonFrameStep())
+def read_json_frames(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncIterator[Any]:
+    """Yield the parsed JSON of each frame's data; end at ``[DONE]``. Raises UpstreamError for a frame that is not JSON.
+
+    `provider` is its name for the error message: ``incoming.provider``.
+    """
+    return stages.add_step(chunks, _JsonFrameStep(provider))
 
 
 class _JsonFrameStep(stages.Step[bytes, Any]):
     """Also parses a last frame without border, which some upstreams omit."""
 
-    __slots__ = ("_splitter",)
+    __slots__ = ("_provider", "_splitter")
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
         self._splitter = FrameSplitter()
 
     def take(self, items: list[bytes], out: list[Any]) -> bool:
@@ -169,15 +173,15 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
             frames = self._splitter.take(chunk)
             if not frames or frames.find(b"data") < 0:  # comments only
                 continue
-            if _append_json(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out):
+            if _append_json(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out, self._provider):
                 return True
         return False
 
     def end(self, out: list[Any]) -> None:
-        _append_json([self._splitter.flush()], out)
+        _append_json([self._splitter.flush()], out, self._provider)
 
 
-def _append_json(raw_frames: list[bytes], out: list[Any]) -> bool:
+def _append_json(raw_frames: list[bytes], out: list[Any], provider: str) -> bool:
     """Append the parsed JSON of raw frames. Returns True at ``[DONE]``. Raises UpstreamError for invalid JSON."""
     for raw in raw_frames:
         data = _extract_data(raw)
@@ -188,7 +192,8 @@ def _append_json(raw_frames: list[bytes], out: list[Any]) -> bool:
         except orjson.JSONDecodeError as error:
             if data.strip() == b"[DONE]":
                 return True
-            raise UpstreamError("The upstream sent a stream event that is not valid JSON.") from error
+            message = f"{describe_provider(provider)} sent a stream event that is not valid JSON."
+            raise UpstreamError(message) from error
         out.append(value)
     return False
 

@@ -179,8 +179,8 @@ class EventTexts:
             out.append(self._finish_event(event))
         for part in event.endings:
             self._last_events.pop(part, None)
-            for of in [of for of in self._waiting if begins_with(part.place, of)]:
-                del self._waiting[of]
+        if event.endings and self._waiting:
+            self._forget_waiting(event.endings)
 
     def _write_rest(self, part: TextPart, out: list[Any]) -> None:
         """Append a copy of the part's last event with the text that is left."""
@@ -225,6 +225,15 @@ class EventTexts:
             if event.pieces and _waits(derived):
                 covered = [(part, part.length) for _, part in event.pieces if begins_with(part.place, derived.of)]
                 self._waiting.setdefault(derived.of, []).append((covered, derived.value))
+
+    def _forget_waiting(self, ended: Collection[TextPart]) -> None:
+        """Forget the values of ended parts, which no later event can carry."""
+        for of, waiting in list(self._waiting.items()):
+            left = [one for one in waiting if any(part not in ended for part, _ in one[0])]
+            if left:
+                self._waiting[of] = left
+            else:
+                del self._waiting[of]
 
     def _release(self, derived: FoundDerived) -> Any:
         """Return the values whose text has left."""

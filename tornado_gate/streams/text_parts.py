@@ -19,7 +19,8 @@ from tornado_gate.types.texts import GuardedText, TextKind
 MAX_HELD: Final = 64 * 1024
 """The most characters that a replacement at the end of a window holds back besides `lookahead`."""
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_$](?![A-Za-z_$.-]*[0-9]{5})[A-Za-z0-9_$.-]{0,63}\Z")
+MAX_NAME: Final = 64
+_PLAIN_NAME: Final = re.compile(r"(?:[A-Za-z_$](?!.*[0-9]{5})[][A-Za-z0-9_$.-]*|[0-9]{1,6})\Z")
 
 
 class Change(NamedTuple):
@@ -31,8 +32,8 @@ class Change(NamedTuple):
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether the name of a member cannot be a text: it is an identifier without a long number."""
-    return _PLAIN_NAME.match(name) is not None
+    """Whether the name of a member cannot be a text: an identifier without a long number, or a short number."""
+    return len(name) <= MAX_NAME and _PLAIN_NAME.match(name) is not None
 
 
 def apply_changes(text: str, changes: Iterable[Change]) -> str:

@@ -109,13 +109,11 @@ class BodyEdit:
         self._open(where[:-1])[where[-1] if where else 0] = value
 
     def replace_text(self, found: FoundText, text: str) -> None:
-        """Replace a text that was found, and empty its signature."""
+        """Replace a text that was found."""
         if found.is_name:
             self._renamed.append((found.where, text))
             return
         self.set(found.where, text if found.file is None else found.file.encode(text))
-        if found.is_signed:
-            self.set((*found.where[:-1], found.signed_by), "")
 
     def adjust(self, derived: FoundDerived, changes: Mapping[str, Sequence[Change]]) -> None:
         """Remove or move a value that depends on texts with changes, by their places."""

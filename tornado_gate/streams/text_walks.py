@@ -44,7 +44,6 @@ class FoundText(NamedTuple):
     is_name: bool = False
     is_delta: bool = False
     is_signed: bool = False
-    signed_by: str = ""
     file: TextFile | None = None
 
 
@@ -165,8 +164,14 @@ class _Walk:
                 self._add_other(value, spot)
         elif type(shape) is Media:
             self._visit_media(value, spot)
+        elif type(shape) is Object:
+            if shape.string is not None:
+                self._visit_string(value, shape.string, spot)
+            else:
+                self._texts.append(FoundText(spot.where, spot.place, shape.kind or spot.kind, value))
         else:
-            self._texts.append(FoundText(spot.where, spot.place, spot.kind, value))
+            other = shape.other if type(shape) is Events else OTHER
+            self._visit_string(value, other, spot)
 
     def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
         place = _join(spot.base, _fill(shape.place, spot.holder, {})) if shape.place else spot.place
@@ -179,7 +184,6 @@ class _Walk:
                 is_json=type(shape) is JsonText,
                 is_delta=shape.delta,
                 is_signed=bool(shape.signed_by and spot.holder.get(shape.signed_by)),
-                signed_by=shape.signed_by,
             )
         )
 

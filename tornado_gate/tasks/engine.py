@@ -197,8 +197,8 @@ class TaskEngine:
             record = await self.store.get(task_id)
             context = RunContext(
                 store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
-                publish=self._publish, note_end=self._note_end, record_usage=self.on_usage,
-                cancel_when_started=self._cancel_when_started,
+                withdraw=self._withdraw, publish=self._publish, note_end=self._note_end,
+                record_usage=self.on_usage, cancel_when_started=self._cancel_when_started,
             )  # fmt: skip
             await TaskRun(record, lease, context, slot=slot, translated=translated).run()
         except NotFound:
@@ -215,6 +215,10 @@ class TaskEngine:
             self.running.pop(task_id, None)
             self._latest.pop(task_id, None)
             self.wake()
+
+    def _withdraw(self, task_id: str) -> None:
+        """Read the task from the store until its change is published: a caller may know the change from another process."""
+        self._latest.pop(task_id, None)
 
     def _publish(self, record: TaskRecord) -> None:
         """Give the changed record to those who wait for it."""

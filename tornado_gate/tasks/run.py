@@ -96,10 +96,11 @@ class Sender(Protocol):
 class RunContext(Value, frozen=True):
     """What every run needs.
 
-    `publish` is called with the record after each change that is durable, `note_end` once with each task that has ended, for
-    metrics. `record_usage` is called before the end is durable, so again if the process dies in between. `cancel_when_started`
-    takes over a task that was cancelled while the upstream call that starts it was running, with that call: the upstream's work
-    is cancelled when the call returns.
+    `withdraw` is called with the id of the task before each change, `publish` with the record when the change is durable: readers
+    in between read the store, where other processes see the change as soon as it is written. `note_end` is called once with each
+    task that has ended, for metrics. `record_usage` is called before the end is durable, so again if the process dies in between.
+    `cancel_when_started` takes over a task that was cancelled while the upstream call that starts it was running, with that call:
+    the upstream's work is cancelled when the call returns.
     """
 
     store: TaskStore
@@ -107,6 +108,7 @@ class RunContext(Value, frozen=True):
     provider: Provider
     sender: Sender
     rules: VideosConfig
+    withdraw: Callable[[str], None]
     publish: Callable[[TaskRecord], None]
     note_end: Callable[[TaskRecord], None]
     record_usage: Callable[[TaskRecord], None]
@@ -185,6 +187,7 @@ class TaskRun:
             self.record = changed  # nothing that has to outlive this process
             return
         self.record = replace(changed, updated_at=time.time(), spent=round(self._measure_spent(), 3))
+        self._context.withdraw(self.record.id)
         if self.record.step == "done":
             await self._store.finish(self.record, self._lease)
         else:

@@ -1,4 +1,4 @@
-"""For authors of plugins: contracts to inherit, and an upstream with a scripted answer.
+"""For authors of plugins: contracts to inherit, upstreams with scripted answers, and a gateway inside the test's process.
 
 A provider's test names a request, the upstream body it must become, recorded chunks and the events they must become::
 
@@ -9,9 +9,24 @@ A provider's test names a request, the upstream body it must become, recorded ch
         chunks = [b'data: {"word": "Hi"}\\n\\n', …]
         events = [ResponseStart(model="acme-1"), …]
 
-A provider without an HTTP upstream inherits `InProcessProviderContract` or `RealtimeProviderContract`, a format
-`FormatContract`. The module imports nothing of pytest, which finds the inherited tests by their names.
+A provider with several operations has `cases`. A provider without an HTTP upstream inherits `InProcessProviderContract` or
+`RealtimeProviderContract`, a format `FormatContract`, a wrapper `WrapperContract`. `tornado_gate.testing.conformance` is the kit
+of ``tornado-gate plugins check``. docs/plugin-testing.md has examples.
+
+The package does not need pytest, which finds the inherited tests by their names. If pytest runs, it explains the asserts of the
+contracts as those of test modules.
 """
+
+import sys
+
+if "pytest" in sys.modules:  # before the contracts are imported
+    sys.modules["pytest"].register_assert_rewrite(
+        *(
+            f"{__name__}.{module}"
+            for module in ("differences", "provider_contracts", "format_contract", "wrapper_contract")
+        ),
+        *(f"{__name__}.{module}" for module in ("outgoing", "upstream_errors")),
+    )
 
 from tornado_gate.testing.calls import (
     KEY,
@@ -25,6 +40,8 @@ from tornado_gate.testing.calls import (
     target_of,
     wire_request,
 )
+from tornado_gate.testing.cases import COMMON_ERRORS, Case, ErrorCase
+from tornado_gate.testing.declaration import Conformance
 from tornado_gate.testing.fake_upstream import FakeUpstream
 from tornado_gate.testing.files import FakeFetcher, FakeUpload
 from tornado_gate.testing.format_contract import ERROR, FormatContract
@@ -35,26 +52,51 @@ from tornado_gate.testing.provider_contracts import (
     RealtimeProviderContract,
     check_order,
 )
+from tornado_gate.testing.scripted_upstream import (
+    Endless,
+    Fault,
+    ReceivedRequest,
+    ScriptedUpstream,
+    UpstreamAnswer,
+    json_answer,
+    sse_answer,
+)
+from tornado_gate.testing.wrapper_contract import GuardCase, GuardContract, WrapperCase, WrapperContract
 
 __all__ = [
+    "COMMON_ERRORS",
     "ERROR",
     "KEY",
     "BaseProviderContract",
+    "Case",
+    "Conformance",
+    "Endless",
+    "ErrorCase",
     "FakeFetcher",
     "FakeUpload",
     "FakeUpstream",
+    "Fault",
     "FormatContract",
+    "GuardCase",
+    "GuardContract",
     "InProcessProviderContract",
     "ProviderContract",
     "RealtimeProviderContract",
+    "ReceivedRequest",
+    "ScriptedUpstream",
+    "UpstreamAnswer",
+    "WrapperCase",
+    "WrapperContract",
     "call_to",
     "chat",
     "check_order",
     "chunks_of",
     "collect_chunks",
     "iterate",
+    "json_answer",
     "load_format",
     "load_provider",
+    "sse_answer",
     "target_of",
     "wire_request",
 ]

@@ -116,8 +116,3 @@ def wire_request(route: Route, body: Mapping[str, Any] | bytes | None = None, **
         "json": dict(body) if isinstance(body, Mapping) else json_body.load_object(raw) if raw else {},
     }
     return WireRequest(**{"route": route, **defaults, **fields})
-
-
-def check_equal(found: Any, expected: Any) -> None:
-    """Raises AssertionError with both values in its message: pytest explains only the asserts of test modules."""
-    assert found == expected, f"not equal\n  found:    {found!r}\n  expected: {expected!r}"

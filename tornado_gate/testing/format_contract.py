@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.plugins.lanes import FormatLane
-from tornado_gate.testing.calls import call_to, check_equal, collect_chunks, iterate, load_format, wire_request
-from tornado_gate.types import Call, Request, Route, StreamEvent, WireRequest, replace
+from tornado_gate.testing.calls import call_to, collect_chunks, iterate, load_format, wire_request
+from tornado_gate.testing.differences import GUIDE, check_equal
+from tornado_gate.types import Call, Request, Route, RouteExample, StreamEvent, WireRequest, replace
 from tornado_gate.types.common_request import CommonRequest
 
 ERROR = InvalidField("messages.0", "'messages.0' is wrong.")
@@ -51,6 +52,17 @@ class FormatContract:
         """The request of a caller with this body."""
         return wire_request(self.route(), body, **self.wire_fields)
 
+    def make_example(self) -> tuple[str, RouteExample]:
+        """The path of the route, and `body` as an example for the conformance kit, which fills in the model."""
+        body = {name: value for name, value in self.body.items() if name != "model"}
+        fields = self.wire_fields
+        arguments = {name: value for name, value in fields.get("path_arguments", {}).items() if name != "model"}
+        example = RouteExample(
+            name=type(self).__name__, summary="", body=body, headers=fields.get("headers", {}),
+            query=fields.get("query", {}), arguments=arguments, operation=self.call_fields.get("operation", ""),
+        )  # fmt: skip
+        return self.route().path, example
+
     def translate_request(self) -> Request:
         """The request that `body` becomes."""
         return asyncio.run(self.lane().translate_request(self.call(), self.wire(self.body)))
@@ -64,7 +76,8 @@ class FormatContract:
         return reply
 
     def test_the_body_becomes_the_common_request(self) -> None:
-        check_equal(self.normalize_request(self.translate_request()), self.request)
+        found = self.normalize_request(self.translate_request())
+        check_equal(found, self.request, "translate_request made another request of `body` than `request` says.")
 
     def test_events_become_the_reply(self) -> None:
         async def collect() -> bytes:
@@ -73,24 +86,33 @@ class FormatContract:
             return b"".join(await collect_chunks(reply))
 
         found = self.normalize_reply(asyncio.run(collect()))
-        check_equal(found if isinstance(self.reply, bytes) else json.loads(found), self.reply)
+        value = found if isinstance(self.reply, bytes) else json.loads(found)
+        check_equal(value, self.reply, "translate_response made another reply of `events` than `reply` says.")
 
     def test_errors_have_the_four_strings(self) -> None:
         body = json.loads(self.lane().translate_error(None, ERROR))
-        check_equal(pick_members(body, self.error), self.error)
+        what = "translate_error gave another body for the error `ERROR` than `error` says."
+        check_equal(pick_members(body, self.error), self.error, what)
 
     def test_an_empty_body_is_a_request_error_and_no_crash(self) -> None:
         try:
             asyncio.run(self.lane().translate_request(self.call(), self.wire({})))
         except GateError as error:
-            assert error.status == 400
+            what = f"translate_request refused an empty body with status {error.status} instead of 400"
+            assert error.status == 400, f"{what}; raise InvalidField or a RequestError. See {GUIDE}."
         else:
-            raise AssertionError("a format must refuse a body without anything in it")
+            raise AssertionError(
+                "translate_request accepted the body {}. Check each required member, and raise InvalidField with its path. "
+                f"See {GUIDE}."
+            )
 
 
 def pick_members(value: Any, names: Mapping[str, Any]) -> Any:
-    """Those members of a JSON object that `names` has too, also in nested objects."""
+    """Those members of a JSON object that `names` has too, also in nested objects; a missing one is left out."""
+    if not isinstance(value, Mapping):
+        return value
     return {
         name: pick_members(value[name], inner) if isinstance(inner, Mapping) else value[name]
         for name, inner in names.items()
+        if name in value
     }

@@ -12,15 +12,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from email import message_from_bytes
 from typing import Any, ClassVar
 
-from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import GateError
 from tornado_gate.hookspecs import ProviderEntry
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.events import OrderChecker
-from tornado_gate.testing.calls import KEY, call_to, check_equal, iterate, load_provider
+from tornado_gate.testing.calls import KEY, call_to, iterate, load_provider
+from tornado_gate.testing.cases import COMMON_ERRORS, UNCHECKED, Case, ErrorCase
+from tornado_gate.testing.differences import GUIDE, check_equal
+from tornado_gate.testing.outgoing import check_head, read_outgoing
+from tornado_gate.testing.upstream_errors import check_error
 from tornado_gate.types import (
     Call,
     ModelsRequest,
@@ -50,20 +52,28 @@ class BaseProviderContract:
     def lane(self) -> ProviderLane:
         return load_provider(self.plugin)
 
-    def call(self) -> Call:
-        return call_to(self.lane(), self.entry, upstream_model=self.upstream_model, **self.call_fields)
+    def call(self, case: Case | None = None) -> Call:
+        """The call of `request`, or of a case."""
+        model = case.upstream_model if case and case.upstream_model else self.upstream_model
+        fields = {**self.call_fields, **(case.call_fields if case else {})}
+        return call_to(self.lane(), self.entry, upstream_model=model, **fields)
 
     def translate_request(self) -> UpstreamRequest:
         """The upstream request that `request` becomes."""
         return asyncio.run(self.lane().translate_request(self.call(), self.request))
 
     def test_a_request_that_is_not_served_is_refused_cleanly(self) -> None:
+        name = type(self.unserved).__name__
         try:
             asyncio.run(self.lane().translate_request(self.call(), self.unserved))
         except GateError as error:
-            assert 400 <= error.status < 500
+            what = f"translate_request refused a {name} with status {error.status}; raise UnsupportedOperation (400)"
+            assert 400 <= error.status < 500, f"{what}. See {GUIDE}."
         else:
-            raise AssertionError("a provider must refuse requests of a class that it does not serve")
+            raise AssertionError(
+                f"translate_request accepted a {name}, which the plugin does not serve (`unserved` of this contract). Match on "
+                f"the class of the request, and raise tornado_gate.errors.UnsupportedOperation for all others. See {GUIDE}."
+            )
 
 
 class ProviderContract(BaseProviderContract):
@@ -72,6 +82,9 @@ class ProviderContract(BaseProviderContract):
     `outgoing` is the JSON value of the body; bytes for a body that is no JSON; None for a request without a body; for a form a
     mapping of its fields to strings, to arrays of strings, or to the bytes of a file. `content_type` is the Content-Type of the
     answer. `sends_key` is False for a provider that does not send its key as it is, but signs with it.
+
+    `cases` are further requests with their answers, for a provider with several operations; with cases the attributes above may
+    be left out. `errors` are the vendor's errors, and what callers must get of them.
     """
 
     outgoing: ClassVar[Any]
@@ -79,36 +92,95 @@ class ProviderContract(BaseProviderContract):
     events: ClassVar[Sequence[StreamEvent]]
     content_type: ClassVar[str] = ""
     sends_key: ClassVar[bool] = True
+    cases: ClassVar[Sequence[Case]] = ()
+    errors: ClassVar[Sequence[ErrorCase]] = COMMON_ERRORS
 
-    def read(self, pieces: Iterable[bytes], status: int = 200) -> list[StreamEvent]:
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if cls.cases and not hasattr(cls, "request"):
+            cls.request = cls.cases[0].request
+
+    def list_cases(self) -> list[Case]:
+        """The case that the attributes describe, if they do, and `cases`."""
+        if not hasattr(self, "chunks"):
+            assert self.cases, f"{type(self).__name__} has neither `chunks` nor `cases`. See {GUIDE}."
+            return list(self.cases)
+        outgoing = getattr(self, "outgoing", UNCHECKED)
+        own = Case(
+            request=self.request,
+            outgoing=outgoing,
+            chunks=self.chunks,
+            events=self.events,
+            content_type=self.content_type,
+        )
+        return [own, *self.cases]
+
+    def translate(self, case: Case, call: Call) -> UpstreamRequest:
+        """The upstream request of a case."""
+        return asyncio.run(self.lane().translate_request(call, case.request))
+
+    def read(self, pieces: Iterable[bytes], status: int = 200, case: Case | None = None) -> list[StreamEvent]:
         """The events of an upstream's answer that comes in `pieces`."""
+        request = case.request if case else self.request
+        content_type = case.content_type if case else self.content_type
 
         async def collect() -> list[StreamEvent]:
             lane = self.lane()
-            headers = {"content-type": self.content_type} if self.content_type else {}
+            headers = {"content-type": content_type} if content_type else {}
             incoming = UpstreamResponse(chunks=iterate(pieces), status=status, headers=headers)
-            return [event async for event in lane.translate_response(self.call(), self.request, incoming)]
+            return [event async for event in lane.translate_response(self.call(case), request, incoming)]
 
         return asyncio.run(collect())
 
     def test_the_request_becomes_the_upstream_body(self) -> None:
-        check_equal(asyncio.run(read_outgoing(self.translate_request())), self.outgoing)
+        for case in self.list_cases():
+            call = self.call(case)
+            outgoing = self.translate(case, call)
+            if case.outgoing is not UNCHECKED:
+                found = asyncio.run(read_outgoing(outgoing))
+                check_equal(
+                    found, case.outgoing, f"{case.label}: translate_request gave another body than `outgoing` says."
+                )
+            check_head(case, call, outgoing)
 
     def test_the_key_is_in_a_header_and_not_in_the_address(self) -> None:
-        outgoing = self.translate_request()
-        assert self.entry.api_key, "the entry of this test must have a key"
-        assert self.entry.api_key not in outgoing.url
-        assert any(self.entry.api_key in value for value in outgoing.headers.values()) is self.sends_key
+        key = self.entry.api_key
+        assert key, f"The `entry` of this contract must have an api_key, so that the test can look for it. See {GUIDE}."
+        for case in self.list_cases():
+            outgoing = self.translate(case, self.call(case))
+            assert key not in outgoing.url, (
+                f"{case.label}: the API key is in the URL, which proxies and logs record. Send it in a header. See {GUIDE}."
+            )
+            sent = any(key in value for value in outgoing.headers.values())
+            assert sent is self.sends_key, (
+                f"{case.label}: {'a' if sent else 'no'} header has the API key, but `sends_key` is {self.sends_key}. See {GUIDE}."
+            )
 
     def test_recorded_chunks_become_the_events(self) -> None:
-        check_equal(self.read(self.chunks), list(self.events))
+        for case in self.list_cases():
+            if case.events is not None:
+                found = self.read(case.chunks, case.status, case)
+                check_equal(
+                    found, list(case.events), f"{case.label}: translate_response gave other events than `events`."
+                )
 
     def test_one_byte_at_a_time_gives_the_same_events(self) -> None:
-        pieces = [bytes([byte]) for byte in b"".join(self.chunks)]
-        check_equal(join_sound(self.read(pieces)), join_sound(self.events))
+        for case in self.list_cases():
+            if case.events is None:
+                continue
+            pieces = [bytes([byte]) for byte in b"".join(case.chunks)]
+            advice = "Read them with tornado_gate.sse or incoming.read()."
+            what = f"{case.label}: the events depend on the borders of the chunks. {advice}"
+            check_equal(join_sound(self.read(pieces, case.status, case)), join_sound(case.events), what)
 
     def test_the_order_of_events_is_allowed_and_complete(self) -> None:
-        check_order(self.read(self.chunks))
+        for case in self.list_cases():
+            if case.events is not None:
+                check_order(self.read(case.chunks, case.status, case))
+
+    def test_errors_of_the_upstream_become_the_right_errors(self) -> None:
+        for case in self.errors:
+            asyncio.run(check_error(self, case))
 
 
 class InProcessProviderContract(BaseProviderContract):
@@ -165,34 +237,6 @@ class RealtimeProviderContract(BaseProviderContract):
         first, last = asyncio.run(run())
         check_equal(json.loads(first)["type"], self.first_event)
         assert last is None
-
-
-async def read_outgoing(outgoing: UpstreamRequest) -> Any:
-    """The body of an upstream request, in the shape of `ProviderContract.outgoing`."""
-    if outgoing.json is not None or outgoing.body is None:
-        return outgoing.json
-    body = outgoing.body
-    raw = body if isinstance(body, bytes) else b"".join([chunk async for chunk in body.chunks()])
-    if isinstance(body, FormBody):
-        return parse_form(body.content_type, raw)
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return raw
-
-
-def parse_form(content_type: str, raw: bytes) -> dict[str, Any]:
-    """The fields of a form as strings, or as bytes if they are files; a field that comes several times is an array."""
-    message = message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + raw)
-    found: dict[str, list[Any]] = {}
-    for part in message.walk():
-        if part.is_multipart():
-            continue
-        data = part.get_payload(decode=True)
-        assert isinstance(data, bytes)
-        name = str(part.get_param("name", header="content-disposition"))
-        found.setdefault(name, []).append(data.decode() if part.get_filename() is None else data)
-    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def join_sound(events: Iterable[StreamEvent]) -> list[StreamEvent]:

@@ -441,7 +441,8 @@ class Call(Value, frozen=True, kw_only=True):
     def when_ended(self, tell: Callable[[RequestEnd], None]) -> None:
         """Have `tell` called once, when the response has ended or the caller has left. It must not wait.
 
-        Not called for the calls of a video task after the response that created it, which belong to no request.
+        The function that was added last is called first. Not called for the calls of a video task after the response that
+        created it, which belong to no request.
         """
         if self.meter.observers is None:
             self.meter.observers = []

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from tornado_gate.types.texts import TextKind
-from tornado_gate.types.value import Value, field
+from tornado_gate.types.value import Value, field, replace
 
 
 class Shape(Value, frozen=True, kw_only=True, eq=False):
@@ -38,9 +38,8 @@ class Text(Shape, frozen=True, kw_only=True, eq=False):
     """A text, or an object or array in which all strings are texts. `kind` None: the kind that an object around it has
     chosen.
 
-    `signed_by` is a member beside it with a vendor's signature of the text: in a request such a text is fixed, and in a
-    response the signature of a replaced text becomes empty. `delta`: in a stream event, a piece of the text whose place
-    is `place`.
+    `signed_by` is a member beside it with a vendor's signature of the text: in a request such a text is fixed. `delta`:
+    in a stream event, a piece of the text whose place is `place`.
     """
 
     kind: TextKind | None = None
@@ -85,6 +84,8 @@ class Offset(Shape, frozen=True, kw_only=True, eq=False):
 class Object(Shape, frozen=True, kw_only=True, eq=False):
     """An object with the shapes of its members. `others` is the shape of all other members.
 
+    `string` is the shape of a string in its place, by default a text of the kind that it would have.
+
     `kinds` chooses the kind of the texts in it by the value of a member: ``{"role": {"user": "user"}}``; the first
     member that is found decides, else `kind`, else the object around it.
 
@@ -93,9 +94,12 @@ class Object(Shape, frozen=True, kw_only=True, eq=False):
     the texts at the given places, relative to the object's, and below them have no more pieces after this event.
     """
 
-    hidden_fields: ClassVar[frozenset[str]] = frozenset({"members", "others"})  # shapes may contain themselves
+    hidden_fields: ClassVar[frozenset[str]] = frozenset(
+        {"members", "others", "string"}
+    )  # shapes may contain themselves
 
     members: dict[str, Shape] = field(default_factory=dict)
+    string: Shape | None = None
     others: Shape | None = None
     kind: TextKind | None = None
     kinds: Mapping[str, Mapping[str, TextKind]] = field(default_factory=dict)
@@ -108,7 +112,7 @@ class Events(Shape, frozen=True, kw_only=True, eq=False):
 
     hidden_fields: ClassVar[frozenset[str]] = frozenset({"shapes", "other"})
 
-    shapes: Mapping[str | bool, Shape]
+    shapes: Mapping[Any, Shape]  # keys are strings, or True and False
     other: Shape
     name: str = "type"
 
@@ -118,6 +122,20 @@ DATA: Final = Data()
 TEXT: Final = Text()
 MEDIA: Final = Media()
 OTHER: Final = Text(kind="other")
+
+
+def words(*names: str) -> dict[str, Shape]:
+    """Return members that are no texts."""
+    return dict.fromkeys(names, WORD)
+
+
+def at_place(shape: Shape, place: str) -> Shape:
+    """Return a shape of objects with another place."""
+    if isinstance(shape, Events):
+        shapes = {value: at_place(one, place) for value, one in shape.shapes.items()}
+        return Events(shapes=shapes, other=at_place(shape.other, place), name=shape.name)
+    assert isinstance(shape, Object), "only objects have a place"
+    return replace(shape, place=place)
 
 
 class TextMap(Value, frozen=True, kw_only=True, eq=False):

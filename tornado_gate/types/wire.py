@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -56,6 +56,10 @@ class Route(Value, frozen=True):
     yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
     stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
     ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
+
+    `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
+    request without a key `translate_request` must return a complete `Reply`, because nobody pays for or limits anything else.
+    `content_types` are media types of bodies that are accepted besides JSON, in lower case: see `WireRequest.plain`.
     """
 
     method: str
@@ -75,6 +79,8 @@ class Route(Value, frozen=True):
     keep_alive: Callable[[WireRequest], bytes] | None = None
     prompt_prefix: Callable[[Any], Sequence[Any]] | None = None
     texts: TextMap | None = None
+    key: Literal["required", "optional", "none"] = "required"
+    content_types: tuple[str, ...] = ()
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -120,6 +126,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
+    `plain`: the body is of one of the route's `content_types`; `raw` holds it, unchecked, and `json` is {}.
     """
 
     route: Route
@@ -132,6 +139,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
     files: tuple[Upload, ...] = ()
     form: bool = False
     query_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    plain: bool = False
 
 
 class BufferedBody:
@@ -353,6 +361,47 @@ def require_object(value: Any, provider: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UpstreamError(f"{describe_provider(provider)} sent a response that is not a JSON object.")
     return value
+
+
+T = TypeVar("T")
+_CLASSES: Final[dict[type, tuple[type, ...]]] = {float: (float, int)}
+
+
+def find_member(value: Any, *path: str | int, kind: type[T]) -> T | None:
+    """Return what is at `path` in an upstream's JSON, or None if there is nothing of class `kind`.
+
+    ``find_member(body, "choices", 0, "message", "content", kind=str)``. A float may be written as an integer; True is no number.
+    """
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+            value = value[step]
+        else:
+            return None
+    is_right = isinstance(value, _CLASSES.get(kind, kind)) and (
+        kind is bool or (value is not True and value is not False)
+    )
+    return value if is_right else None
+
+
+def require_member(value: Any, *path: str | int, kind: type[T], provider: str = "") -> T:
+    """As `find_member`, but raises UpstreamError if there is nothing of class `kind`. `provider` is its name for the message."""
+    found = find_member(value, *path, kind=kind)
+    if found is None:
+        shown, name = ".".join(map(str, path)), _JSON_NAMES.get(kind, kind.__name__)
+        raise UpstreamError(f"{describe_provider(provider)} sent a response without {name} '{shown}'.")
+    return found
+
+
+_JSON_NAMES: Final[dict[type, str]] = {
+    str: "the text",
+    int: "the integer",
+    float: "the number",
+    bool: "the boolean",
+    dict: "the object",
+    list: "the array",
+}
 
 
 def describe_provider(provider: str) -> str:

@@ -119,7 +119,7 @@ class OpenAICompatible:
         if not isinstance(request, ChatRequest):
             raise TypeError(f"a response to {type(request).__name__} is not translated")
         if incoming.is_event_stream(otherwise=request.stream):
-            events = openai_chat.parse_stream(sse.read_json_frames(incoming.chunks))
+            events = openai_chat.parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
         else:
             events = stages.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)
         return restore_tools(events, request, self.features)

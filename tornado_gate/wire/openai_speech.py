@@ -130,7 +130,9 @@ async def parse_response(incoming: UpstreamResponse, request: SpeechRequest) -> 
         raise await find_non_audio_error(incoming)
     yield SpeechStart(media_type=get_format_media_type(request.format) if kind in ("", EVENT_STREAM) else kind)
     events = (
-        _parse_audio(incoming.chunks) if kind != EVENT_STREAM else _parse_events(sse.read_json_frames(incoming.chunks))
+        _parse_audio(incoming.chunks)
+        if kind != EVENT_STREAM
+        else _parse_events(sse.read_json_frames(incoming.chunks, incoming.provider))
     )
     heard = False
     async for event in events:

@@ -208,7 +208,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     if not isinstance(request, ChatRequest):
         return _parse_whole(call, request, incoming)
     if incoming.is_event_stream(otherwise=request.stream):
-        events = parse_stream(sse.read_json_frames(incoming.chunks))
+        events = parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
     else:
         events = _parse_whole(call, request, incoming)
     if request.wire_format == WIRE_FORMAT:

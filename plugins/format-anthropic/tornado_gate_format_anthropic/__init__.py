@@ -24,6 +24,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
+from tornado_gate.wire.text_maps import anthropic_messages as text_maps
 from tornado_gate_format_anthropic.references import list_references
 from tornado_gate_format_anthropic.version import VERSION_HEADER
 
@@ -53,8 +54,12 @@ def routes() -> list[Route]:
                 references=list_references,
                 keep_alive=_find_keep_alive,
                 prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
+                texts=texts,
             )
-            for path, operation in (("/v1/messages", "chat"), ("/v1/messages/count_tokens", "count_tokens"))
+            for path, operation, texts in (
+                ("/v1/messages", "chat", text_maps.MESSAGES),
+                ("/v1/messages/count_tokens", "count_tokens", text_maps.COUNT),
+            )
         ),
         Route("GET", "/v1/models", "models", model="none", claims=_is_ours),
         Route("GET", "/v1/models/{model}", "models", model="none", claims=_is_ours),

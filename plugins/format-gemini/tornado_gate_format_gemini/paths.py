@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Route, WireRequest
+from tornado_gate.types.text_maps import TextMap
 from tornado_gate.wire import formats
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
+from tornado_gate.wire.text_maps import gemini
 from tornado_gate_format_gemini.references import list_interaction_references, list_references
 
 SDK_HEADER: Final = "x-goog-api-client"
@@ -23,7 +25,7 @@ _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 
 
 def _make_method_options(
-    operation: str, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
+    operation: str, texts: TextMap, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     is_generate = wire_format == formats.GEMINI_GENERATE
     return {
@@ -33,6 +35,7 @@ def _make_method_options(
         "references": list_references if is_generate else None,
         "keep_alive": find_keep_alive if is_generate else None,
         "prompt_prefix": _read_generate_prefix if is_generate else None,
+        "texts": texts,
     }
 
 
@@ -48,11 +51,11 @@ def find_keep_alive(wire: WireRequest) -> bytes:
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _make_method_options("chat", also=_MEDIA_OPERATIONS),
-    STREAM_METHOD: _make_method_options("chat", also=_MEDIA_OPERATIONS),
-    "countTokens": _make_method_options("count_tokens"),
-    "embedContent": _make_method_options("embeddings", formats.GEMINI_EMBEDDINGS),
-    BATCH_METHOD: _make_method_options("embeddings", formats.GEMINI_EMBEDDINGS),
+    "generateContent": _make_method_options("chat", gemini.GENERATE, also=_MEDIA_OPERATIONS),
+    STREAM_METHOD: _make_method_options("chat", gemini.GENERATE, also=_MEDIA_OPERATIONS),
+    "countTokens": _make_method_options("count_tokens", gemini.COUNT),
+    "embedContent": _make_method_options("embeddings", gemini.EMBEDDINGS, formats.GEMINI_EMBEDDINGS),
+    BATCH_METHOD: _make_method_options("embeddings", gemini.EMBEDDINGS, formats.GEMINI_EMBEDDINGS),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
 """Path prefixes of a model's name. The empty one is for names with their own prefix, such as ``tunedModels/mine``."""
@@ -73,10 +76,12 @@ def _interaction_routes() -> Iterator[Route]:
             references=list_interaction_references,
             keep_alive=find_keep_alive,
             prompt_prefix=_read_interaction_prefix,
+            texts=gemini.INTERACTIONS,
         )
         path = version + INTERACTION_PATH
-        yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True)
-        yield from (Route(method, path, "chat", model="none") for method in ("GET", "DELETE"))
+        texts = gemini.INTERACTIONS
+        yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True, texts=texts)
+        yield from (Route(method, path, "chat", model="none", texts=texts) for method in ("GET", "DELETE"))
 
 
 def routes() -> list[Route]:

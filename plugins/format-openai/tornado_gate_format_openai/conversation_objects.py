@@ -13,6 +13,7 @@ import orjson
 from tornado_gate.codec.checks import raise_invalid, raise_missing
 from tornado_gate.errors import NotFound
 from tornado_gate.types import Call, Reply, Route, WireRequest
+from tornado_gate.wire.text_maps.openai_responses import ITEMS
 from tornado_gate_format_openai import conversation_store as store
 from tornado_gate_format_openai.input_checks import check_items
 from tornado_gate_format_openai.listed_items import complete_item
@@ -27,15 +28,15 @@ _ONE: Final = f"{_ALL}/{{conversation_id}}"
 _ITEMS: Final = f"{_ONE}/items"
 _ITEM: Final = f"{_ITEMS}/{{item_id}}"
 ROUTES: Final = (
-    Route("POST", _ALL, "chat", model="none", empty_body=True),
+    Route("POST", _ALL, "chat", model="none", empty_body=True, texts=ITEMS),
     # `{conversation_id}` also matches slashes, so the longer paths come first.
-    Route("GET", _ITEM, "chat", model="none"),
-    Route("DELETE", _ITEM, "chat", model="none"),
-    Route("GET", _ITEMS, "chat", model="none"),
-    Route("POST", _ITEMS, "chat", model="none"),
-    Route("GET", _ONE, "chat", model="none"),
-    Route("POST", _ONE, "chat", model="none"),
-    Route("DELETE", _ONE, "chat", model="none"),
+    Route("GET", _ITEM, "chat", model="none", texts=ITEMS),
+    Route("DELETE", _ITEM, "chat", model="none", texts=ITEMS),
+    Route("GET", _ITEMS, "chat", model="none", texts=ITEMS),
+    Route("POST", _ITEMS, "chat", model="none", texts=ITEMS),
+    Route("GET", _ONE, "chat", model="none", texts=ITEMS),
+    Route("POST", _ONE, "chat", model="none", texts=ITEMS),
+    Route("DELETE", _ONE, "chat", model="none", texts=ITEMS),
 )
 
 MAX_NEW_ITEMS: Final = 20

@@ -24,6 +24,8 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
+from tornado_gate.wire.text_maps import openai_chat as chat_texts
+from tornado_gate.wire.text_maps import openai_responses as response_texts
 from tornado_gate_format_openai.compaction import (
     CompactionState,
     check_compaction,
@@ -72,6 +74,7 @@ ROUTES: Final = (
         references=list_chat_references,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
+        texts=chat_texts.CHAT,
     ),
     Route(
         "POST",
@@ -80,6 +83,7 @@ ROUTES: Final = (
         wire_format=openai_completions.WIRE_FORMAT,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader(conversation="prompt"),
+        texts=chat_texts.COMPLETIONS,
     ),
     Route(
         "POST",
@@ -90,6 +94,7 @@ ROUTES: Final = (
         messages=_open_response_socket,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
+        texts=response_texts.RESPONSES,
     ),
     Route(
         "POST",
@@ -97,6 +102,7 @@ ROUTES: Final = (
         "chat",
         wire_format=formats.OPENAI_COMPACTIONS,
         references=list_response_references,
+        texts=response_texts.COMPACTIONS,
     ),
 )
 

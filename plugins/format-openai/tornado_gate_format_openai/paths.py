@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats
+from tornado_gate.wire.text_maps import openai_media, openai_realtime, openai_responses
 from tornado_gate_format_openai.references import list_image_references, list_response_references
 
 KEEP_ALIVE: Final = b": ping\n"
@@ -25,8 +26,21 @@ def find_speech_keep_alive(wire: WireRequest) -> bytes:
 
 
 EMBEDDING_ROUTES: Final = (
-    Route("POST", "/v1/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS),
-    Route("POST", "/v1/engines/{model}/embeddings", "embeddings", wire_format=formats.OPENAI_EMBEDDINGS, model="path"),
+    Route(
+        "POST",
+        "/v1/embeddings",
+        "embeddings",
+        wire_format=formats.OPENAI_EMBEDDINGS,
+        texts=openai_media.EMBEDDINGS,
+    ),
+    Route(
+        "POST",
+        "/v1/engines/{model}/embeddings",
+        "embeddings",
+        wire_format=formats.OPENAI_EMBEDDINGS,
+        model="path",
+        texts=openai_media.EMBEDDINGS,
+    ),
 )
 
 COUNT_ROUTES: Final = (
@@ -38,10 +52,19 @@ COUNT_ROUTES: Final = (
         default=lambda body: "chat",
         other_defaults=("chat",),
         references=list_response_references,
+        texts=openai_responses.COUNT,
     ),
 )
 
-MODERATION_ROUTES: Final = (Route("POST", "/v1/moderations", "moderation", wire_format=formats.OPENAI_MODERATIONS),)
+MODERATION_ROUTES: Final = (
+    Route(
+        "POST",
+        "/v1/moderations",
+        "moderation",
+        wire_format=formats.OPENAI_MODERATIONS,
+        texts=openai_media.MODERATIONS,
+    ),
+)
 
 SPEECH_ROUTES: Final = (
     Route(
@@ -50,6 +73,7 @@ SPEECH_ROUTES: Final = (
         "speech",
         wire_format=formats.OPENAI_SPEECH,
         keep_alive=find_speech_keep_alive,
+        texts=openai_media.SPEECH,
     ),
 )
 
@@ -62,14 +86,23 @@ TRANSCRIPTION_ROUTES: Final = tuple(
         wire_format=formats.OPENAI_TRANSCRIPTIONS,
         multipart="only",
         keep_alive=find_keep_alive,
+        texts=openai_media.TRANSCRIPTIONS,
     )
     for path in ("/v1/audio/transcriptions", TRANSLATIONS_PATH)
 )
 
 SECRETS_PATH: Final = "/v1/realtime/client_secrets"
 REALTIME_ROUTES: Final = (
-    Route("GET", "/v1/realtime", "realtime", wire_format=formats.OPENAI_REALTIME, model="query", socket=True),
-    Route("POST", SECRETS_PATH, "realtime", model="none"),
+    Route(
+        "GET",
+        "/v1/realtime",
+        "realtime",
+        wire_format=formats.OPENAI_REALTIME,
+        model="query",
+        socket=True,
+        texts=openai_realtime.REALTIME,
+    ),
+    Route("POST", SECRETS_PATH, "realtime", model="none", texts=openai_realtime.SECRETS),
 )
 
 
@@ -90,6 +123,7 @@ IMAGE_ROUTES: Final = (
         default=_choose_default_images,
         other_defaults=("images_three",),
         keep_alive=find_keep_alive,
+        texts=openai_media.IMAGES,
     ),
     Route(
         "POST",
@@ -99,8 +133,16 @@ IMAGE_ROUTES: Final = (
         multipart="too",
         references=list_image_references,
         keep_alive=find_keep_alive,
+        texts=openai_media.IMAGES,
     ),
-    Route("POST", VARIATIONS_PATH, "image_edits", wire_format=formats.OPENAI_IMAGE_EDITS, multipart="only"),
+    Route(
+        "POST",
+        VARIATIONS_PATH,
+        "image_edits",
+        wire_format=formats.OPENAI_IMAGE_EDITS,
+        multipart="only",
+        texts=openai_media.IMAGES,
+    ),
 )
 
 UNIFIED_VIDEOS: Final = "openai-videos"
@@ -115,13 +157,18 @@ _TASK_PATH: Final = "/v1/videos/{task_id}"
 
 def _make_task_route(method: str, path: str, wire_format: str = UNIFIED_VIDEOS) -> Route:
     """Return a route for existing tasks."""
-    return Route(method, path, "videos", wire_format=wire_format, model="none")
+    return Route(method, path, "videos", wire_format=wire_format, model="none", texts=openai_media.VIDEOS)
+
+
+def _make_video_route(path: str, wire_format: str, multipart: Literal["no", "too"]) -> Route:
+    """Return a route that starts tasks."""
+    return Route("POST", path, "videos", wire_format=wire_format, multipart=multipart, texts=openai_media.VIDEOS)
 
 
 VIDEO_ROUTES: Final[tuple[Route, ...]] = (
-    Route("POST", "/v1/videos", "videos", wire_format=UNIFIED_VIDEOS, multipart="too"),
-    Route("POST", "/v1/video/generations", "videos", wire_format=UNIFIED_VIDEOS, multipart="too"),
-    *(Route("POST", f"/vendor/v1/videos/{name}", "videos", wire_format=PREFIXED_VIDEOS) for name in KIND_OF_PREFIX),
+    _make_video_route("/v1/videos", UNIFIED_VIDEOS, "too"),
+    _make_video_route("/v1/video/generations", UNIFIED_VIDEOS, "too"),
+    *(_make_video_route(f"/vendor/v1/videos/{name}", PREFIXED_VIDEOS, "no") for name in KIND_OF_PREFIX),
     *(_make_task_route("GET", f"/vendor/v1/videos/{name}/{{task_id}}", PREFIXED_VIDEOS) for name in KIND_OF_PREFIX),
     _make_task_route("GET", "/v1/videos"),
     _make_task_route("GET", "/v1/video/generations/{task_id}"),

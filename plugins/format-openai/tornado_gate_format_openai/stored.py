@@ -30,6 +30,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import openai_responses
+from tornado_gate.wire.text_maps import openai_responses as response_texts
 from tornado_gate_format_openai import store
 from tornado_gate_format_openai.listed_items import complete_item
 from tornado_gate_format_openai.paging import render_page
@@ -38,10 +39,12 @@ from tornado_gate_format_openai.responses import drop_encrypted
 from tornado_gate_format_openai.stream_adapters import ResponsesAdapter
 
 _PATH: Final = "/v1/responses/{response_id}"
-_ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none")
-_CANCEL_ROUTE: Final = Route("POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True)
-_READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none")
-_DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none")
+_ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none", texts=response_texts.ITEMS)
+_CANCEL_ROUTE: Final = Route(
+    "POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True, texts=response_texts.RESPONSES
+)
+_READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none", texts=response_texts.RESPONSES)
+_DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none", texts=response_texts.RESPONSES)
 ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
 _ACTIONS: Final = {_ITEMS_ROUTE.path: "input_items", _CANCEL_ROUTE.path: "cancel"}
 

@@ -229,7 +229,7 @@ async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamRe
     kind = incoming.media_type
     whole = not request.stream or kind == "application/json"
     if kind == "text/event-stream" or not whole:
-        whole, bodies = False, sse.read_json_frames(incoming.chunks)
+        whole, bodies = False, sse.read_json_frames(incoming.chunks, incoming.provider)
     else:
         bodies = iterate_once(await incoming.read_json())
     async for event in parse_speech_events(bodies, wav=request.format != "pcm", whole=whole):
@@ -241,7 +241,7 @@ def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> A
     streams = isinstance(request, ChatRequest) and request.stream
     cites = isinstance(request, ChatRequest) and may_cite(request)
     if incoming.is_event_stream(otherwise=streams):
-        return parse_stream(sse.read_json_frames(incoming.chunks), cites=cites)
+        return parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), cites=cites)
     if streams:
         return parse_stream(iterate_elements(incoming.chunks), cites=cites)
     return _parse_whole(call, request, incoming)

@@ -276,7 +276,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     responses = facts.choose_api(model, request) == "responses"
     sound = _get_audio_type(request)
     if incoming.is_event_stream(otherwise=request.stream):
-        events = _parse_stream(sse.read_json_frames(incoming.chunks), responses, sound)
+        events = _parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), responses, sound)
     else:
         events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
     features = facts.model_table.find(model)

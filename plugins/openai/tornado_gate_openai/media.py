@@ -143,7 +143,7 @@ def parse_events(call: Call, request: MediaRequest, incoming: UpstreamResponse) 
         case SpeechRequest():
             return openai_speech.parse_response(incoming, request)
         case ImageRequest() if incoming.is_event_stream(otherwise=request.stream):
-            return openai_images.parse_stream(sse.read_json_frames(incoming.chunks))
+            return openai_images.parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
     return _parse_whole(call, request, incoming)
 
 

@@ -90,7 +90,10 @@ def test_providers_never_show_their_key(console: AdminConsole) -> None:
 
 
 def test_a_plugin_is_switched_by_a_reviewed_change(console: AdminConsole) -> None:
-    assert "cascade" in console.get("/console/plugins")
+    page = console.get("/console/plugins")
+    assert "cascade" in page
+    assert "Operations by wire format" in page
+    assert '<td data-label="format-anthropic">translated</td>' in page
     review = console.post("/console/plugins/cascade/switch", on="true")
     page = review.body.decode()
     assert "+  cascade: true" in read_texts(page)

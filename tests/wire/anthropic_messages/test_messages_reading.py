@@ -203,6 +203,11 @@ def test_an_error_before_the_first_block_keeps_its_status() -> None:
         events_of([MESSAGE_START, {"type": "ping"}, OVERLOADED])
 
 
+def test_an_end_without_a_beginning_is_an_upstream_error() -> None:
+    with pytest.raises(UpstreamError, match="before its beginning"):
+        events_of([MESSAGE_STOP, MESSAGE_START])
+
+
 @pytest.mark.parametrize("frame", [1, "x", [], None])
 def test_what_is_no_event_is_an_upstream_error(frame: Any) -> None:
     with pytest.raises(UpstreamError, match="not a JSON object"):

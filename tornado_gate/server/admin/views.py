@@ -125,7 +125,8 @@ class PluginView(Value, frozen=True, kw_only=True):
     """An installed plugin, or one that conf names and that is not installed. `kind` is "" for a plugin that is not loaded.
 
     `hooks` are the implemented hooks by side (format, provider). `failed_at` (Unix seconds) and `last_failure` are the last
-    failure of any process since the start; a plugin that failed once may be on.
+    failure of any process since the start; a plugin that failed once may be on. `version` is what runs, `update` what a restart
+    would change.
     """
 
     name: str
@@ -139,6 +140,7 @@ class PluginView(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     failed_at: float | None = None
     last_failure: str = ""
+    update: str = ""
 
 
 class TaskView(Value, frozen=True, kw_only=True):
@@ -402,6 +404,7 @@ def _describe_plugin(services: Services, plugin: Plugin, recorded: Mapping[str, 
         operations=_list_operations(snapshot, name),
         failed_at=failure.get("time"),
         last_failure=str(failure.get("error", "")),
+        update=plugin.update,
     )
 
 

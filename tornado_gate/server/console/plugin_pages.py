@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.gateway.support_matrix import WORDS, SupportRow, list_support
 from tornado_gate.server.admin.views import describe_plugins
 from tornado_gate.server.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 from tornado_gate.server.console.admin_base import AdminHandler
@@ -26,7 +28,16 @@ class PluginsPage(AdminHandler):
     async def get(self) -> None:
         plugins = await describe_plugins(self.services)
         path = self.snapshot.config.path
-        self.render_page("plugins.html", title="Plugins", plugins=plugins, file=str(path) if path else "")
+        rows = describe_support(self.snapshot)
+        self.render_page(
+            "plugins.html", title="Plugins", plugins=plugins, file=str(path) if path else "", rows=rows, support=WORDS
+        )
+
+
+def describe_support(snapshot: Snapshot) -> list[SupportRow]:
+    """What the provider entries of conf support, by wire format."""
+    working = {name: entry.capabilities for name, entry in snapshot.providers.items() if entry.lane is not None}
+    return list_support(working, snapshot.formats.values())
 
 
 class SwitchPage(AdminHandler):

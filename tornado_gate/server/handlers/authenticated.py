@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
-from tornado_gate.types import Call, Caller, Upload, WireRequest
+from tornado_gate.types import Call, Caller, Route, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
 
 DRAIN_BYTES = 64 * 1024 * 1024
@@ -48,6 +48,7 @@ class AuthenticatedHandler(Exchange):
         self.is_body_paused = False
         self.form: multipart.FormReader | None = None
         self.limit = 0
+        self.is_plain = False  # the body is of one of the route's `content_types`
         self.is_open = False  # counted in `gate.overload`
         self.caller = ANONYMOUS_CALLER
         self.key_digest = b""
@@ -59,13 +60,21 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        key = auth.find_key(self.lower_headers, self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ())
-        key_digest = digest_key(key)
+        keys_in_query = self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ()
+        if self.route.key != "required" and self._is_anonymous(keys_in_query):
+            self.limit = 0  # no body is read of a caller without a key
+            self._admit(ANONYMOUS_CALLER, b"", is_form)
+            return None
+        key_digest = digest_key(auth.find_key(self.lower_headers, keys_in_query))
         caller = self.gate.find_cached_caller(key_digest)
         if caller is None:
             return self._authenticate_by_store(key_digest, is_form)
         self._admit(caller, key_digest, is_form)
         return None
+
+    def _is_anonymous(self, keys_in_query: Iterable[str]) -> bool:
+        """Whether a request of a route that needs no key has none, or the route takes none."""
+        return self.route.key == "none" or not auth.has_key(self.lower_headers, keys_in_query)
 
     async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
         self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
@@ -91,6 +100,8 @@ class AuthenticatedHandler(Exchange):
     def make_call(self, closing: AsyncExitStack) -> Call:
         """The call of this request, after authentication."""
         services, caller, headers = self.services, self.caller, self.lower_headers
+        if caller is ANONYMOUS_CALLER:
+            return self._make_anonymous_call(closing)
         return Call(
             id=self.request_id,
             operation=self.operation,
@@ -105,6 +116,19 @@ class AuthenticatedHandler(Exchange):
             fetcher=services.fetcher.for_request(caller.account, closing),
             files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
+            started=self.started,
+        )
+
+    def _make_anonymous_call(self, closing: AsyncExitStack) -> Call:
+        """The call of a request without a key: it stores and fetches nothing."""
+        return Call(
+            id=self.request_id,
+            operation=self.operation,
+            format=self.format,
+            caller=ANONYMOUS_CALLER,
+            dialect=self.snapshot.config.dialect,
+            headers=remove_keys(self.lower_headers),
+            closing=closing,
             started=self.started,
         )
 
@@ -160,9 +184,11 @@ class AuthenticatedHandler(Exchange):
             return
         if self.route.multipart == "only":
             raise UnsupportedMediaType("This route requires a form. Send 'Content-Type: multipart/form-data'.")
-        if not _is_json(headers.get("content-type", JSON_CONTENT_TYPE)):
-            wanted = "'Content-Type: application/json'" + (" or a form" if self.route.multipart == "too" else "")
-            raise UnsupportedMediaType(f"This route requires a JSON body. Send {wanted}.")
+        content_type = headers.get("content-type", JSON_CONTENT_TYPE)
+        if not _is_json(content_type):
+            self.is_plain = media_type(content_type) in self.route.content_types
+            if not self.is_plain:
+                raise UnsupportedMediaType(_describe_accepted_types(self.route))
 
     def _too_large_error(self) -> TooLarge:
         return TooLarge(f"The request body exceeds the limit of {self.limit} bytes. Send a smaller body.")
@@ -221,7 +247,7 @@ class AuthenticatedHandler(Exchange):
         """The caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
-        has_no_body = self.route.method in METHODS_WITHOUT_BODY or (self.route.empty_body and not raw)
+        has_no_body = self.route.method in METHODS_WITHOUT_BODY or self.is_plain or (self.route.empty_body and not raw)
         body = EMPTY_MAPPING if has_no_body else json_body.load_object(raw)
         return self._build_wire_request(call, raw, body, ())
 
@@ -233,6 +259,9 @@ class AuthenticatedHandler(Exchange):
         pieces, self.body = self.body, []
         raw = await self.gate.worker.run(self.caller.account, b"".join, pieces)
         if self.route.method in METHODS_WITHOUT_BODY:
+            return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
+        if self.is_plain:
+            self.claim.complete()
             return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
         limit = self.snapshot.config.limits.body_values
         body = await self.gate.worker.load_object(raw, self.claim, limit)
@@ -258,6 +287,7 @@ class AuthenticatedHandler(Exchange):
             json=body,
             files=files,
             form=self.form is not None,
+            plain=self.is_plain,
         )
 
 
@@ -286,6 +316,15 @@ def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
         kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
     return kept
+
+
+def _describe_accepted_types(route: Route) -> str:
+    """The message for a body of another content type than those of the route."""
+    others = [*route.content_types, *(["a form"] if route.multipart == "too" else [])]
+    if not route.content_types:
+        wanted = " or ".join(["'Content-Type: application/json'", *others])
+        return f"This route requires a JSON body. Send {wanted}."
+    return f"This route does not accept the content type of the body. Send application/json, {' or '.join(others)}."
 
 
 def _is_json(content_type: str) -> bool:

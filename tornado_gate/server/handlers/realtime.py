@@ -86,7 +86,7 @@ class RealtimeHandler(SocketHandler):
             call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
-            if self.snapshot.guards:
+            if self.snapshot.has_guards:
                 self.review = begin_session_review(self.gate, self.snapshot, call, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again

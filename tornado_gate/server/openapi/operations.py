@@ -21,6 +21,7 @@ NO_MODEL = "MODEL"
 """In examples of operations that no model of the gateway supports."""
 
 COMMON_STATUSES = (400, 401, 403, 404, 405, 429, 500, 503)
+KEYLESS_STATUSES = (400, 404, 405, 413, 500, 503)
 BODY_STATUSES = (408, 413, 415)
 UPSTREAM_STATUSES = (502, 504)
 NOT_MODIFIED: JsonValue = {"description": "The file is the one that `If-None-Match` names."}
@@ -171,6 +172,8 @@ class OperationBuilder:
         if body is not None:
             operation["requestBody"] = body
         operation["responses"] = self._describe_responses(same, has_body=body is not None)
+        if route.key != "required":
+            operation["security"] = [] if route.key == "none" else [{}, *SECURITY]
         operation["x-gate-format"] = [one.format for one in same]
         operation["x-gate-operations"] = list(route.operations)
         if others:
@@ -213,6 +216,8 @@ class OperationBuilder:
         if route.multipart != "only":
             schema = self._refer_to_body(one) if description.body is not None else {"type": "object"}
             content["application/json"] = {"schema": schema, **({"examples": examples} if examples else {})}
+        for media_type in route.content_types:
+            content[media_type] = {"schema": {"type": "string"}}
         if route.multipart != "no":
             content["multipart/form-data"] = {"schema": dict(description.form or {"type": "object"})}
         is_optional = route.empty_body or (description.body is None and route.model == "none")
@@ -250,7 +255,10 @@ class OperationBuilder:
         if is_file:
             found["206"] = {"description": "A part of the file.", "content": found["200"]["content"]}
             found["304"] = NOT_MODIFIED
-        statuses = {*COMMON_STATUSES, *(BODY_STATUSES if has_body else ())}
+        statuses = {
+            *(COMMON_STATUSES if route.key != "none" else KEYLESS_STATUSES),
+            *(BODY_STATUSES if has_body else ()),
+        }
         statuses |= set(UPSTREAM_STATUSES) if route.model != "none" else set()
         statuses |= {409} if route.operation == "videos" else set()
         statuses |= {426} if route.socket else set()

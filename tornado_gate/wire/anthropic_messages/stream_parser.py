@@ -146,6 +146,10 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
             case "message_delta":
                 yield from self._read_message_delta(frame)
             case "message_stop":
+                if not self._started:
+                    raise UpstreamError(
+                        "The upstream sent the end of a response before its beginning. Retry the request."
+                    )
                 self._stop = self._stop or {}
                 yield from self.finish()
 

@@ -6,14 +6,22 @@ import orjson
 
 from tornado_gate import errors, format_impl, sse, types
 from tornado_gate.streams.events import collect
+from tornado_gate.types.text_maps import WORD, Object, Text, TextMap
 
 MEMBERS = ("model", "ask", "stream")
+TEXTS = TextMap(  # for guards: what is a text, what is a word; all other strings are texts, too
+    request=Object(members={"model": WORD, "ask": Text(kind="user")}),
+    response=Object(members={"answer": Text(kind="assistant")}),
+    event=Object(
+        members={"word": Text(kind="assistant", delta=True, place="answer"), "why": WORD}, ends={"why": ("answer",)}
+    ),
+)
 NAMES = {"messages.0": "ask", "messages.0.content.0": "ask"}  # for reports of what a provider cannot honour
 
 
 @format_impl
 def routes() -> list[types.Route]:
-    return [types.Route("POST", "/acme/ask", "chat")]
+    return [types.Route("POST", "/acme/ask", "chat", texts=TEXTS)]
 
 
 @format_impl

@@ -1,44 +1,42 @@
-"""Acme: a wrapper that logs requests whose upstream takes long to respond."""
+"""Acme: a guard that replaces e-mail addresses in requests and answers, in every wire format and in streams."""
 
-import logging
-import time
-from collections.abc import Awaitable, Generator
-from typing import Any
+import re
 
 from marshmallow import Schema, fields
 
-from tornado_gate import PluginEntry, plugin_impl, provider_impl, types
+from tornado_gate import PluginEntry, guard_impl, plugin_impl, types
 from tornado_gate.config import load_settings
 
-log = logging.getLogger(__name__)
-
-Pending = Awaitable[types.UpstreamResponse]
+ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
+LONGEST = 384  # characters of the longest match: in a stream, so many are held back until more follow
 
 
 class Settings(Schema):
     """The plugin's own keys under ``plugins:`` in conf."""
 
-    slow_seconds = fields.Float(load_default=5.0)
+    mark = fields.String(load_default="[e-mail]")
 
 
 class Acme:
-    def __init__(self, slow_seconds: float = 5.0) -> None:
-        self.slow_seconds = slow_seconds
+    def __init__(self, mark: str = "[e-mail]") -> None:
+        self.mark = mark
 
     @plugin_impl
     def configure_plugin(self, entry: PluginEntry) -> "Acme":
         return Acme(**load_settings(Settings, entry.settings))
 
-    @provider_impl(wrapper=True)
-    def call_upstream(self, call: types.Call) -> Generator[None, Pending, Pending]:
-        pending = yield  # a coroutine that has not started: only the one that is returned can measure it
-        return self.measure(call, pending)
+    @guard_impl
+    def guard_options(self) -> types.GuardOptions:
+        return types.GuardOptions(lookahead=LONGEST)
 
-    async def measure(self, call: types.Call, pending: Pending) -> Any:
-        started = time.monotonic()
-        try:
-            return await pending
-        finally:
-            seconds = time.monotonic() - started
-            if seconds >= self.slow_seconds:
-                log.warning("%s: the provider %s responded after %.3f s", call.id, call.target.provider, seconds)
+    @guard_impl
+    def review_request(self, texts: list[types.GuardedText]) -> types.Decision:
+        return self.redact(texts)
+
+    @guard_impl
+    def review_response(self, texts: list[types.GuardedText]) -> types.Decision:
+        return self.redact(texts)
+
+    def redact(self, texts: list[types.GuardedText]) -> types.Decision:
+        spans = types.find_spans(texts, ADDRESS, lambda found: self.mark)
+        return types.Replace(tuple(spans)) if spans else None

@@ -1,47 +1,23 @@
-"""The contract of formats for acme: whole answers and streams."""
+"""The contract of formats for acme, and what it does not cover."""
 
-from typing import Any, ClassVar
+import asyncio
+from typing import Any
+
+import pytest
 
 import tornado_gate_acme
-from tornado_gate.testing import FormatContract
-from tornado_gate.types import (
-    ChatRequest,
-    Finish,
-    Message,
-    PartDelta,
-    PartEnd,
-    PartStart,
-    ResponseStart,
-    Text,
-    Usage,
-    UsageReport,
-    replace,
+from tornado_gate.errors import InvalidField
+from tornado_gate.testing import call_to, load_format, wire_request
+from tornado_gate_acme_conformance import TestStream, TestWholeAnswer
+
+__all__ = ["TestStream", "TestWholeAnswer"]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"), [({"ask": 1}, "ask"), ({"ask": "Hello", "stream": "yes"}, "stream"), ({"color": 1}, "color")]
 )
-
-REQUEST = ChatRequest(
-    model="m", messages=(Message(role="user", parts=(Text(text="Hello"),)),), names=tornado_gate_acme.NAMES
-)
-EVENTS = (
-    ResponseStart(model="m"),
-    PartStart(index=0, kind="text"),
-    PartDelta(index=0, data="Hi"),
-    PartEnd(index=0),
-    UsageReport(usage=Usage(input_tokens=1, output_tokens=1)),
-    Finish(reason="stop"),
-)
-
-
-class TestWholeAnswer(FormatContract):
-    plugin: ClassVar[Any] = tornado_gate_acme
-    body: ClassVar[Any] = {"model": "m", "ask": "Hello"}
-    request = REQUEST
-    events = EVENTS
-    reply: ClassVar[Any] = {"answer": "Hi"}
-
-
-class TestStream(FormatContract):
-    plugin: ClassVar[Any] = tornado_gate_acme
-    body: ClassVar[Any] = {"model": "m", "ask": "Hello", "stream": True}
-    request = replace(REQUEST, stream=True)
-    events = EVENTS
-    reply = b'data: {"word":"Hi"}\n\ndata: {"why":"stop"}\n\n'
+def test_errors_name_the_member(body: dict[str, Any], param: str) -> None:
+    lane = load_format(tornado_gate_acme)
+    with pytest.raises(InvalidField) as raised:
+        asyncio.run(lane.translate_request(call_to(), wire_request(lane.routes[0], {"model": "m", **body})))
+    assert raised.value.param == param

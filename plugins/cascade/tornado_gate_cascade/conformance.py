@@ -1,0 +1,7 @@
+"""For ``tornado-gate plugins check cascade``: the models of the kit that speech is made of."""
+
+from tornado_gate.testing import Conformance
+
+conformance = Conformance(
+    settings={"chat": "{chat}", "transcription": "{transcription}", "speech": "{speech}"}, api_key=""
+)

@@ -1,0 +1,182 @@
+"""The spans of one request: its own, and one for each request to an upstream."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.trace import Span, Status, StatusCode
+
+from tornado_gate.errors import GateError
+from tornado_gate.streams.stages import Step, add_step
+from tornado_gate.types import BufferedBody, Call, RequestEnd, UpstreamRequest, UpstreamResponse
+from tornado_gate_otel.attributes import describe_usage, find_response_model
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+LEFT = "cancelled"
+"""error.type of what ended because the caller has left."""
+
+
+class Reserved:
+    """A request to an upstream that has been translated, and the id of the span that begins when it is sent."""
+
+    __slots__ = ("attributes", "outgoing", "span_id")
+
+    def __init__(self, outgoing: UpstreamRequest, span_id: int, attributes: dict[str, Any]) -> None:
+        self.outgoing = outgoing
+        self.span_id = span_id
+        self.attributes = attributes
+
+
+class RequestSpan:
+    """The span of a caller's request; None for what belongs to no request, such as the later steps of a video task.
+
+    `reserved` are the requests to upstreams that are translated and not sent, by the identity of their `outgoing`. `sent` has
+    the number of the attempt of each that was sent: one attempt may send several, as parts of many embeddings.
+    """
+
+    __slots__ = ("context", "reserved", "sent", "span")
+
+    def __init__(self, span: Span | None, context: Context | None) -> None:
+        self.span = span
+        self.context = context
+        self.reserved: dict[int, Reserved] = {}
+        self.sent: list[int] = []
+
+    def end(self, ended: RequestEnd) -> None:
+        """Describe how the request has ended. By the conventions a refused request (4xx) is no error of the server."""
+        self.reserved.clear()
+        span, meter, call = self.span, ended.call.meter, ended.call
+        if span is None or not span.is_recording():
+            return
+        if call.model or meter.model:
+            span.set_attribute("tornado_gate.model", call.model or meter.model)
+        span.set_attributes(
+            {
+                "http.response.status_code": ended.status,
+                "tornado_gate.outcome": ended.outcome,
+                "tornado_gate.operation": call.operation,
+                "tornado_gate.attempts": meter.attempts,
+            }
+        )
+        if meter.first_event_seconds is not None:
+            span.set_attribute("tornado_gate.time_to_first_chunk", meter.first_event_seconds)
+        if meter.cached is not None:
+            span.set_attribute("tornado_gate.cached", meter.cached)
+        error = _name_error(ended)
+        if error:
+            span.set_attribute("error.type", error)
+        if ended.outcome in ("failed", "broken"):
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+def _name_error(ended: RequestEnd) -> str:
+    if ended.outcome == "aborted":
+        return LEFT
+    return ended.error_code or (str(ended.status) if ended.status >= 400 else "")
+
+
+class AttemptSpan:
+    """The span of one request to an upstream. It ends when the response was read to its end, or when the attempt is given up."""
+
+    __slots__ = (
+        "_attempt",
+        "_call",
+        "_complete",
+        "_ended_at",
+        "_last",
+        "_model",
+        "_sent",
+        "_span",
+        "_started",
+        "first_chunk",
+    )
+
+    def __init__(self, span: Span, call: Call, sent: list[int]) -> None:
+        self._span: Span | None = span
+        self._call = call
+        self._attempt = call.meter.attempts
+        self._sent = sent
+        sent.append(self._attempt)
+        self._started = time.monotonic()
+        self._complete = False
+        self._ended_at: int | None = None
+        self._model = ""
+        self._last = b""
+        self.first_chunk: float | None = None
+
+    def begin(self, incoming: UpstreamResponse) -> UpstreamResponse:
+        """The response has begun; returns it with its chunks watched."""
+        if isinstance(incoming.chunks, BufferedBody):
+            self.note_chunks([incoming.chunks.data])
+            self.note_complete()
+            return incoming
+        return incoming.replace(add_step(incoming.chunks, WatchStep(self)))
+
+    def note_chunks(self, chunks: list[bytes]) -> None:
+        if self.first_chunk is None:
+            self.first_chunk = time.monotonic() - self._started
+            self._model = find_response_model(chunks[0])
+        self._last = chunks[-1]
+
+    def note_complete(self) -> None:
+        """The upstream has sent the last byte."""
+        self._complete = True
+        self._ended_at = time.time_ns()
+
+    def fail(self, error: BaseException) -> None:
+        """The upstream could not be called. Why the task was cancelled is known later."""
+        if isinstance(error, GateError):
+            self._end(error.code)
+        elif isinstance(error, Exception):
+            self._end(type(error).__qualname__)
+
+    def end(self, ended: RequestEnd) -> None:
+        """The request of the caller has ended."""
+        self._end("" if ended.outcome == "complete" else _name_error(ended))
+
+    def close(self) -> None:
+        """The attempt was closed before its request has ended: it has failed, or the caller has left."""
+        meter = self._call.meter
+        self._end(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
+
+    def _end(self, error: str) -> None:
+        span, self._span = self._span, None
+        if span is None:
+            return
+        meter = self._call.meter
+        span.set_attribute("gen_ai.request.stream", meter.streamed)
+        if meter.streamed and self.first_chunk is not None:
+            span.set_attribute("gen_ai.response.time_to_first_chunk", self.first_chunk)
+        model = self._model or find_response_model(b"", self._last)
+        if model:
+            span.set_attribute("gen_ai.response.model", model)
+        if meter.cached:
+            span.set_attribute("tornado_gate.cached", True)
+        if self._sent.count(self._attempt) == 1 and meter.attempts == self._attempt:
+            span.set_attributes(describe_usage(meter.usage))
+            if meter.finish_reason:
+                span.set_attribute("gen_ai.response.finish_reasons", [meter.finish_reason])
+        if error:
+            span.set_attribute("error.type", error)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(self._ended_at)
+
+
+class WatchStep(Step[bytes, bytes]):
+    """Notes the first and the last chunk of a response."""
+
+    __slots__ = ("_attempt",)
+
+    def __init__(self, attempt: AttemptSpan) -> None:
+        self._attempt = attempt
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        self._attempt.note_chunks(items)
+        out += items
+
+    def end(self, out: list[bytes]) -> None:
+        self._attempt.note_complete()

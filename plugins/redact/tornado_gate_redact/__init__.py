@@ -1,0 +1,112 @@
+"""Replaces personal data and secrets in requests before a provider gets them, and in answers before the caller gets them.
+
+With `restore` each value is replaced by a mark of its own, and the marks in the answer become the caller's values again: the
+provider has never seen them. What is found where is in `detectors.py`; where texts are is the business of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from tornado_gate import PluginEntry, guard_impl, plugin_impl
+from tornado_gate.types import Call, Decision, GuardedText, GuardOptions, Replace, Span
+from tornado_gate_redact.folding import fold
+from tornado_gate_redact.marks import Marks, make_pattern
+from tornado_gate_redact.settings import MARK, MARK_CHARACTERS, RedactSettings, read_settings
+
+KIND_CHARACTERS: Final = 30
+NUMBER_CHARACTERS: Final = 9
+
+
+class Redact:
+    """The plugin with the settings of one configuration."""
+
+    def __init__(self, settings: RedactSettings | None = None) -> None:
+        self._settings = settings or RedactSettings()
+        self._pattern = make_pattern(self._settings.mark)
+
+    @plugin_impl
+    def configure_plugin(self, entry: PluginEntry) -> Redact:
+        return Redact(read_settings(entry.settings))
+
+    @guard_impl
+    def guard_options(self) -> GuardOptions:
+        """A stream holds back as much as the longest value, or the longest mark that is restored."""
+        settings = self._settings
+        lengths = (
+            [detector.characters for detector in settings.detectors.values()] if "response" in settings.sides else []
+        )
+        if settings.restore:
+            lengths.append(MARK_CHARACTERS + KIND_CHARACTERS + NUMBER_CHARACTERS)
+        reads: Any = settings.sides | ({"response"} if settings.restore else frozenset())
+        return GuardOptions(lookahead=max(lengths, default=0), reads=reads)
+
+    @guard_impl
+    def review_request(self, call: Call, texts: list[GuardedText]) -> Decision:
+        marks = self._find_marks(call)
+        marks.note_texts(texts)
+        return _replace(
+            Span(number, start, end, marks.find(kind, text.text[start:end]))
+            for number, text in enumerate(texts)
+            for start, end, kind in find_values(self._settings, text.text)
+            if start >= text.sent
+        )
+
+    @guard_impl
+    def review_response(self, call: Call, texts: list[GuardedText]) -> Decision:
+        marks = self._find_marks(call)
+        spans: list[Span] = []
+        for number, text in enumerate(texts):
+            if "response" in self._settings.sides:
+                spans += self._mask(marks, number, text)
+            if marks.values and self._settings.restore:
+                spans += self._restore(marks, number, text)
+        return _replace(iter(spans))
+
+    def _find_marks(self, call: Call) -> Marks:
+        """The marks of the request, which its answer shares."""
+        marks: Marks | None = call.notes.get(self)
+        if marks is None:
+            marks = call.notes[self] = Marks(self._settings.mark)
+        return marks
+
+    def _mask(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+        """Values in an answer, without those that the caller itself has sent, if they are restored."""
+        for start, end, kind in find_values(self._settings, text.text):
+            value = text.text[start:end]
+            if start >= text.sent and not (self._settings.restore and value in marks.originals):
+                # A mark of its own would look like one of the caller's values.
+                yield Span(number, start, end, MARK if self._settings.restore else marks.find(kind, value))
+
+    def _restore(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+        for match in self._pattern.finditer(text.text):
+            value = marks.values.get(match[0])
+            if value is not None and match.start() >= text.sent:
+                yield Span(number, match.start(), match.end(), value)
+
+
+def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str]]:
+    """The values in a text: start, end and kind, in order and without overlaps. Of two that overlap the first counts, of two that
+    begin together the longer one.
+    """
+    folded = fold(text)
+    found = [
+        (start, -end, kind)
+        for kind, detector in settings.detectors.items()
+        for start, end in detector.find(folded.text)
+    ]
+    if not found:
+        return []
+    values: list[tuple[int, int, str]] = []
+    after = 0
+    for start, negative_end, kind in sorted(found):
+        if start >= after:
+            after = -negative_end
+            values.append((*folded.find_span(start, after), kind))
+    return values
+
+
+def _replace(spans: Iterable[Span]) -> Decision:
+    found = tuple(spans)
+    return Replace(spans=found) if found else None

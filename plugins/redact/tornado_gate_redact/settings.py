@@ -1,0 +1,91 @@
+"""The settings of the plugin's entry in conf."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from marshmallow import Schema, ValidationError, fields, validate, validates, validates_schema
+
+from tornado_gate.codec.fields import Boolean, String
+from tornado_gate.config import load_settings
+from tornado_gate.types.value import Value, field
+from tornado_gate_redact.detectors import DEFAULT_KINDS, DETECTORS, Detector
+from tornado_gate_redact.patterns import compile_pattern
+
+MARK: Final = "***"
+REVERSIBLE_MARK: Final = "[{kind}_{number}]"
+MARK_CHARACTERS: Final = 40
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+class RedactSettingsSchema(Schema):
+    """The keys of the entry."""
+
+    kinds = fields.List(String(validate=validate.OneOf(tuple(DETECTORS))))
+    patterns = fields.Dict(
+        keys=String(validate=validate.Regexp(_NAME.pattern + r"\Z", error="must be lower-case letters, digits and _")),
+        values=String(),
+    )
+    mark = String(validate=validate.Length(max=MARK_CHARACTERS))
+    sides = fields.List(String(validate=validate.OneOf(("request", "response"))), validate=validate.Length(min=1))
+    restore = Boolean()
+
+    @validates("patterns")
+    def check_patterns(self, patterns: Mapping[str, str], **_: Any) -> None:
+        """Each pattern must be one of RE2 with a bounded length, and its name none of the detectors'."""
+        faults: dict[str, list[str]] = {}
+        for name, pattern in patterns.items():
+            try:
+                if name in DETECTORS:
+                    raise ValueError("is the name of a detector; choose another one")
+                compile_pattern(pattern)
+            except ValueError as error:
+                faults[name] = [str(error)]
+        if faults:
+            raise ValidationError(faults)
+
+    @validates("mark")
+    def check_mark(self, mark: str, **_: Any) -> None:
+        unknown = {name for name in _PLACEHOLDER.findall(mark) if name not in ("kind", "number")}
+        if unknown:
+            raise ValidationError("may contain {kind} and {number} only")
+
+    @validates_schema
+    def check_restore(self, data: Mapping[str, Any], **_: Any) -> None:
+        mark = data.get("mark")
+        if data.get("restore") and mark is not None and not ("{number}" in mark and len(mark) > len("{number}") + 1):
+            raise ValidationError(
+                "must contain {number} and other characters, as [{kind}_{number}], with 'restore'", "mark"
+            )
+        if data.get("restore") and "request" not in data.get("sides", ("request",)):
+            raise ValidationError("needs 'request' among 'sides': what is not replaced cannot be restored", "restore")
+        if data.get("kinds") == [] and not data.get("patterns"):
+            raise ValidationError("is empty, and there are no 'patterns': nothing would be replaced", "kinds")
+
+
+class RedactSettings(Value, frozen=True, kw_only=True):
+    """`detectors` find what is replaced, by kind. `mark` replaces it; ``{kind}`` and ``{number}`` in it are the kind, in
+    capitals, and the number of the value in the request. `restore`: marks in the answer become the caller's values again.
+    """
+
+    detectors: Mapping[str, Detector] = field(default_factory=lambda: {name: DETECTORS[name] for name in DEFAULT_KINDS})
+    mark: str = MARK
+    sides: frozenset[str] = frozenset({"request", "response"})
+    restore: bool = False
+
+
+def read_settings(settings: Mapping[str, Any]) -> RedactSettings:
+    """Check the settings of conf. Raises ConfigError."""
+    found = load_settings(RedactSettingsSchema, settings)
+    detectors = {name: DETECTORS[name] for name in found.get("kinds", DEFAULT_KINDS)}
+    detectors |= {name: compile_pattern(pattern) for name, pattern in found.get("patterns", {}).items()}
+    restore = found.get("restore", False)
+    return RedactSettings(
+        detectors=detectors,
+        mark=found.get("mark", REVERSIBLE_MARK if restore else MARK),
+        sides=frozenset(found.get("sides", ("request", "response"))),
+        restore=restore,
+    )

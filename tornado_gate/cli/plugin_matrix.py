@@ -1,0 +1,78 @@
+"""tornado-gate plugins list --matrix: operations of providers by wire format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from tornado_gate.cli.common import format_table
+
+if TYPE_CHECKING:
+    from tornado_gate.config.model import Config
+    from tornado_gate.gateway.support_matrix import SupportRow
+    from tornado_gate.hookspecs import Capabilities
+    from tornado_gate.plugins.host import Plugin, PluginHost
+
+
+def list_rows(host: PluginHost, plugins: Iterable[Plugin], config: Config) -> list[SupportRow]:
+    """The rows of all provider plugins that work: with their entries in conf, else with an entry of the defaults."""
+    from tornado_gate.gateway.support_matrix import list_support
+    from tornado_gate.plugins.lanes import FormatLane
+
+    usable = [plugin for plugin in plugins if not plugin.error and not plugin.wrapper]
+    formats = [FormatLane(host, plugin, []) for plugin in usable if "format" in plugin.hooks]
+    found: dict[str, Capabilities] = {}
+    for plugin in usable:
+        if "provider" in plugin.hooks:
+            found |= _find_capabilities(host, plugin, config)
+    return list_support(found, formats)
+
+
+def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict[str, Capabilities]:
+    """What each entry of the plugin supports, by the entry's name; {} if the plugin needs settings and has no entry."""
+    from tornado_gate.config.model import ProviderConfig
+    from tornado_gate.errors import ConfigError, GateError
+    from tornado_gate.gateway.snapshot import configure_entry
+    from tornado_gate.plugins.lanes import ProviderLane
+
+    lane = ProviderLane(host, plugin, [])
+    entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]
+    default = ProviderConfig(name=plugin.name, plugin=plugin.name, base_url="http://localhost")
+    found = {}
+    for entry in entries or [default]:
+        try:
+            found[entry.name] = configure_entry(entry, lane)
+        except (ConfigError, GateError):
+            continue  # `tornado-gate check` reports it
+    return found
+
+
+def echo_matrix(rows: list[SupportRow], *, as_json: bool) -> None:
+    """Print the rows as a table, or as a JSON array."""
+    if as_json:
+        values = [{"provider": row.provider, "operation": row.operation, "formats": dict(row.cells)} for row in rows]
+        click.echo(json.dumps(values, indent=2))
+    else:
+        click.echo(render_matrix(rows))
+
+
+def render_matrix(rows: list[SupportRow]) -> str:
+    """The rows as a table."""
+    from tornado_gate.gateway.support_matrix import WORDS
+
+    formats = list(rows[0].cells) if rows else []
+    cells = [[row.provider, row.operation, *(WORDS[row.cells[name]] for name in formats)] for row in rows]
+    return format_table(["PROVIDER", "OPERATION", *(name.upper() for name in formats)], cells)
+
+
+def render_markdown(rows: list[SupportRow]) -> str:
+    """The rows as a table of Markdown."""
+    from tornado_gate.gateway.support_matrix import WORDS
+
+    formats = list(rows[0].cells) if rows else []
+    lines = [["provider", "operation", *formats], ["---"] * (2 + len(formats))]
+    lines += [[row.provider, row.operation, *(WORDS[row.cells[name]] for name in formats)] for row in rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

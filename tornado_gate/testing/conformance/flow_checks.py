@@ -1,0 +1,112 @@
+"""Callers who leave and callers who do not read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from tornado_gate.testing.conformance import answer_checks
+from tornado_gate.testing.conformance.driver import Driver, Exchange, hang_after, model_name, only_first
+from tornado_gate.testing.conformance.report import PluginReport, Row
+from tornado_gate.testing.scripted_upstream import Endless, Fault, UpstreamAnswer
+from tornado_gate.types.value import replace
+
+CLOSE_SECONDS: Final = 3.0
+OFFERED_BYTES: Final = 32 * 1024 * 1024
+MOST_BYTES: Final = 12 * 1024 * 1024
+"""What may be on the way to a caller who does not read: mostly the buffers of the sockets between upstream and gateway."""
+STALLED_SECONDS: Final = 0.25
+_PIECE_BYTES: Final = 32 * 1024
+
+
+async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
+    """A caller who leaves in the middle: the upstream's connection is closed, and no task is left."""
+    if row.operation == "videos":  # the task goes on without its caller
+        return
+    report.count("cancellation")
+    where = answer_checks.describe(row)
+    if not usual.answers:
+        return await _check_left_tasks(driver, report, where, usual)
+    begins = row.streamed and len(usual.answers[0].steps) > 1
+    hanging = hang_after(usual.answers[0]) if begins else UpstreamAnswer(steps=(Fault.HANG,))
+    driver.begin(only_first(hanging), usual.example)
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await _leave(driver, usual, begins=begins)
+    except TimeoutError:
+        what = "Half of the upstream's frames have arrived, and the caller got no byte. Yield each event as soon as it is there."
+        return report.fail("cancellation", where, what)
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            for received in driver.upstream.received:
+                await received.ended.wait()
+    except TimeoutError:
+        what = "The caller left, but the connection to the upstream stayed open. Do not shield the request from cancellation."
+        report.fail("cancellation", where, what)
+    await _report_left_tasks(driver, report, where)
+
+
+async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
+    """Send a request, and close the connection after the first bytes of the answer, or when the upstream has the request."""
+    request = usual.example.make(model_name(usual.example.operation))
+    if begins:
+        async with driver.stage.sending(request) as response:
+            await response.content.readany()
+        return
+    asking = asyncio.create_task(driver.stage.send(request))
+    arriving = asyncio.create_task(driver.upstream.arrived.wait())
+    try:
+        await asyncio.wait([asking, arriving], return_when=asyncio.FIRST_COMPLETED)  # a wrapper may answer from memory
+    finally:
+        asking.cancel()
+        arriving.cancel()
+        await asyncio.wait([asking, arriving])
+
+
+async def _check_left_tasks(driver: Driver, report: PluginReport, where: str, usual: Exchange) -> None:
+    """A provider without an upstream: the caller leaves after the head, or after the first bytes."""
+    driver.begin(example=usual.example)
+    async with driver.stage.sending(usual.example.make(model_name(usual.example.operation))):
+        pass
+    await _report_left_tasks(driver, report, where)
+
+
+async def _report_left_tasks(driver: Driver, report: PluginReport, where: str) -> None:
+    if left := await driver.stage.find_left_tasks():
+        report.fail("cancellation", where, f"Tasks of the request still run after the caller left: {', '.join(left)}.")
+
+
+async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
+    """A caller who does not read stops the upstream: what is on the way is bounded."""
+    frame = _find_frame(usual) if row.streamed else b""
+    if not frame:
+        return
+    report.count("back-pressure")
+    piece = frame * (_PIECE_BYTES // len(frame) + 1)
+    steps = [step for step in usual.answers[0].steps if isinstance(step, bytes)]
+    at = steps.index(frame)
+    endless = replace(usual.answers[0], steps=(*steps[:at], Endless(piece, OFFERED_BYTES), Fault.HANG))
+    driver.begin(only_first(endless), usual.example)
+    async with driver.stage.holding(usual.example.make(model_name(row.operation))):
+        await driver.upstream.arrived.wait()
+        sent = await _wait_until_stalled(driver)
+    if sent > MOST_BYTES:
+        what = f"The upstream could send {sent:,} bytes to a caller who reads nothing. Yield events while you read the answer."
+        report.fail("back-pressure", answer_checks.describe(row), what)
+    await _report_left_tasks(driver, report, answer_checks.describe(row))
+
+
+def _find_frame(usual: Exchange) -> bytes:
+    """A frame in the middle of a stream, which may be repeated; b"" if the stream has too few."""
+    steps = [step for step in usual.answers[0].steps if isinstance(step, bytes)] if usual.answers else []
+    return steps[len(steps) // 2] if len(steps) > 3 else b""
+
+
+async def _wait_until_stalled(driver: Driver) -> int:
+    """The bytes that the upstream has sent when it could not send any for a while, or when it has sent all."""
+    (received, *_) = driver.upstream.received
+    before = -1
+    while received.sent != before and received.sent < OFFERED_BYTES:
+        before = received.sent
+        await asyncio.sleep(STALLED_SECONDS)
+    return received.sent
