@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -40,9 +40,9 @@ class Lookups:
         done.exception()  # maybe nobody waits any more
 
     def _look_up(self, host: str, port: int, result: asyncio.Future[Sequence[AddressInfo]]) -> None:
+        tell: Callable[[Any], None] = result.set_result
         try:
             found: Any = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-            tell = result.set_result
         except Exception as error:  # whatever it is, it is that of whoever waits
             found, tell = error, result.set_exception
         with suppress(RuntimeError):  # the loop has ended
