@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tornado_gate import guard_impl, types
 from tornado_gate.config.model import PluginOptions
-from tornado_gate.errors import BlockedByGuard, PluginUnavailable
+from tornado_gate.errors import BlockedByGuard, PluginUnavailable, UnknownModel
 from tornado_gate.gateway.body_worker import BodyWorker
-from tornado_gate.gateway.guards import Guards, apply_decision
+from tornado_gate.gateway.guards import NO_MAP, Guards, Review, apply_decision, begin_review, begin_session_review
 from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.wrappers import Scope
 from tornado_gate.types import Block, Caller, GuardedText, Replace, Span
+from tornado_gate.types.text_maps import OTHER, TextMap
 
 TEXTS = [
     GuardedText(kind="user", path="messages.0.content", text="0123456789"),
@@ -150,3 +151,58 @@ def test_the_time_limit_of_a_review_does_not_count_the_time_in_the_queue() -> No
         return results
 
     assert asyncio.run(run()) == ["first", "second", "third"]
+
+
+class Conf:
+    """What guards read of a snapshot."""
+
+    def __init__(self, *lanes: GuardLane) -> None:
+        self.guards = Guards(lanes)
+
+    def resolve_model_name(self, wire: types.WireRequest, caller: Caller) -> str:
+        return str(wire.json["model"])
+
+    def find_model(self, name: str, caller: Caller) -> None:
+        if name == "unknown":
+            raise UnknownModel(name)
+
+
+def begin(route: types.Route, *lanes: GuardLane, model: str = "m") -> Review | None:
+    wire = types.WireRequest(
+        route=route, path=route.path, path_arguments={}, query={}, headers={}, raw=b"{}", json={"model": model}
+    )
+    call = types.Call(id="r", operation=route.operation, format="plain", caller=ANN)
+    return begin_review(cast(Any, None), cast(Any, Conf(*lanes)), call, wire)
+
+
+def test_a_route_whose_texts_are_not_known_is_closed_by_a_required_guard_only(caplog: pytest.LogCaptureFixture) -> None:
+    route = types.Route("POST", "/plain", "chat")
+    with pytest.raises(PluginUnavailable):
+        begin(route, make_guard(required=True))
+    assert begin(route, make_guard(required=True, models=("other",))) is None
+    caplog.clear()
+    assert begin(route, make_guard()) is None
+    assert "cannot see the texts of /plain" in caplog.text
+    assert begin(types.Route("GET", "/plain/models", "models", model="none"), make_guard(required=True)) is None
+    known = types.replace(route, texts=NO_MAP)
+    review = begin(known, make_guard(required=True))
+    assert review is not None
+    assert review.call.model == "m"
+    with pytest.raises(UnknownModel):
+        begin(known, make_guard(required=True), model="unknown")
+
+
+def test_a_session_whose_messages_are_not_known_is_closed_by_a_required_guard_only() -> None:
+    route = types.Route("GET", "/plain", "realtime", socket=True, texts=NO_MAP)
+    call = types.Call(id="r", operation="realtime", format="plain", model="m", caller=ANN)
+
+    def begin_session(lane: GuardLane, texts: TextMap = NO_MAP) -> Review | None:
+        served = types.replace(route, texts=texts)
+        return begin_session_review(cast(Any, None), cast(Any, Conf(lane)), call, served)
+
+    with pytest.raises(PluginUnavailable):
+        begin_session(make_guard(required=True))
+    assert begin_session(make_guard()) is None
+    assert begin_session(make_guard(required=True, operations=("chat",))) is None
+    both = TextMap(client_message=OTHER, server_message=OTHER)
+    assert begin_session(make_guard(required=True), both) is not None

@@ -16,6 +16,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from tests.support.distributions import install_module
 from tests.support.gateway import Gateway
+from tests.support.ws_upstream import WsUpstream
 
 KEY = "test-key-of-guarded-paths"
 GUARD = '''
@@ -242,6 +243,49 @@ def test_messages_of_realtime_sessions_are_reviewed_in_both_directions(gateway: 
             assert "answered-" not in join_deltas(events, "response.output_text.delta"), text
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_an_upstream_that_is_a_websocket_is_reviewed_as_well(tmp_path: Path) -> None:
+    place = {"response_id": "resp_1", "item_id": "item_1", "output_index": 0, "content_index": 0}
+
+    def answer(event: dict[str, Any]) -> list[dict[str, Any]]:
+        if event["type"] != "response.create":
+            return []
+        word = event["response"]["instructions"]
+        deltas = [{"type": "response.output_text.delta", **place, "delta": piece} for piece in ("It is hu", "sh", word)]
+        return [*deltas, {"type": "response.output_text.done", **place, "text": f"It is hush{word}"}]
+
+    async def run() -> None:
+        upstream = WsUpstream(greeting=[{"type": "session.created", "session": {}}], answers=answer)
+        upstream.start()
+        environment = install_module(tmp_path / "site", "guard", GUARD)
+        conf = CONF.replace("local: true,", "openai: true, local: true,").replace(
+            "models:", UP.format(port=upstream.port)
+        )
+        gateway = await asyncio.to_thread(Gateway.start, conf, tmp_path, environment=environment)
+        try:
+            socket = await open_socket(gateway, "/v1/realtime?model=up")
+            await read_until(socket, "session.created")  # in the caller's dialect, which is another than the upstream's
+            for word, code in (("\u00e9 secret", None), ("answered-never", 1008)):
+                await socket.write_message(json.dumps({"type": "response.create", "response": {"instructions": word}}))
+                events = await read_until(socket, "response.text.done", "error")
+                if code is None:
+                    assert json.loads(upstream.received[-1])["response"]["instructions"] == "\u00e9 ******"
+                    assert join_deltas(events, "response.text.delta") == "It is ****\u00e9 ******"
+                    assert events[-1]["text"] == "It is ****\u00e9 ******"
+            assert (events[-1]["error"]["code"], await socket.read_message()) == ("house_rule", None)
+            assert socket.close_code == 1008
+            await upstream.connections[0].closed.wait()
+        finally:
+            await asyncio.to_thread(gateway.stop)
+            await upstream.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+UP = """  up: {{plugin: openai, base_url: "http://127.0.0.1:{port}/v1", api_key: none}}
+models:
+  up: {{provider: up}}"""
 
 
 def test_a_reload_changes_the_guards_of_new_requests(gateway: Gateway, client: httpx.Client) -> None:

@@ -15,6 +15,9 @@ from tests.support.distributions import install_module
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
 from tests.support.wire_answers import FORMATS, find_error_code, make_answer, make_request, read_events, read_text
+from tornado_gate.database.opening import open_database
+from tornado_gate.ledger.reports import Reports
+from tornado_gate.ledger.rows import RequestRow
 
 KEY = "test-key-of-guards"
 GUIDE = Path(__file__).parents[2] / "docs" / "guards.md"
@@ -66,6 +69,7 @@ keys:
   - {{name: test, key: {key}}}
   - {{name: other, key: {key}-2}}
 circuits: {{failures: 2}}
+prices: {{"to-*": {{input: 1, output: 1}}}}
 """
 VERBATIM = {"chat": "to-o", "responses": "to-o", "messages": "to-a", "generate": "to-g"}
 COMMON = {"chat": "to-a", "responses": "to-a", "messages": "to-o", "generate": "to-o"}
@@ -114,6 +118,15 @@ class Site:
                     self.upstream.tell("go")
                     wait_before = ""
         return Answered(answered.status_code, text)
+
+    def read_ledger(self) -> list[RequestRow]:
+        """Stop the gateway; the rows of its requests, oldest first."""
+        self.gateway.stop()
+        database = open_database(self.gateway.folder / "var", "")
+        try:
+            return sorted(Reports(database).requests(limit=1000), key=lambda row: row.moment)
+        finally:
+            database.close()
 
     def count(self, metric: str) -> float:
         text = httpx.get(self.gateway.url + "/metrics", trust_env=False).text
@@ -179,6 +192,11 @@ def test_a_blocked_answer_is_an_error_of_the_format_and_no_failure_of_the_target
         assert "never" not in refused.text, case
         assert "This was said before." in read_text(wire_format, refused.text), case
     assert site.count("tornado_gate_upstream_errors_total") == 0
+    rows = site.read_ledger()
+    assert [(row.outcome, row.error_code, row.upstream_model) for row in rows] == [
+        ("broken" if stream else "refused", "house_rule", model) for _, model, stream in CASES * 2
+    ]
+    assert all(row.cost for row in rows), "the upstream is paid although its answer was withheld"
 
 
 def test_a_required_guard_that_fails_lets_nothing_pass(serve: Callable[..., Site]) -> None:
