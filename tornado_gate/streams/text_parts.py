@@ -192,16 +192,14 @@ class TextPart:
         "_ready",
         "changes",
         "is_complete",
-        "is_fixed",
         "kind",
         "length",
         "place",
         "released",
     )
 
-    def __init__(self, kind: TextKind, place: str, *, is_json: bool = False, is_fixed: bool = False) -> None:
+    def __init__(self, kind: TextKind, place: str, *, is_json: bool = False) -> None:
         self.kind, self.place = kind, place
-        self.is_fixed = is_fixed
         self.is_complete = False
         self.length = 0
         """The number of characters that arrived."""
