@@ -159,6 +159,16 @@ def test_a_time_that_cannot_be_read_is_exit_code_2(conf: Path) -> None:
     assert "--expires" in result.output
 
 
+def test_the_matrix_has_the_operations_of_providers_by_wire_format(conf: Path) -> None:
+    rows = json.loads(run("plugins", "list", "--matrix", "--json", "--conf", conf).output)
+    cells = {(row["provider"], row["operation"]): row["formats"] for row in rows}
+    ways = {"format-anthropic": "", "format-gemini": "common", "format-openai": "common"}
+    assert cells["local", "embeddings"] == ways
+    assert cells["anthropic", "chat"]["format-anthropic"] == "verbatim"
+    table = run("plugins", "list", "--matrix", "--conf", conf).output
+    assert len(table.splitlines()) == len(rows) + 1
+
+
 def test_plugins_are_listed_with_kind_state_hooks_and_operations(conf: Path) -> None:
     rows = {row["name"]: row for row in json.loads(run("plugins", "list", "--json", "--conf", conf).output)}
     assert set(rows) >= {"local", "openai", "format-openai"}

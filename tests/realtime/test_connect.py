@@ -7,12 +7,13 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tornado.iostream import IOStream, StreamClosedError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
@@ -640,6 +641,72 @@ def test_a_broken_upstream_is_an_error_event_and_a_close(gateway: Gateway, run: 
             assert caught.value.rcvd.code == 1011
 
     run(test)
+
+
+HOSTILE = {
+    "reserved bits": b"\xf1\x01x",
+    "an unknown opcode": b"\x83\x01x",
+    "a masked frame": b"\x81\x81\0\0\0\0x",
+    "a frame of 4 exabytes": b"\x81\x7f\x40" + bytes(7),
+    "a ping in parts": b"\x09\x00",
+    "a continuation of nothing": b"\x80\x01x",
+    "text that is no UTF-8": b"\x81\x02\xc3\x28",
+    "no frames": b"HTTP/1.1 500 Internal Server Error\r\n\r\n",
+}
+
+
+def test_a_hostile_upstream_ends_its_session_and_nothing_else(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as other:
+            await other.recv()
+            for name, data in HOSTILE.items():
+                async with session(gateway) as client:
+                    await client.recv()
+                    await stream_of(upstream).write(data)
+                    told = await event(client)
+                    assert (told["type"], told["error"]["type"]) == ("error", "upstream_error"), name
+                    with pytest.raises(ConnectionClosed) as caught:
+                        await client.recv()
+                    assert caught.value.rcvd is not None
+                    assert caught.value.rcvd.code == 1011, name
+            await upstream.connections[0].write_message(json.dumps(DELTA))
+            assert await event(other) == DELTA
+
+    run(test)
+
+
+def test_a_message_of_an_upstream_that_never_ends_is_given_up(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway) as client:
+            await client.recv()
+            sent, piece = 0, b"\x7f" + (60_000).to_bytes(8, "big") + b"x" * 60_000
+            with suppress(StreamClosedError):
+                while sent < 200_000_000:
+                    await stream_of(upstream).write((b"\x00" if sent else b"\x01") + piece)
+                    sent += 60_000
+            assert sent < 100_000_000
+            assert (await event(client))["type"] == "error"
+
+    run(test)
+
+
+def test_an_upstream_that_never_closes_holds_no_place_of_its_caller(gateway: Gateway, run: Any) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        for _ in range(2):
+            async with AsyncExitStack() as stack:
+                clients = [await stack.enter_async_context(session(gateway)) for _ in range(3)]
+                for client, connection in zip(clients, upstream.connections[-3:], strict=True):
+                    await client.recv()
+                    assert connection.ws_connection is not None
+                    asyncio.get_running_loop().remove_reader(connection.ws_connection.stream.socket.fileno())
+
+    run(test)
+
+
+def stream_of(upstream: WsUpstream) -> IOStream:
+    connection = upstream.connections[-1].ws_connection
+    assert connection is not None
+    return connection.stream
 
 
 def test_a_caller_who_leaves_closes_the_upstream(gateway: Gateway, run: Any) -> None:

@@ -34,6 +34,8 @@ keys: [{{name: test, key: {key}}}]
 """
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 HELLO = [{"role": "user", "content": "Say hello"}]
+CONTENTS = [{"role": "user", "parts": [{"text": "hi"}]}]
+ARRAY = "/v1beta/models/up:streamGenerateContent"
 PATIENCE_SECONDS = 60.0
 
 StartGateway = Callable[..., Gateway]
@@ -120,7 +122,7 @@ def test_requests_that_take_too_long_end_with_an_error_of_their_format(
         "/v1/completions": {"prompt": "hi", "stream": True},
         "/v1/responses": {"input": "hi", "stream": True},
         "/v1/messages": {"messages": HELLO, "max_tokens": 9, "stream": True},
-        "/v1beta/models/up:streamGenerateContent?alt=sse": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+        f"{ARRAY}?alt=sse": {"contents": CONTENTS},
     }
     upstream.script(*[hanging_stream() for _ in streams])
     with ExitStack() as stack:
@@ -131,13 +133,18 @@ def test_requests_that_take_too_long_end_with_an_error_of_their_format(
             lines = stack.enter_context(request).iter_lines()
             opened[path] = lines
             assert any("so far" in line for line in lines), path
+        upstream.script(hanging_stream(), hanging_stream())
+        array = stack.enter_context(client.stream("POST", f"{gateway.url}{ARRAY}", json={"contents": CONTENTS}))
+        pieces, told = array.iter_text(), ""
+        while "so far" not in told:
+            told += next(pieces)
         session = stack.enter_context(open_session(gateway, "/v1/responses"))
-        upstream.script(hanging_stream())
         session.send(json.dumps({"type": "response.create", "model": "up", "input": "hi"}))
         while "so far" not in str(session.recv(PATIENCE_SECONDS)):
             pass
         gateway.child.process.terminate()
         last = {path: parse_last(list(lines)) for path, lines in opened.items()}
+        elements = json.loads(told + "".join(pieces))
         messages, code, _ = read_end(session)
     assert last["/v1/chat/completions"]["error"]["code"] == "shutting_down"
     assert last["/v1/completions"]["error"]["code"] == "shutting_down"
@@ -145,6 +152,7 @@ def test_requests_that_take_too_long_end_with_an_error_of_their_format(
     assert (failed["type"], failed["response"]["error"]["code"]) == ("response.failed", "server_error"), failed
     assert last["/v1/messages"]["type"] == "error"
     assert last["/v1beta/models/up:streamGenerateContent?alt=sse"]["error"]["status"] == "UNAVAILABLE"
+    assert [elements[-1].get("error", {}).get("status"), "error" in elements[0]] == ["UNAVAILABLE", False], elements
     assert (messages[-1]["type"], code) == ("response.failed", 1001)
     assert gateway.child.process.wait(PATIENCE_SECONDS) == 0
     assert gateway.logs.count("were still open after 0 s; they are ended") == 1

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.postgres import PostgresServer
 from tests.support.upstream import Hang, Upstream, answer
 from tests.support.valkey import Valkey
 
@@ -271,6 +272,33 @@ def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: G
     wait_until(lambda: ask(gateway, "free", "/v1/videos", **body).status_code == 200)
     actions = [event["action"] for event in admin(gateway, "GET", "/audit").json()["data"]]
     assert {"limit.override", "limit.end_override"} <= set(actions)
+
+
+def test_a_temporary_limit_of_one_node_is_in_force_in_the_other(
+    tmp_path: Path, upstream: Upstream, postgres: PostgresServer
+) -> None:
+    valkey, address = Valkey(), postgres.create("nodes")
+    conf = f'database: "{address}"\n' + CONF.format(upstream=upstream.url, limits=f"store: '{valkey.url}'")
+    nodes = []
+    try:
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+            nodes.append(Gateway.start(conf, tmp_path / name))
+        one, other = nodes
+        wanted = {"kind": "model", "subject": "rare", "bound": "requests_per_minute", "value": 5, "until": "1h"}
+        made = admin(one, "POST", "/limits/overrides", wanted)
+        assert made.status_code == 200, made.text
+        wait_until(lambda: admin(other, "GET", "/limits/overrides").json()["data"] != [])
+        wait_until(lambda: ask(other, "free", model="rare").headers["x-ratelimit-limit-requests"] == "5")
+        used = 5 - int(ask(other, "free", model="rare").headers["x-ratelimit-remaining-requests"])
+        assert ask_at_once(12, one, other, key="free", model="rare") == {200: 5 - used, 429: 7 + used}
+        assert admin(other, "DELETE", f"/limits/overrides/{made.json()['id']}").status_code == 200
+        wait_until(lambda: ask(one, "free", model="rare").headers["x-ratelimit-limit-requests"] == "3")
+    finally:
+        for node in nodes:
+            node.stop()
+        valkey.kill()
+        postgres.drop("nodes")
 
 
 @pytest.mark.parametrize(

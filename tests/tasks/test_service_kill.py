@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ models:
   local-video: {{provider: local}}
 videos: {{concurrency: 1, poll_seconds: 0.05, keep_seconds: 600}}
 circuits: {{failures: 1000, open_seconds: 0.001}}
-keys: [{{name: test, key: {key}}}]
+prices: {{sora-2: {{per_second: 1}}}}
+keys:
+  - {{name: test, key: {key}}}
+  - {{name: budgeted, key: budgeted-{key}, budget: {{usd_per_day: 10}}}}
 """
 MP4 = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 2000
 VIDEO = {"content-type": "video/mp4"}
@@ -256,3 +260,55 @@ def test_two_processes_on_one_folder_make_each_task_once(start: Callable[[], Gat
         assert ended(second, task)["status"] == "completed"
         assert shown(first, task)["status"] == "completed"
     assert made(upstream) == 10
+
+
+def create_budgeted(gateway: Gateway) -> httpx.Response:
+    body = {"model": "sora", "prompt": "a fox", "seconds": "4"}
+    return ask(gateway, "POST", "/v1/videos", json=body, headers={"authorization": f"Bearer budgeted-{KEY}"})
+
+
+def test_what_a_video_has_reserved_of_a_budget_outlives_its_gateway(
+    start: Callable[[], Gateway], upstream: Upstream
+) -> None:
+    failed = state("failed", error={"code": "moderation_blocked", "message": "no foxes"})
+    upstream.script(
+        begins(), polls(Wait("first gateway"), state("queued")), polls(Wait("go on"), failed), begins(Wait("the end"))
+    )
+    gateway = start()
+    assert create_budgeted(gateway).status_code == 200  # 4 of 10 dollars
+    upstream.wait_for_requests(2)
+    killed(gateway)
+    gateway = start()
+    assert create_budgeted(gateway).status_code == 200  # it waits for its turn; 8 of 10 dollars
+    refused = create_budgeted(gateway)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
+    upstream.tell("go on")
+    ends = time.monotonic() + 30
+    while create_budgeted(gateway).status_code != 200:  # a video that failed costs nothing
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    assert create_budgeted(gateway).status_code == 429
+
+
+def test_a_video_goes_on_in_the_gateway_that_replaces_this_one(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.script(
+        begins(), polls(Wait("replaced"), state("in_progress")), downloads(MP4), polls(state("completed"), repeat=True)
+    )
+    gateway = Gateway.start(CONF.format(url=upstream.url, key=KEY), tmp_path, installed=True)
+    old = gateway.child.process.pid
+    successor = 0
+    try:
+        task = create(gateway)
+        upstream.wait_for_requests(2)
+        os.kill(old, signal.SIGUSR2)
+        successor = int(gateway.child.wait_for_line(r"process (\d+) was started to replace this one")[1])
+        gateway.child.wait_for_line("tornado-gate: serving ")
+        upstream.tell("replaced")
+        assert ended(gateway, task)["status"] == "completed"
+        assert gateway.child.process.wait(60) == 0
+        assert content(gateway, task) == MP4
+        assert made(upstream) == 1
+    finally:
+        for process in filter(None, (old, successor)):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)

@@ -182,8 +182,8 @@ def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
     return "\n".join(
         [
             f"{folder}: {_SUMMARIES[variant]}",
-            f"  tornado_gate_{module}.py    the plugin: begin here",
-            f"  tests/test_{module}.py      the contract that it keeps",
+            f"  tornado_gate_{module}.py: the plugin; begin here",
+            f"  tornado_gate_{module}_conformance.py: its contract, for tests/ and for plugins check",
             "  README.md, setup.py, gate.yaml (a configuration that runs), .github (CI)",
             "",
             "Install and test it:",

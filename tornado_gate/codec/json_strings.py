@@ -29,7 +29,7 @@ _PAIR_HALF: Final = 6
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNIT: Final = re.compile(rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}|{_ESCAPE}|\\")
 
-MAX_DEPTH: Final = 128
+MAX_DEPTH: Final = 32
 """Names of members in deeper objects are not part of paths."""
 
 
@@ -61,9 +61,11 @@ def find_raw_offsets(raw: str, wanted: Sequence[int]) -> list[int]:
     """The positions in `raw`, which has escapes, of ascending positions in its meaning."""
     found: list[int] = []
     at = meant = 0  # all before `at` in `raw` means `meant` characters
-    for unit in _UNIT.finditer(raw):
+    for unit in _UNIT.finditer(raw) if wanted else ():
         while len(found) < len(wanted) and wanted[len(found)] <= meant + unit.start() - at:
             found.append(at + wanted[len(found)] - meant)
+        if len(found) == len(wanted):
+            break
         meant += unit.start() - at + 1
         at = unit.end()
     return found + [at + one - meant for one in wanted[len(found) :]]

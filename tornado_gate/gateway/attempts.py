@@ -67,12 +67,7 @@ async def try_targets(
                     attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
                 result = await ask(attempt, provider)
             except BaseException as error:
-                if isinstance(error, GateError):
-                    redact_error(target, error)
-                    attempt.meter.attempt_error = error.code
-                outcomes.note_failure(gate, attempt, error)
-                attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
-                await attempt.closing.aclose()
+                await _end_failed(gate, attempt, error)
                 if is_bounded:
                     gate.admission.note_failure(call, error)
                 if not isinstance(error, GateError) or not error.retryable or call.failover is False:
@@ -81,12 +76,7 @@ async def try_targets(
                     load.note_latency(attempt.meter.streamed)
                 candidates.failure = error
             else:
-                if load is not None and not attempt.meter.cached:
-                    load.note_latency(attempt.meter.streamed)
-                if not attempt.meter.error_code:
-                    outcomes.note_start(gate, attempt)
-                if needs.session is not None:
-                    note_place(gate, needs.session, target)
+                _note_begun(gate, attempt, load, needs)
                 return result
         raise candidates.failure or make_unavailable(gate, call, targets)
     finally:
@@ -103,6 +93,26 @@ def _begin_attempt(
     meter.attempt_error = ""
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
+
+
+async def _end_failed(gate: Gate, attempt: Call, error: BaseException) -> None:
+    """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
+    if isinstance(error, GateError):
+        redact_error(attempt.target, error)
+        attempt.meter.attempt_error = error.code
+    outcomes.note_failure(gate, attempt, error)
+    attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
+    await attempt.closing.aclose()
+
+
+def _note_begun(gate: Gate, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
+    """The response of the attempt has begun."""
+    if load is not None and not attempt.meter.cached:
+        load.note_latency(attempt.meter.streamed)
+    if not attempt.meter.error_code:
+        outcomes.note_start(gate, attempt)
+    if needs.session is not None:
+        note_place(gate, needs.session, attempt.target)
 
 
 def _begin_load(snapshot: Snapshot, attempt: Call) -> MeasuredAttempt:

@@ -46,17 +46,13 @@ class ModelNames:
 
 
 class ActivePlugins:
-    """The plugins of one configuration by name, with `faults` of conf and `warnings`, both as (key path, message).
-
-    Raises FileFaults if the lock file of plugins is invalid.
-    """
+    """The plugins of one configuration by name, with `faults` of conf and `warnings`, both as (key path, message)."""
 
     def __init__(self, config: Config, host: PluginHost) -> None:
         self.faults: Faults = []
         self.warnings: Faults = []
         self._config = config
         self._host = host
-        host.use_lock(config.path)
         self._names = ModelNames(config.models)
         self.by_name = {name: plugin for name in self._list_names() if (plugin := self._load(name)) is not None}
 

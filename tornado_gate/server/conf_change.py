@@ -121,6 +121,7 @@ def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tu
     host = PluginHost()  # not the running one, to which a failure of the new text is none
     try:
         config = conf.load(running.path, os.environ, bound_host=running.server.host, text=text)
+        host.use_lock(config.path)
         snapshot = build(config, host)
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]

@@ -162,7 +162,11 @@ def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:
 
 
 def check_plugins(config: Config, host: PluginHost) -> Snapshot:
-    """Build the first snapshot, so that faults stop the start. Interrupts a plugin that hangs at import. Raises ConfigError."""
+    """Build the first snapshot, so that faults stop the start. Interrupts a plugin that hangs at import. Raises ConfigError.
+
+    Plugins that the lock file beside the configuration does not allow are not imported.
+    """
+    host.use_lock(config.path)
     host.watchdog.start()
     try:
         return build(config, host)

@@ -17,7 +17,7 @@ from tornado_gate.codec.json_strings import JsonStrings, Piece, escape_text, fin
 from tornado_gate.types.texts import GuardedText, TextKind
 
 MAX_HELD: Final = 64 * 1024
-"""The most characters that a replacement at the end of a window holds back besides `lookahead`."""
+"""The most characters that are held back because they are replaced and the replaced text may go on."""
 
 MAX_NAME: Final = 64
 _PLAIN_NAME: Final = re.compile(r"(?:[A-Za-z_$](?!.*[0-9]{5})[][A-Za-z0-9_$.-]*|[0-9]{1,6})\Z")
@@ -62,9 +62,11 @@ class TextRun:
     """A text within a part: the part itself, or one string in the JSON that it is."""
 
     __slots__ = (
+        "_added",
         "_escaped",
         "_raw",
         "_raw_start",
+        "_size",
         "context",
         "is_complete",
         "is_json",
@@ -82,21 +84,37 @@ class TextRun:
         self.context = self.text = self._raw = ""
         self._raw_start = raw_start
         self._escaped = False
+        self._added: list[tuple[str, str]] = []
+        self._size = 0
 
     def add(self, raw: str, text: str) -> None:
-        self._raw += raw
-        self._escaped = self._escaped or raw != text
-        self.text += text
+        self._added.append((raw, text))
+        self._size += len(text)
+
+    def _join(self) -> None:
+        """Join the pieces, once for all that were added since the last review."""
+        if self._added:
+            raw = "".join([self._raw, *(piece for piece, _ in self._added)])
+            text = "".join([self.text, *(piece for _, piece in self._added)])
+            self._raw, self.text = raw, text
+            self._escaped = raw != text
+            self._added.clear()
 
     def is_due(self, lookahead: int) -> bool:
         """Whether a review can decide a part of it."""
-        return self.is_complete or len(self.text) > lookahead
+        return self.is_complete or self._size > lookahead
 
     def is_empty(self) -> bool:
         """Whether nothing of it needs a review."""
-        return not self.text or (self.is_complete and self.is_name and not self.context and is_plain_name(self.text))
+        if not self._size:
+            return True
+        if not self.is_name or not self.is_complete or self.context:
+            return False
+        self._join()
+        return is_plain_name(self.text)
 
     def make_window(self, *, is_fixed: bool = False) -> GuardedText:
+        self._join()
         return GuardedText(
             kind=self.kind,
             path=self.path,
@@ -110,11 +128,15 @@ class TextRun:
         """Apply the spans of a review of the window. Returns the characters that are decided, and the changes in the
         part.
         """
+        self._join()
         sent = len(self.context)
         border = len(self.text) if self.is_complete else len(self.text) - lookahead
         chosen, cut = self._choose([(start - sent, end - sent, new) for start, end, new in spans], border)
-        wanted = [offset for start, end, _ in chosen for offset in (start, end)] + [cut]
+        wanted = [offset for start, end, _ in chosen for offset in (start, end)]
+        if cut < len(self.text):
+            wanted.append(cut)
         raw_offsets = find_raw_offsets(self._raw, wanted) if self._escaped else wanted
+        raw_cut = raw_offsets[-1] if cut < len(self.text) else len(self._raw)
         out: list[str] = []
         said: list[str] = []
         changes: list[Change] = []
@@ -126,9 +148,9 @@ class TextRun:
             said += (self.text[position:start], new)
             changes.append(Change(self._raw_start + raw_start, self._raw_start + raw_end, written))
             position, raw_position = end, raw_end
-        out.append(self._raw[raw_position : raw_offsets[-1]])
+        out.append(self._raw[raw_position:raw_cut])
         said.append(self.text[position:cut])
-        self._forget(cut, raw_offsets[-1])
+        self._forget(cut, raw_cut)
         self.context = "" if self.is_complete else (self.context + "".join(said))[-lookahead:] if lookahead else ""
         return "".join(out), changes
 
@@ -144,7 +166,7 @@ class TextRun:
             if not self.is_complete:
                 if start >= border:
                     break
-                if end == len(self.text) and end - border <= MAX_HELD:
+                if end == len(self.text) and end - start <= MAX_HELD:
                     return chosen, start
             chosen.append((start, end, new))
             cut = max(cut, end)
@@ -152,6 +174,7 @@ class TextRun:
 
     def _forget(self, cut: int, raw_cut: int) -> None:
         self.text, self._raw = self.text[cut:], self._raw[raw_cut:]
+        self._size = len(self.text)
         self._raw_start += raw_cut
         self._escaped = self._escaped and self._raw != self.text
 

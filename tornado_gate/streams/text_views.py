@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_parts import Change, TextPart, TextRun, move_offset
 from tornado_gate.streams.text_walks import Findings, FoundDerived, FoundText, Where, begins_with, find_texts
-from tornado_gate.types.text_maps import Derived, Shape, TextMap
-from tornado_gate.types.texts import GuardedText, Span, TextKind
+from tornado_gate.types.text_maps import Derived, Shape, Text, TextMap
+from tornado_gate.types.texts import GuardedText, Span
+
+_SPOKEN: Final = Text(kind="assistant")
 
 
 class TextView:
@@ -149,13 +151,13 @@ class BodyEdit:
 
 def view_request(text_map: TextMap, body: Any) -> TextView:
     """Return the texts of a request's body, which is parsed JSON or the text fields of a form."""
-    return _view(body, text_map.request, "other", fixes_signed=True)
+    return _view(body, text_map.request, fixes_signed=True)
 
 
 def view_response(text_map: TextMap, body: Any) -> TextView:
     """Return the texts of a whole response: parsed JSON, or a string for a text response."""
-    return _view(body, text_map.response, "assistant" if isinstance(body, str) else "other", fixes_signed=False)
+    return _view(body, _SPOKEN if isinstance(body, str) else text_map.response, fixes_signed=False)
 
 
-def _view(body: Any, shape: Shape, kind: TextKind, *, fixes_signed: bool) -> TextView:
-    return TextView(body, find_texts(body, shape, kind), fixes_signed=fixes_signed)
+def _view(body: Any, shape: Shape, *, fixes_signed: bool) -> TextView:
+    return TextView(body, find_texts(body, shape), fixes_signed=fixes_signed)

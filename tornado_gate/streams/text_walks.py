@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from tornado_gate.codec.text_files import TextFile, is_data, is_data_url, is_text_type, read_base64, read_data_url
+from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_parts import is_plain_name
 from tornado_gate.types.text_maps import (
     OTHER,
@@ -26,6 +27,8 @@ from tornado_gate.types.texts import TextKind
 Where = tuple[str | int, ...]
 """The names and numbers that lead to a value in a body."""
 
+MAX_LEVELS: Final = 200
+"""The most levels of objects and arrays that are read. Requests have fewer (`codec.json_body.MAX_DEPTH`)."""
 _WORD: Final = re.compile(r"[!-?A-~]{0,512}\Z")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
@@ -68,10 +71,10 @@ class Findings:
         """The places of objects whose texts end with this event."""
 
 
-def find_texts(value: Any, shape: Shape, kind: TextKind = "other") -> Findings:
-    """Find the texts in `value`. `kind` is that of texts to which no shape gives one."""
+def find_texts(value: Any, shape: Shape) -> Findings:
+    """Find the texts in `value`. Raises RequestError for a value with more than MAX_LEVELS levels."""
     findings = Findings()
-    _Walk(findings).visit(value, shape, _Spot((), "", "", kind, {}))
+    _Walk(findings).visit(value, shape, _Spot((), "", "", "other", {}))
     return findings
 
 
@@ -105,6 +108,7 @@ class _Walk:
         elif kind is str:
             self._visit_string(value, shape, spot)
         elif kind is list:
+            _check_depth(spot)
             where, place, base, around, holder = spot
             for number, item in enumerate(value):
                 if type(item) in _WALKED:
@@ -113,6 +117,7 @@ class _Walk:
             self._visit_object(value, shape, spot)
 
     def _visit_object(self, value: dict[str, Any], shape: Shape, spot: _Spot) -> None:
+        _check_depth(spot)
         if type(shape) is Events:
             name = value.get(shape.name)
             shape = shape.shapes.get(name, shape.other) if isinstance(name, str | bool) else shape.other
@@ -202,6 +207,14 @@ class _Walk:
         if not is_opaque:
             kind = spot.kind if file is not None or declared else "other"
             self._texts.append(FoundText(spot.where, spot.place, kind, file.text if file else value, file=file))
+
+
+def _check_depth(spot: _Spot) -> None:
+    if len(spot.where) > MAX_LEVELS:
+        raise RequestError(
+            f"Guards read JSON of at most {MAX_LEVELS} levels, and this has more. Send a flatter value.",
+            code="invalid_json",
+        )
 
 
 _ANY: Final = Object()

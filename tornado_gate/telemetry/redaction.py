@@ -68,9 +68,10 @@ class Scrubber:
         for secret in map(str, secrets):
             if len(secret) >= SHORTEST_SECRET:
                 known |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
+        # In this order: other threads search meanwhile, and find at least what both sets have in common.
+        self._heads = frozenset(secret[:SHORTEST_SECRET] for secret in known)
+        self._longest = max(map(len, known), default=0)
         self._secrets = tuple(sorted(known, key=len, reverse=True))
-        self._heads = frozenset(secret[:SHORTEST_SECRET] for secret in self._secrets)
-        self._longest = max(map(len, self._secrets), default=0)
 
     def _contains_secret(self, text: str) -> bool:
         """Whether `text` contains a secret. With very many secrets, only those whose prefix occurs in `text` are searched for."""

@@ -42,7 +42,8 @@ def join_texts(body: bytes) -> list[str]:
 
 def find_main_text(body: bytes) -> str:
     """The text that an answer is about: at the place with the most different pieces, and of those the longest."""
-    return "".join(max(_collect_pieces(body).values(), key=_weigh, default=[]))
+    longest: list[str] = max(_collect_pieces(body).values(), key=_weigh, default=[])
+    return "".join(longest)
 
 
 def _weigh(pieces: list[str]) -> tuple[int, int]:

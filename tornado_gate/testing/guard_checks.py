@@ -24,21 +24,23 @@ async def check_requests(add: Add, options: PluginOptions, cases: Sequence[Guard
             for lane in LANES:
                 way = Way(name="request", body={"ask": case.text})
                 answer = await site.send(lane, way)
+                received = [one.body for one in site.upstream.received]
                 where = f"request {case.text!r}, {lane} lane"
-                found += [f"{where}: {what}" for what in _judge_request(site, case, answer)]
+                found += [f"{where}: {what}" for what in judge_request(case, answer, received)]
     return found
 
 
-def _judge_request(site: WrapperSite, case: GuardCase, answer: CallerAnswer) -> Iterator[str]:
+def judge_request(case: GuardCase, answer: CallerAnswer, received: Sequence[bytes]) -> Iterator[str]:
+    """What is wrong with what the upstream received of a text."""
     if case.becomes is None:
-        if site.upstream.received:
+        if received:
             yield "the request was blocked too late: the upstream got it"
         yield from _judge_block(case, answer)
         return
-    if answer.status != 200 or not site.upstream.received:
+    if answer.status != 200 or not received:
         yield f"the request was refused with status {answer.status}: {answer.body[:300]!r}"
         return
-    sent = site.upstream.received[0].body
+    sent = received[0]
     if not contains_text(sent, case.becomes):
         yield f"the upstream did not get {case.becomes!r}: {sent[:300].decode('utf-8', 'replace')}"
     for part in list_hidden(case):
@@ -78,10 +80,11 @@ async def _check_answer(
     way = Way(name="answer", body={"stream": streamed}, answer=answer)
     given = await site.send(lane, way)
     where = f"answer {case.text!r}, {lane} lane, {what}"
-    return [f"{where}: {problem}" for problem in _judge_answer(case, given, streamed=streamed)]
+    return [f"{where}: {problem}" for problem in judge_answer(case, given, streamed=streamed)]
 
 
-def _judge_answer(case: GuardCase, answer: CallerAnswer, *, streamed: bool) -> Iterator[str]:
+def judge_answer(case: GuardCase, answer: CallerAnswer, *, streamed: bool) -> Iterator[str]:
+    """What is wrong with the caller's answer to a text of a model."""
     for part in list_hidden(case):
         if contains_text(answer.body, part):
             yield f"the caller got {part!r}, which must be hidden: {answer.body[:300].decode('utf-8', 'replace')}"

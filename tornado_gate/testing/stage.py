@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornado_gate.config.model import (
-    CircuitsConfig,
     Config,
     FetchRules,
     KeyEntry,
@@ -21,6 +20,7 @@ from tornado_gate.config.model import (
     ServerConfig,
     VideosConfig,
 )
+from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.types.value import Value, field
 

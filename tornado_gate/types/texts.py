@@ -73,10 +73,12 @@ class GuardOptions(Value, frozen=True, kw_only=True):
 
 
 def find_spans(texts: Iterable[GuardedText], pattern: Pattern[str], replace: Callable[[str], str]) -> list[Span]:
-    """The spans of all matches of `pattern` that have not been sent, each replaced by ``replace(match)``."""
+    """The spans of all matches of `pattern` that have not been sent, each replaced by ``replace(match)``.
+
+    A match does not begin in characters that were sent, but the pattern may look at them: ``\\b`` and ``(?<=…)`` work.
+    """
     return [
         Span(number, match.start(), match.end(), replace(match.group()))
         for number, text in enumerate(texts)
-        for match in pattern.finditer(text.text)
-        if match.start() >= text.sent
+        for match in pattern.finditer(text.text, text.sent)
     ]

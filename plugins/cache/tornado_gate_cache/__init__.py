@@ -92,8 +92,7 @@ class Cache:
             answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
             if answer is not None:
                 call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
-                _report(call, "hit")
-                call.add_response_header("Age", str(int(self._store.now - answer.stored)))
+                _report(call, "hit", self._store.now - answer.stored)
                 return _respond(call, answer)
             call.meter.cached = False
             _report(call, "miss")
@@ -124,11 +123,14 @@ def read_wishes(header: str) -> frozenset[str]:
     return wishes
 
 
-def _report(call: Call, result: str) -> None:
+def _report(call: Call, result: str, age: float = 0.0) -> None:
+    """Count the result, and tell it to the caller. A request with several parts is a hit if all of them are."""
     get_metrics().requests.labels(result).inc()
-    if result == "hit" and not call.meter.cached:
-        result = "miss"  # another part of the same request was one
-    call.add_response_header("X-Gate-Cache", result)
+    if result == "hit" and call.meter.cached:
+        call.add_response_header("Age", str(int(age)))
+    elif call.meter.response_headers is not None:
+        call.meter.response_headers.pop("Age", None)
+    call.add_response_header("X-Gate-Cache", "miss" if call.meter.cached is False else result)
 
 
 def _respond(call: Call, answer: Answer) -> UpstreamResponse:

@@ -62,6 +62,15 @@ class Collector:
         assert len(spans) == count, [span["name"] for span in spans]
         return sorted(spans, key=lambda span: int(span["start"]))
 
+    def wait_for_names(self, *names: str) -> list[dict[str, Any]]:
+        """All spans, as soon as there is one of each of these names."""
+        count = 0
+        while True:
+            spans: list[dict[str, Any]] = self.read(count)["spans"]
+            if {span["name"] for span in spans} >= set(names):
+                return spans
+            count = len(spans) + 1
+
     def reset(self) -> None:
         httpx.delete(f"{self.url}/spans", trust_env=False).raise_for_status()
 

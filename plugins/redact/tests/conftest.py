@@ -35,6 +35,12 @@ keys:
 """
 
 
+@pytest.fixture(scope="session")
+def conf() -> str:
+    """The configuration, with places for `url` and `settings`."""
+    return CONF
+
+
 @pytest.fixture(scope="module")
 def upstream_process() -> Iterator[Upstream]:
     started = Upstream.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -119,3 +120,16 @@ def test_requests_do_not_share_marks(restoring: Gateway, upstream: Upstream) -> 
         body = {**CHAT, "messages": [{"role": "user", "content": f"{name}@example.com"}]}
         said = send(restoring, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
         assert said == f"{name}@example.com [EMAIL_2]"
+
+
+def test_a_cached_answer_has_the_values_of_each_caller(upstream: Upstream, conf: str, tmp_path: Path) -> None:
+    with_cache = conf.replace("  redact:", "  cache: {{caches: {{chat: all}}}}\n  redact:")
+    gateway = Gateway.start(with_cache.format(url=upstream.url, settings="restore: true"), tmp_path)
+    upstream.script(answer(completion("I wrote to [EMAIL_1].")))
+    found = []
+    for name in ("ann", "ben"):
+        body = {**CHAT, "messages": [{"role": "user", "content": f"Write to {name}@example.com"}]}
+        response = send(gateway, "/v1/chat/completions", body)
+        found.append((response.headers["x-gate-cache"], response.json()["choices"][0]["message"]["content"]))
+    assert found == [("miss", "I wrote to ann@example.com."), ("hit", "I wrote to ben@example.com.")]
+    gateway.stop()

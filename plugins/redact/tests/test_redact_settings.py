@@ -28,6 +28,7 @@ def configure(**given: Any) -> Redact:
         ({"kinds": []}, "kinds", "patterns"),
         ({"sides": []}, "sides", "1"),
         ({"mark": "{name}"}, "mark", "{kind} and {number}"),
+        ({"mark": '"'}, "mark", "JSON"),
         ({"mark": "***", "restore": True}, "mark", "{number}"),
         ({"restore": True, "sides": ["response"]}, "restore", "request"),
         ({"patterns": {"email": "x"}}, "patterns.email", "detector"),
@@ -76,6 +77,15 @@ def test_equal_values_have_equal_marks_and_marks_of_the_caller_are_not_used() ->
     assert replace(sent, guard.review_response(call, [text_of(sent)])) == said
     other = call_to()
     assert guard.review_response(other, [text_of(sent)]) is None
+
+
+def test_a_value_that_would_break_the_arguments_of_a_tool_is_not_restored_there() -> None:
+    guard, call = configure(patterns={"quoted": '"a[a-z]{2}"'}, restore=True), call_to()
+    said = 'say "abc" and ann@example.com'
+    sent = replace(said, guard.review_request(call, [text_of(said)]))
+    assert sent == "say [QUOTED_1] and [EMAIL_1]"
+    arguments = GuardedText(kind="tool_call", path="p", text='{"say": "[QUOTED_1] [EMAIL_1]"}')
+    assert replace(arguments.text, guard.review_response(call, [arguments])) == '{"say": "[QUOTED_1] ann@example.com"}'
 
 
 def test_what_was_sent_is_left_alone() -> None:

@@ -6,6 +6,7 @@ provider has never seen them. What is found where is in `detectors.py`; where te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from tornado_gate_redact.folding import fold
 from tornado_gate_redact.marks import Marks, make_pattern
 from tornado_gate_redact.settings import MARK, MARK_CHARACTERS, RedactSettings, read_settings
 
+BREAKS_JSON: Final = re.compile(r'["\\\x00-\x1f]')
+"""Arguments of a tool may be the text of a JSON object."""
 KIND_CHARACTERS: Final = 30
 NUMBER_CHARACTERS: Final = 9
 
@@ -82,7 +85,9 @@ class Redact:
     def _restore(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
         for match in self._pattern.finditer(text.text):
             value = marks.values.get(match[0])
-            if value is not None and match.start() >= text.sent:
+            if value is None or match.start() < text.sent:
+                continue
+            if text.kind != "tool_call" or not BREAKS_JSON.search(value):
                 yield Span(number, match.start(), match.end(), value)
 
 

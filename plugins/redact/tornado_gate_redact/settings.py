@@ -52,6 +52,10 @@ class RedactSettingsSchema(Schema):
         unknown = {name for name in _PLACEHOLDER.findall(mark) if name not in ("kind", "number")}
         if unknown:
             raise ValidationError("may contain {kind} and {number} only")
+        if not mark.isprintable() or '"' in mark or "\\" in mark:
+            raise ValidationError(
+                'must not contain ", \\ or control characters, which would break JSON in arguments of tools'
+            )
 
     @validates_schema
     def check_restore(self, data: Mapping[str, Any], **_: Any) -> None:

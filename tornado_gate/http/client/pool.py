@@ -16,6 +16,7 @@ from aiohappyeyeballs import AddrInfoType, start_connection
 from tornado_gate.http.client.connection import ClientConnection, SizedBody
 from tornado_gate.http.client.faults import ConnectError, ConnectionBroken, ConnectTimeout
 from tornado_gate.http.client.head import IDLE_SECONDS
+from tornado_gate.http.client.lookups import Lookups
 from tornado_gate.http.client.request import (
     HeaderPairs,
     Origin,
@@ -60,6 +61,7 @@ class HttpClient:
         lines = lru_cache(maxsize=MAX_CACHED_HEADERS)(render_header_lines)
         self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_head, lines=lines))
         self._loop = asyncio.get_running_loop()
+        self._lookups = Lookups(self._loop)
         self._open: set[ClientConnection] = set()
         self._idle: dict[Origin, dict[ClientConnection, float]] = {}  # per origin, most recently used last
         self._sweep: asyncio.TimerHandle | None = None
@@ -193,9 +195,7 @@ class HttpClient:
         try:
             return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # not an IP address but a name; the lookup may block
-            return await self._loop.getaddrinfo(
-                origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-            )
+            return await self._lookups.find(origin.host, origin.port)
 
 
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))

@@ -7,6 +7,9 @@ import io
 import time
 from typing import Any
 
+import msgspec
+
+from tornado_gate.database.engine import Database
 from tornado_gate.errors import InvalidField, NotFound
 from tornado_gate.ledger.reports import GROUPS, Reports
 from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
@@ -20,6 +23,7 @@ from tornado_gate.server.admin.parameters import (
 )
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page, TextAnswer
 from tornado_gate.types import JsonSchema, RouteParameter
+from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import Value
 
 _TAG = "admin: usage"
@@ -92,15 +96,21 @@ def describe_usage(row: UsageRow) -> dict[str, Any]:
     return {**row.group, **{name: getattr(row, name) for name in COLUMNS}}
 
 
-async def get_usage(request: AdminRequest) -> dict[str, Any] | TextAnswer:
+async def get_usage(request: AdminRequest) -> msgspec.Raw | TextAnswer:
     query = _read_usage_query(request.query)
-    rows = await request.run(Reports(request.services.database).usage, query)
+    return await request.run(_make_report, request.services.database, query, request.query["format"])
+
+
+def _make_report(database: Database, query: UsageQuery, form: str) -> msgspec.Raw | TextAnswer:
+    """The answer as it is sent. Blocks: 50,000 rows take half a second. Raises InvalidField."""
+    rows = Reports(database).usage(query)
     if len(rows) > MOST_ROWS:
         message = f"This report has {len(rows)} rows; at most {MOST_ROWS} are sent. Narrow it by time or filters."
         raise InvalidField("group_by", message, code="too_many_values")
-    if request.query["format"] == "csv":
+    if form == "csv":
         return TextAnswer(text=_render_csv(query, rows), media_type="text/csv; charset=utf-8", file_name="usage.csv")
-    return {"data": [describe_usage(row) for row in rows], "from": query.start, "to": query.end}
+    report = {"data": [describe_usage(row) for row in rows], "from": query.start, "to": query.end}
+    return msgspec.Raw(encode_json(report))
 
 
 def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:

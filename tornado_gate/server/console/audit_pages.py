@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -76,7 +77,7 @@ class AuditTablePage(AuditHandler):
                 break
         self.set_header("Content-Type", "text/csv; charset=utf-8")
         self.set_header("Content-Disposition", 'attachment; filename="audit.csv"')
-        self.finish(render_csv(COLUMNS, (list_cells(event) for event in events)))
+        self.finish(await asyncio.to_thread(render_csv, COLUMNS, (list_cells(event) for event in events)))
 
 
 def list_cells(event: AuditEvent) -> list[str]:

@@ -10,9 +10,9 @@ from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions, Pr
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import ProviderLane
-from tornado_gate.testing.conformance.declaration import Conformance
 from tornado_gate.testing.conformance.examples import Example
 from tornado_gate.testing.conformance.recorder import RecordedCall, Recorder
+from tornado_gate.testing.declaration import Conformance
 from tornado_gate.testing.reference import ReferenceProvider
 from tornado_gate.testing.scripted_upstream import Fault, ReceivedRequest, ScriptedUpstream, UpstreamAnswer
 from tornado_gate.testing.stage import CallerAnswer, Stage, open_stage
@@ -190,14 +190,14 @@ def make_entry(plugin: str, setup: Conformance, url: str) -> ProviderConfig:
     )  # fmt: skip
 
 
-def make_host(names: Sequence[str], **added: object) -> PluginHost:
+def make_host(names: Sequence[str], added: Mapping[str, object] | None = None) -> PluginHost:
     """A host with these installed plugins only, and with the plugins in `added`, by name."""
     host = PluginHost()
     for name in list(host.plugins):
         if name not in names:
             del host.plugins[name]
-    for name, implementation in added.items():
-        host.add(name.replace("_", "-"), implementation)
+    for name, implementation in (added or {}).items():
+        host.add(name, implementation)
     return host
 
 
@@ -230,14 +230,15 @@ async def open_driver(
     setup: Conformance,
     answers: Callable[[ReceivedRequest, Recorder], UpstreamAnswer],
     options: Mapping[str, PluginOptions] | None = None,
-    **added: object,
+    added: Mapping[str, object] | None = None,
 ) -> AsyncIterator[Driver]:
     """A gateway with the provider `plugin`, these formats, and an upstream that answers as `answers` says.
 
     `added` are plugins that are not installed, by name; `options` the entries of plugins in conf.
     """
     recorder = Recorder()
-    host = make_host([plugin, *formats], **{RECORDER: recorder, REFERENCE: ReferenceProvider()}, **added)
+    own = {RECORDER: recorder, REFERENCE: ReferenceProvider(), **(added or {})}
+    host = make_host([plugin, *formats], own)
     async with AsyncExitStack() as closing:
         driver: list[Driver] = []
 

@@ -59,7 +59,7 @@ async def _check_lane(
         return replies.find(recorder.example) if lane == "verbatim" else answer_upstream(request)
 
     provider = {PROVIDER: ReferenceHttpProvider(speaks)}
-    async with open_driver(PROVIDER, [name], Conformance(), answer, **provider) as driver:
+    async with open_driver(PROVIDER, [name], Conformance(), answer, added=provider) as driver:
         if speaks:
             examples = [
                 one for one in examples if one.route.wire_format in speaks and one.operation == one.route.operation

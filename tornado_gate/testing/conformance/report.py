@@ -125,7 +125,7 @@ def _render_cell(rows: list[Row]) -> str:
     texts = []
     for lane in ("common", "verbatim"):
         outcomes = [row.outcome for row in rows if row.lane == lane]
-        counted = [f"{outcomes.count(one)} {_MARKS[one]}" for one in ("ok", "refused", "failed") if one in outcomes]  # type: ignore[call-overload]
+        counted = [f"{outcomes.count(one)} {_MARKS[one]}" for one in ("ok", "refused", "failed") if one in outcomes]
         if counted:
             texts.append(f"{lane}: {', '.join(counted)}")
     return "; ".join(texts) or "-"

@@ -16,7 +16,7 @@ SESSION_SECONDS: Final = 10.0
 
 async def check_sessions(driver: Driver, report: PluginReport) -> None:
     """Open a session at each WebSocket route of the installed formats."""
-    for served in driver.stage.services.gate.snapshot.routes:
+    for served in driver.stage.services.gate.snapshot.routes.__iter__():
         route = served.route
         if route.socket and route.operation == "realtime":
             row = Row(operation="realtime", format=served.format, request=f"{route.method} {route.path}", streamed=True)

@@ -55,5 +55,5 @@ async def _check_formats(name: str, options: PluginOptions, report: PluginReport
     examples = [one for given in formats.values() for one in given if one.operation in OPERATIONS]
     added = {PROVIDER: ReferenceHttpProvider()}
     names = [name, *formats]
-    async with open_driver(PROVIDER, names, Conformance(), answer, {name: options}, **added) as driver:
+    async with open_driver(PROVIDER, names, Conformance(), answer, {name: options}, added) as driver:
         await ProviderCheck(driver, report, driver.capabilities).run(examples, must_serve={"chat"})

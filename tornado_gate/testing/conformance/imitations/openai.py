@@ -53,18 +53,18 @@ def answer(request: ReceivedRequest) -> UpstreamAnswer:
 def _answer_chat(body: dict[str, Any]) -> UpstreamAnswer:
     frame = {"id": "chatcmpl-kit", "created": _CREATED, "model": body.get("model", ""), "system_fingerprint": "fp"}
     asked = bool(body.get("tools")) and body["messages"][-1]["role"] == "user"
-    tool = {"id": "call_kit", "type": "function", "function": {"name": "", "arguments": ""}}
+    tool: dict[str, Any] = {"id": "call_kit", "type": "function", "function": {"name": "", "arguments": ""}}
     if asked:
         tool["function"] = {"name": name_of_tool(body["tools"]), "arguments": TOOL_INPUT}
     reason = "tool_calls" if asked else "stop"
     if not body.get("stream"):
-        message = {"role": "assistant", "content": None if asked else TEXT, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": None if asked else TEXT, "refusal": None}
         message |= {"tool_calls": [tool]} if asked else {}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
         return json_answer({**frame, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None if asked else ""}]
     if asked:
-        name = {"name": tool["function"]["name"], "arguments": ""}  # type: ignore[index]
+        name = {"name": tool["function"]["name"], "arguments": ""}
         deltas.append({"tool_calls": [{"index": 0, "id": "call_kit", "type": "function", "function": name}]})
         deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in TOOL_PIECES]
     else:

@@ -1,0 +1,154 @@
+"""Drives the cases of a guard in every installed wire format that says where its texts are, in both lanes.
+
+What a format renders on the common lane without the guard is what the upstream of the verbatim lane answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tornado_gate.config.model import PluginOptions
+from tornado_gate.streams.text_views import view_request
+from tornado_gate.testing.answer_texts import join_texts
+from tornado_gate.testing.conformance.driver import Driver, open_driver
+from tornado_gate.testing.conformance.examples import Example
+from tornado_gate.testing.conformance.format_check import PROVIDER, split_frames
+from tornado_gate.testing.conformance.provider_check import find_formats
+from tornado_gate.testing.conformance.recorder import Recorder
+from tornado_gate.testing.declaration import Conformance
+from tornado_gate.testing.guard_checks import judge_answer, judge_request
+from tornado_gate.testing.reference import ReferenceHttpProvider
+from tornado_gate.testing.scripted_upstream import ReceivedRequest, UpstreamAnswer
+from tornado_gate.testing.wrapper_site import WRAPPER, render_words
+from tornado_gate.types import Span
+from tornado_gate.types.value import Value, replace
+
+if TYPE_CHECKING:
+    from tornado_gate.testing.wrapper_contract import GuardCase
+
+QUESTION = "Hello"
+
+
+class Trial(Value, frozen=True, kw_only=True):
+    """A case in one request of a format; `is_request` tells on which side its text is."""
+
+    case: GuardCase
+    example: Example
+    is_request: bool
+
+    def describe(self, lane: str) -> str:
+        side = "request" if self.is_request else "answer"
+        return f"{side} {self.case.text!r}, {self.example.format} {self.example.name}, {lane} lane"
+
+
+async def check_formats(
+    plugin: Any, options: PluginOptions, requests: Sequence[GuardCase], responses: Sequence[GuardCase]
+) -> list[str]:
+    """What is wrong with the cases, [] if nothing is."""
+    examples = [one for given in find_formats().values() for one in given if _is_chat(one)]
+    trials = [
+        Trial(case=case, example=replace(one, given=_ask(one, case.text)), is_request=True)
+        for one in examples
+        for case in requests
+    ]
+    asked = [replace(one, given=_ask(one, QUESTION)) for one in examples]
+    trials += [Trial(case=case, example=one, is_request=False) for one in asked for case in responses]
+    usual = await _collect_replies(trials)
+    trials = [trial for trial in trials if trial.is_request or _shows_text(trial, usual[id(trial)])]
+    found = await _drive(plugin, options, trials, {}, frozenset())
+    speaks = frozenset(one.route.wire_format for one in examples)
+    return found + await _drive(plugin, options, trials, usual, speaks)
+
+
+def _is_chat(example: Example) -> bool:
+    """Whether an example is a plain chat with a prompt: the cases of guards are put there."""
+    return example.operation == example.route.operation == "chat" and bool(
+        example.route.texts and not example.has_tool and not example.has_picture and _find_prompt(example) is not None
+    )
+
+
+def _shows_text(trial: Trial, reply: UpstreamAnswer) -> bool:
+    """Whether the usual reply has the model's text as a text, and not in opaque data, such as a compacted conversation."""
+    return any(trial.case.text in text for text in join_texts(reply.body))
+
+
+def _find_prompt(example: Example) -> int | None:
+    """The number of the first text of the caller in the body."""
+    assert example.route.texts is not None
+    texts = view_request(example.route.texts, example.given.body).texts
+    return next((number for number, text in enumerate(texts) if text.kind == "user"), None)
+
+
+def _ask(example: Example, text: str) -> Any:
+    """The example with another prompt."""
+    number = _find_prompt(example)
+    assert example.route.texts is not None
+    assert number is not None
+    view = view_request(example.route.texts, example.given.body)
+    body = view.apply([Span(number, 0, len(view.texts[number].text), text)])
+    return replace(example.given, body=body)
+
+
+class _Upstream:
+    """What the upstream answers to the current trial."""
+
+    def __init__(self, replies: Mapping[int, UpstreamAnswer]) -> None:
+        self._replies = replies
+        self.trial: Trial | None = None
+
+    def __call__(self, request: ReceivedRequest, _recorder: Recorder) -> UpstreamAnswer:
+        trial = self.trial
+        if trial is None or id(trial) in self._replies:
+            return self._replies.get(id(trial), UpstreamAnswer())
+        words = ["Hi."] if trial.is_request else list(trial.case.text)
+        return render_words(words, streamed=bool((request.json or {}).get("stream")))
+
+
+async def _collect_replies(trials: Sequence[Trial]) -> dict[int, UpstreamAnswer]:
+    """The replies without the guard, as answers of an upstream, by the id of the trial."""
+    upstream = _Upstream({})
+    found = {}
+    async with open_driver(
+        PROVIDER, list(find_formats()), Conformance(), upstream, added={PROVIDER: ReferenceHttpProvider()}
+    ) as driver:
+        for trial in trials:
+            upstream.trial = trial
+            answer = (await driver.send(trial.example)).answer
+            content_type = answer.headers.get("content-type", "")
+            found[id(trial)] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
+    return found
+
+
+async def _drive(
+    plugin: Any,
+    options: PluginOptions,
+    trials: Sequence[Trial],
+    replies: Mapping[int, UpstreamAnswer],
+    speaks: frozenset[str],
+) -> list[str]:
+    """The problems of all trials on one lane: the verbatim lane with `speaks`."""
+    upstream = _Upstream(replies)
+    added = {PROVIDER: ReferenceHttpProvider(speaks), WRAPPER: plugin}
+    found: list[str] = []
+    async with open_driver(
+        PROVIDER, list(find_formats()), Conformance(), upstream, {WRAPPER: options}, added
+    ) as driver:
+        for trial in trials:
+            upstream.trial = trial
+            found += [problem async for problem in _judge(driver, trial, "verbatim" if speaks else "common")]
+    return found
+
+
+async def _judge(driver: Driver, trial: Trial, lane: str) -> Any:
+    exchange = await driver.send(trial.example)
+    where = trial.describe(lane)
+    problems: Iterator[str]
+    if trial.is_request:
+        problems = judge_request(trial.case, exchange.answer, [one.body for one in exchange.received])
+    else:
+        problems = judge_answer(trial.case, exchange.answer, streamed=exchange.is_stream)
+    for problem in problems:
+        yield f"{where}: {problem}"
+    for name, text in exchange.failures.items():
+        yield f"{where}: the plugin '{name}' failed: {text}"
