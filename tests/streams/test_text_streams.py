@@ -199,7 +199,7 @@ def test_a_replacement_that_may_grow_is_held_back_up_to_a_limit() -> None:
 
 
 def test_responses_repeat_what_was_replaced_also_in_citations() -> None:
-    place = {"item_id": "m", "output_index": 0, "content_index": 0}
+    place: dict[str, Any] = {"item_id": "m", "output_index": 0, "content_index": 0}
     text = "<secret> says [1] ok"
     note = {"type": "url_citation", "url": "u", "title": "by <me>", "start_index": 14, "end_index": 17}
     part = {"type": "output_text", "text": text, "annotations": [note], "logprobs": [{"token": "<secret>"}]}
@@ -242,7 +242,7 @@ def test_a_text_that_was_only_repeated_is_reviewed_once() -> None:
 
 def test_transcripts_of_a_realtime_session_agree_with_their_ends() -> None:
     texts = open_texts(openai_realtime.SERVER)
-    place = {"response_id": "r", "item_id": "i", "output_index": 0, "content_index": 0}
+    place: dict[str, Any] = {"response_id": "r", "item_id": "i", "output_index": 0, "content_index": 0}
     name = "response.output_audio_transcript"
     item = {
         "id": "i",

@@ -14,7 +14,7 @@ from tornado_gate.streams.text_views import view_request, view_response
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import Span, find_spans
 from tornado_gate.wire.text_maps.anthropic_messages import MESSAGES
-from tornado_gate.wire.text_maps.gemini import GENERATE
+from tornado_gate.wire.text_maps.gemini import GENERATE, INTERACTIONS
 from tornado_gate.wire.text_maps.openai_chat import CHAT
 from tornado_gate.wire.text_maps.openai_media import TRANSCRIPTIONS
 from tornado_gate.wire.text_maps.openai_responses import RESPONSES
@@ -150,6 +150,19 @@ def test_what_reveals_a_replaced_text_goes_and_positions_move() -> None:
     assert mask(CHAT, {"choices": [choice]}, response=True)["choices"][0]["logprobs"] is None
     clean = {"choices": [{**choice, "message": {"role": "assistant", "content": "Hello"}}]}
     assert mask(CHAT, clean, response=True) is clean
+
+
+def test_positions_in_bytes_go_with_a_replaced_text() -> None:
+    note = {"type": "url_citation", "url": "u", "start_index": 0, "end_index": 3}
+    step = {"type": "model_output", "content": [{"type": "text", "text": "a@b.example", "annotations": [note]}]}
+    found = mask(INTERACTIONS, {"status": "completed", "steps": [step]}, response=True)["steps"][0]["content"][0]
+    assert found["annotations"] == [{**note, "start_index": None, "end_index": None}]
+    segment = {"segment": {"startIndex": 0, "endIndex": 3, "text": "ü a@b.example"}}
+    content = {"role": "model", "parts": [{"text": "ü a@b.example"}]}
+    candidate = {"content": content, "groundingMetadata": {"groundingSupports": [segment]}}
+    found = mask(GENERATE, {"candidates": [candidate]}, response=True)["candidates"][0]
+    assert found["groundingMetadata"]["groundingSupports"] == []
+    assert "example" not in str(found)
 
 
 def test_a_text_answer_is_one_text() -> None:

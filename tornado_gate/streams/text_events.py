@@ -158,6 +158,8 @@ class EventTexts:
                 self._parts[oldest] = forgotten
 
     def _end_below(self, event: Event, place: str) -> None:
+        if not self._open:
+            return
         for part in [part for part in self._open.values() if begins_with(part.place, place)]:
             self._finish(event, part)
 

@@ -140,7 +140,9 @@ class _Walk:
             if name not in members and not is_plain_name(name):
                 self._texts.append(FoundText((*where, name), place, kind, name, is_name=True))
             member = members.get(name, others)
-            if type(item) in _WALKED:
+            if type(member) is Word and type(item) is str and _WORD.match(item):
+                continue  # fast path: most members of an event
+            if type(item) in _WALKED or (type(member) is Derived and item is not None):
                 self.visit(
                     item, member, _Spot((*where, name), f"{place}.{name}" if place else name, place, kind, value)
                 )
@@ -148,7 +150,7 @@ class _Walk:
                 self._derived.append(FoundDerived((*where, name), _join(place, member.of), member, item))
         for name, ended in shape.ends.items():
             if value.get(name) not in _NOTHING:
-                self._ended += [_join(place, _fill(one, value, holder)) if one else place for one in ended]
+                self._ended += [_join(place, _fill(one, value, holder)) for one in ended]
 
     def _visit_derived(self, value: Any, shape: Derived, spot: _Spot) -> None:
         of = _join(spot.base, _fill(shape.of, spot.holder, {})) if shape.of else spot.base
@@ -230,6 +232,8 @@ def _choose_kind(shape: Object, value: dict[str, Any], around: TextKind) -> Text
 
 
 def _join(base: str, place: str) -> str:
+    if not place:
+        return base
     if place[:1] == "/":
         return place[1:]
     while place[:1] == "^":

@@ -85,7 +85,8 @@ class Dialect:
 
     @property
     def route(self) -> Route:
-        return next(one for one in self.plugin.routes() if one.method == "POST" and one.path == self.path)
+        found: Route = next(one for one in self.plugin.routes() if one.method == "POST" and one.path == self.path)
+        return found
 
     def render(self, events: Sequence[StreamEvent]) -> bytes:
         """The stream that a caller of the format gets for these events."""
