@@ -55,7 +55,7 @@ class Guard:
         return types.Replace(spans=tuple(spans)) if spans else None
 '''
 CONF = """
-server: {{access_log: true, log_format: json}}
+server: {{access_log: true, log_format: json, hook_seconds: {hook_seconds}}}
 plugins: {{openai: true, anthropic: true, gemini: true, guard: {guard}}}
 providers:
   o: {{plugin: openai, base_url: "{url}/v1", api_key: none, responses: true}}
@@ -137,9 +137,10 @@ class Site:
 def serve(start_gateway: StartGateway, tmp_path: Path, upstream: Upstream) -> Iterator[Callable[..., Site]]:
     sites: list[Site] = []
 
-    def start(guard: str, module: str | None = GUARD) -> Site:
+    def start(guard: str, module: str | None = GUARD, hook_seconds: float = 30) -> Site:
         environment = install_module(tmp_path / f"site{len(sites)}", "guard", module)
-        gateway = start_gateway(CONF.format(url=upstream.url, key=KEY, guard=guard), environment=environment)
+        conf = CONF.format(url=upstream.url, key=KEY, guard=guard, hook_seconds=hook_seconds)
+        gateway = start_gateway(conf, environment=environment)
         sites.append(Site(gateway, upstream))
         return sites[-1]
 
@@ -254,6 +255,14 @@ def test_a_guard_reviews_the_requests_in_its_scope_only(serve: Callable[..., Sit
         answered = site.ask("chat", model, "a secret", "a sec", "ret", stream=True)
         assert read_text("chat", answered.text) == text, (model, key)
         assert text.encode() in site.upstream.requests[0].body, (model, key)
+
+
+def test_a_guard_that_blocks_the_event_loop_is_interrupted(serve: Callable[..., Site]) -> None:
+    loop = 'while any("asked-busy" in text.text for text in texts): pass'
+    busy = GUARD.replace("        whole = ", f"        {loop}\n        whole = ")
+    site = serve("{required: true}", busy, hook_seconds=0.5)
+    assert site.ask("chat", "to-o", "asked-busy", "Hi").status_code == 503
+    assert site.ask("chat", "to-o", "a secret", "Hi").status_code == 200
 
 
 def test_large_bodies_are_reviewed_beside_the_event_loop(serve: Callable[..., Site]) -> None:

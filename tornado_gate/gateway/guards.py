@@ -130,8 +130,9 @@ class Review:
     ) -> Sequence[Span]:
         """What a guard replaces in texts. Raises the error for a block, and of a required guard that fails.
 
-        `size` is that of the whole body: the hook reviews a large one in the gate's thread.
+        `size` is that of a whole body. The hook reviews a large one, or large texts, in the gate's thread.
         """
+        size = size or sum([len(text.text) for text in texts])
         started, outcome = time.perf_counter(), "failed"
         try:
             decision = await guard.review(side, call, texts, self._choose_thread(guard, size))

@@ -256,6 +256,9 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Look at the circuits on the page Models. They close when the provider works again.",
     ),
     "shutting_down": Reason("The gateway was stopping.", "Repeat the request."),
+    "blocked_by_guard": Reason(
+        "A guard has blocked the request or its answer.", "The message names the reason; the guard is a plugin in conf."
+    ),
     "plugin_failed": Reason(
         "A plugin raised an error.", "Look at its last failure on the page Plugins, and at the log."
     ),
