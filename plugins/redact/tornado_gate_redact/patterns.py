@@ -20,7 +20,7 @@ def compile_pattern(pattern: str) -> Detector:
     options.log_errors = False
     try:
         compiled = re2.compile(pattern, options)
-        characters = re._parser.parse(pattern).getwidth()[1]  # type: ignore[attr-defined]  # no public function tells it
+        characters = re._parser.parse(pattern).getwidth()[1]  # no public function tells it
     except (re2.error, re.error, RecursionError) as error:
         detail = error.args[0].decode() if isinstance(error.args[0], bytes) else error
         raise ValueError(
