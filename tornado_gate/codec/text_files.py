@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
+
+import orjson
 
 _TEXT_TYPE: Final = re.compile(
     r"text/.*|image/svg\+xml|.*\+(?:json|xml|yaml)|application/(?:json|jsonl|x-ndjson|xml|xhtml|yaml|x-yaml|toml|javascript|x-javascript|"
     r"ecmascript|typescript|x-typescript|sql|graphql|x-sh|x-httpd-php|x-python|x-tex|rtf|x-www-form-urlencoded|csv)"
 )
 _DATA_URL: Final = re.compile(r"data:([^,;]{0,200})((?:;[^,;]{0,200}){0,8}),", re.IGNORECASE)
+_OPAQUE: Final = re.compile(r"[A-Za-z0-9+/_=-]{40,}|")
 _STANDARD: Final = str.maketrans("-_", "+/", "\r\n=")
 
 
@@ -59,6 +63,27 @@ def read_base64(value: str, head: str = "") -> TextFile | None:
     except (binascii.Error, ValueError):
         return None
     return TextFile(raw.decode("utf-8", "surrogateescape"), head, is_base64=True)
+
+
+def read_encoded_json(value: str, head: str) -> TextFile | None:
+    """The JSON text in base64 after `head`, read as leniently as the gateway reads it; None if all its strings are data."""
+    try:
+        raw = base64.urlsafe_b64decode(value[len(head) :] + "==")
+        strings = _list_strings(orjson.loads(raw))
+    except (ValueError, RecursionError):
+        return None  # no format reads it
+    if all(_OPAQUE.fullmatch(string) for string in strings):
+        return None
+    return TextFile(raw.decode("utf-8", "surrogateescape"), head, is_base64=True)
+
+
+def _list_strings(value: Any) -> Iterator[str]:
+    """All strings in a JSON value, except names of members."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _list_strings(member)
 
 
 def is_data_url(value: str) -> bool:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from tornado_gate.codec.text_files import TextFile, is_data, is_data_url, is_text_type, read_base64, read_data_url
+from tornado_gate.codec.text_files import (
+    TextFile,
+    is_data,
+    is_data_url,
+    is_text_type,
+    read_base64,
+    read_data_url,
+    read_encoded_json,
+)
 from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_parts import is_plain_name
 from tornado_gate.types.text_maps import (
@@ -167,8 +175,7 @@ class _Walk:
             if not _WORD.match(value):
                 self._add_other(value, spot)
         elif type(shape) is Data:
-            if not is_data(value):
-                self._add_other(value, spot)
+            self._visit_data(value, shape, spot)
         elif type(shape) is Media:
             self._visit_media(value, spot)
         elif type(shape) is Object:
@@ -196,6 +203,14 @@ class _Walk:
 
     def _add_other(self, value: str, spot: _Spot) -> None:
         self._texts.append(FoundText(spot.where, spot.place, "other", value))
+
+    def _visit_data(self, value: str, shape: Data, spot: _Spot) -> None:
+        if shape.json_after and value.startswith(shape.json_after):
+            file = read_encoded_json(value, shape.json_after)
+            if file is not None:
+                self._texts.append(FoundText(spot.where, spot.place, "other", file.text, is_json=True, file=file))
+        elif not is_data(value):
+            self._add_other(value, spot)
 
     def _visit_media(self, value: str, spot: _Spot) -> None:
         declared = next((spot.holder[name] for name in _MEDIA_TYPES if type(spot.holder.get(name)) is str), "")

@@ -31,7 +31,12 @@ class Word(Shape, frozen=True, kw_only=True, eq=False):
 class Data(Shape, frozen=True, kw_only=True, eq=False):
     """Base64 or encrypted data that is not a text, such as a signature. A string with a space, ``@`` or characters
     beyond ASCII is a text.
+
+    `json_after` is the start of strings of the gateway itself, in which base64 of JSON follows: its strings are texts, if
+    one of them is more than data.
     """
+
+    json_after: str = ""
 
 
 class Text(Shape, frozen=True, kw_only=True, eq=False):

@@ -32,12 +32,11 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire.openai_responses.message_parser import get_item_type
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT
+from tornado_gate.wire.text_maps.openai_responses import SUMMARY_PREFIX
 
 Item = Mapping[str, Any]
 
-CONTENT_PREFIX: Final = "tornado-gate.summary.1."
-"""The start of ``encrypted_content`` of the gateway's compaction items."""
-MARK: Final = CONTENT_PREFIX.encode()
+MARK: Final = SUMMARY_PREFIX.encode()
 """Occurs in the text of every request with an item of the gateway."""
 
 SUMMARY_PROMPT: Final = (
@@ -58,13 +57,13 @@ above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary stands for older ones."""
 def is_own_compaction(item: Item) -> bool:
     """Whether an item is a compaction that a gateway made."""
     content = item.get("encrypted_content")
-    return item.get("type") == "compaction" and isinstance(content, str) and content.startswith(CONTENT_PREFIX)
+    return item.get("type") == "compaction" and isinstance(content, str) and content.startswith(SUMMARY_PREFIX)
 
 
 def make_compaction_item(item_id: str, summary: str) -> dict[str, Any]:
     """Return the compaction item with a summary."""
     content = base64.urlsafe_b64encode(orjson.dumps({"summary": summary})).decode("ascii")
-    return {"id": item_id, "type": "compaction", "encrypted_content": CONTENT_PREFIX + content}
+    return {"id": item_id, "type": "compaction", "encrypted_content": SUMMARY_PREFIX + content}
 
 
 def restore_items(items: Sequence[Item], path: str = "input") -> list[dict[str, Any]]:
@@ -80,7 +79,7 @@ def restore_items(items: Sequence[Item], path: str = "input") -> list[dict[str, 
 
 def _restore(item: Item, path: str) -> dict[str, Any]:
     try:
-        body = orjson.loads(base64.urlsafe_b64decode(item["encrypted_content"].removeprefix(CONTENT_PREFIX)))
+        body = orjson.loads(base64.urlsafe_b64decode(item["encrypted_content"].removeprefix(SUMMARY_PREFIX)))
         summary = body["summary"]
         assert isinstance(summary, str)
     except (AssertionError, binascii.Error, KeyError, TypeError, ValueError):

@@ -15,6 +15,7 @@ from tornado_gate.types.text_maps import (
     OTHER,
     TEXT,
     WORD,
+    Data,
     Derived,
     Events,
     JsonText,
@@ -27,6 +28,9 @@ from tornado_gate.types.text_maps import (
 )
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_maps.common import ERROR, ROLES, SCHEMA, USAGE, both_spellings
+
+OWN_SIGNATURE: Final = "b3BhcXVlOjE6"
+"""The start of a ``thoughtSignature`` that the gateway makes of another vendor's: base64 of "opaque:1:"; that of JSON follows."""
 
 _OTHER_PARTS: Final = (
     "functionCall",
@@ -43,7 +47,7 @@ def _make_part(*, delta: bool) -> dict[str, Shape]:
     return both_spellings(
         {
             "text": Text(delta=delta),
-            "thoughtSignature": DATA,
+            "thoughtSignature": Data(json_after=OWN_SIGNATURE),
             "inlineData": blob,
             "fileData": Object(kind="other", members=both_spellings(words("mimeType"))),
             "functionCall": Object(members={**words("id", "name"), "args": Text(kind="tool_call")}),

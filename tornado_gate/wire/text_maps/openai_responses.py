@@ -15,6 +15,7 @@ from tornado_gate.types.text_maps import (
     OTHER,
     TEXT,
     WORD,
+    Data,
     Derived,
     Events,
     JsonText,
@@ -29,6 +30,9 @@ from tornado_gate.types.text_maps import (
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_maps.common import CACHE_CONTROL, ERROR, ROLES, SCHEMA, USAGE
 from tornado_gate.wire.text_maps.openai_chat import TOOL_CHOICE_OR_WORD
+
+SUMMARY_PREFIX: Final = "tornado-gate.summary.1."
+"""The start of ``encrypted_content`` of the gateway's compaction items; base64 of JSON with the summary follows."""
 
 _ITEM_KINDS: Final[dict[str, TextKind]] = {
     "message": "assistant",
@@ -107,7 +111,7 @@ _ITEM_MEMBERS: Final[dict[str, Shape]] = {
     ),
     **words("approval_request_id", "container_id", "created_by", "max_output_length"),
     "fingerprint": DATA,
-    "encrypted_content": DATA,
+    "encrypted_content": Data(json_after=SUMMARY_PREFIX),
     "content": PART,
     "summary": PART,
     "arguments": JsonText(kind="tool_call"),
