@@ -11,7 +11,6 @@ from tornado_gate.testing import wrapper_checks
 from tornado_gate.testing.answer_texts import find_main_text, read_values
 from tornado_gate.testing.differences import GUIDE, check_equal
 from tornado_gate.testing.guard_checks import check_requests, check_responses
-from tornado_gate.testing.guard_formats import check_formats
 from tornado_gate.testing.scripted_upstream import json_answer
 from tornado_gate.testing.wrapper_site import LANES, Lane, Way, WrapperSite, add_object, describe_answer, render_words
 from tornado_gate.types.value import Value
@@ -125,4 +124,6 @@ class GuardContract(WrapperContract):
         report(asyncio.run(check_responses(add_object(self.plugin), self.options(), self.responses)))
 
     def test_texts_of_every_wire_format_are_reviewed(self) -> None:
+        from tornado_gate.testing.guard_formats import check_formats  # imports much that few contracts need
+
         report(asyncio.run(check_formats(self.plugin, self.options(), self.requests, self.responses)))
