@@ -57,8 +57,9 @@ async def check_formats(
     usual = await _collect_replies(trials)
     trials = [trial for trial in trials if trial.is_request or _shows_text(trial, usual[id(trial)])]
     found = await _drive(plugin, options, trials, {}, frozenset())
-    speaks = frozenset(one.route.wire_format for one in examples)
-    return found + await _drive(plugin, options, trials, usual, speaks)
+    forwarded = [trial for trial in trials if trial.example.route.wire_format]
+    speaks = frozenset(trial.example.route.wire_format for trial in forwarded)
+    return found + await _drive(plugin, options, forwarded, usual, speaks)
 
 
 def _is_chat(example: Example) -> bool:
