@@ -150,12 +150,13 @@ def find_free_port() -> str:
 def make_environment(folder: Path) -> dict[str, str]:
     """A virtual environment of its own that has what this one has, offline: for `pip install` as a page prints it."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (site_packages,) = (folder / "lib").glob("python*/site-packages")
     here = next(path for path in sys.path if path.endswith("site-packages"))
     customize = (
         f"import site\nsite.addsitedir({here!r})\n"  # not a .pth file: `tornado-gate check` warns of those with code
     )
-    (site_packages / "sitecustomize.py").write_text(customize, encoding="utf-8")
+    shared = folder / "shared"  # in PYTHONPATH: Debian's Python has a sitecustomize that hides one in site-packages
+    shared.mkdir()
+    (shared / "sitecustomize.py").write_text(customize, encoding="utf-8")
     for name in ("pip", "pytest", "tornado-gate"):
         script = Path(sys.executable).with_name(name).read_text(encoding="utf-8")
         own = folder / "bin" / name
@@ -163,4 +164,5 @@ def make_environment(folder: Path) -> dict[str, str]:
         own.chmod(0o755)
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return {**os.environ, **offline, **quick, "PATH": f"{folder}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(folder)}
+    places = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(shared), "VIRTUAL_ENV": str(folder)}
+    return {**os.environ, **offline, **quick, **places}

@@ -679,10 +679,11 @@ def test_a_message_of_an_upstream_that_never_ends_is_given_up(gateway: Gateway, 
     async def test(upstream: WsUpstream) -> None:
         async with session(gateway) as client:
             await client.recv()
+            stream = stream_of(upstream)
             sent, piece = 0, b"\x7f" + (60_000).to_bytes(8, "big") + b"x" * 60_000
             with suppress(StreamClosedError):
                 while sent < 200_000_000:
-                    await stream_of(upstream).write((b"\x00" if sent else b"\x01") + piece)
+                    await stream.write((b"\x00" if sent else b"\x01") + piece)
                     sent += 60_000
             assert sent < 100_000_000
             assert (await event(client))["type"] == "error"
