@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from tests.support.guides import find_example
 from tests.testing.strangers import install
 from tornado_gate.cli import cli
+from tornado_gate.plugins.path_files import PathFile
 from tornado_gate.testing.conformance.report import PluginReport, render_report
 from tornado_gate.testing.conformance.run import check_plugin
 
@@ -152,3 +153,11 @@ def test_a_first_party_plugin_passes(name: str) -> None:
     assert report.passed, render_report(report)
     worked = {(row.operation, row.lane, row.streamed) for row in report.rows if row.outcome == "ok"}
     assert worked >= FIRST_PARTY[name], render_report(report)
+
+
+def test_files_that_run_at_each_start_of_python_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = PathFile(path=Path("litellm_init.pth"), distribution="litellm", lines=("import os",))
+    monkeypatch.setattr("tornado_gate.plugins.path_files.find_path_files", lambda: [foreign])
+    result = run_check("cascade")
+    assert result.exit_code == 0, result.output
+    assert "warning: litellm_init.pth: a .pth file of litellm runs code at each start of Python" in result.stderr

@@ -123,3 +123,11 @@ def format_table(headings: list[str], rows: list[list[str]]) -> str:
         for row in [headings, *rows]
     ]
     return "\n".join(lines)
+
+
+def report_path_files() -> None:
+    """Print a warning for each ``.pth`` file that runs code at each start of Python, or that nobody has installed."""
+    from tornado_gate.plugins.path_files import find_path_files
+
+    for found in find_path_files():
+        click.echo(f"warning: {found.describe()}", err=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tornado_gate.cli.common import report_path_files
+
 if TYPE_CHECKING:
     from tornado_gate.testing.conformance.report import PluginReport
 
@@ -36,6 +38,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
             f"no plugin '{unknown[0]}' is installed; installed: {', '.join(known)}", param_hint="NAME"
         )
     reports = [_check(name, silent=as_json) for name in (known if check_all else names)]
+    report_path_files()
     if as_json:
         click.echo(json.dumps([report.describe() for report in reports], indent=2, ensure_ascii=False))
     if not all(report.passed for report in reports):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find
+from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find, report_path_files
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def lock(conf_file: Path | None, only_check: bool) -> None:
     changes = list(_list_changes(old or {}, new))
     for line in changes:
         click.echo(line)
-    _report_path_files()
+    report_path_files()
     if only_check:
         _exit_if_different(path, old, changes, faults)
     try:
@@ -72,13 +72,6 @@ def _list_changes(old: Entries, new: Entries) -> Iterator[str]:
             yield f"! {name} {before.version} -> {now.version}"
         elif before != now and now is not None:
             yield f"! {name} {now.version}: files have changed"
-
-
-def _report_path_files() -> None:
-    from tornado_gate.plugins.path_files import find_path_files
-
-    for found in find_path_files():
-        click.echo(f"warning: {found.describe()}", err=True)
 
 
 def _exit_if_different(path: Path, old: Entries | None, changes: list[str], faults: dict[str, str]) -> None:
