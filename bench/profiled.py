@@ -1,7 +1,7 @@
 """Runs the gateway's command under a profiler. Used by bench/profiling.py.
 
-Usage: python -m bench.profiled cprofile|sample FILE -- ARGUMENTS OF tornado-gate. Profiling begins at SIGUSR2, so the start is
-excluded. The result is written to FILE when the command ends: cProfile statistics, or collapsed stacks for flame graphs, one
+Usage: python -m bench.profiled cprofile|sample FILE -- ARGUMENTS OF tornado-gate. Profiling begins at SIGRTMIN, so the start is
+excluded; SIGUSR1 and 2 are the gateway's own. The result is written to FILE when the command ends: cProfile statistics, or collapsed stacks for flame graphs, one
 per line ("outer;inner;innermost COUNT"). Samples are taken by CPU time (ITIMER_PROF), at each tick of the kernel's clock: every
 1 to 10 ms.
 """
@@ -67,7 +67,7 @@ def main(how: str, file: Path, arguments: list[str]) -> None:
     from tornado_gate.cli import main as command
 
     watcher: Profiler = CallProfiler() if how == "cprofile" else SampleProfiler()
-    signal.signal(signal.SIGUSR2, lambda number, frame: watcher.begin())
+    signal.signal(signal.SIGRTMIN, lambda number, frame: watcher.begin())
     sys.argv = ["tornado-gate", *arguments]
     try:
         command()

@@ -44,7 +44,7 @@ def run_watched(case: Case, how: str, file: Path, seconds: float) -> int:
             load = LoadGenerator(side.port, side.request(case), case.expected)
             await load.open(case.connections)
             (await load.run(WARM_SECONDS)).check()
-            os.kill(side.process, signal.SIGUSR2)
+            os.kill(side.process, signal.SIGRTMIN)
             answers = (await load.run(seconds)).check().answers
             load.close()
             return answers
