@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from tornado_gate.errors import ContractError
 from tornado_gate.types.events import (
@@ -115,34 +116,30 @@ class OrderChecker:
 
     def check(self, event: StreamEvent) -> None:
         """Raise OrderError, with the violated rule, if `event` may not come now or one of its fields is wrong."""
+        kind = type(event)
         if self.finished:
-            raise OrderError(f"{type(event).__name__} after the end")
-        if self._answers is not None and type(event) not in self._answers:
+            raise OrderError(f"{kind.__name__} after the end")
+        if self._answers is not None and kind not in self._answers:
             self._refuse(event)
+        check_place = _PLACES.get(kind) or _find_place(event)
         if isinstance(event, Value) and (wrong := find_wrong_field(event)):
             raise OrderError(wrong)
-        match event:
-            case PartDelta():
-                self._check_delta(event)
-            case PartStart():
-                self._check_part_start(event)
-            case PartEnd(index=index):
-                if self.open.pop(index, None) is None:
-                    raise OrderError(f"PartEnd for part {index}, which is not open")
-                self.texts.pop(index, None)
-                self._sounds.discard(index)
-            case Finish():
-                self._check_finish(event)
-            case ResponseStart():
-                if self.started:
-                    raise OrderError("a second ResponseStart")
-                self.started = True
-            case UsageReport():
-                self._require_start(event)
-            case StreamError():
-                self.finished = True
-            case _:
-                self._check_non_chat_event(event)
+        check_place(self, event)
+
+    def _check_response_start(self, event: ResponseStart) -> None:
+        if self.started:
+            raise OrderError("a second ResponseStart")
+        self.started = True
+
+    def _check_part_end(self, event: PartEnd) -> None:
+        index = event.index
+        if self.open.pop(index, None) is None:
+            raise OrderError(f"PartEnd for part {index}, which is not open")
+        self.texts.pop(index, None)
+        self._sounds.discard(index)
+
+    def _check_error(self, event: StreamError) -> None:
+        self.finished = True
 
     def _refuse(self, event: StreamEvent) -> None:
         assert self._request is not None
@@ -219,3 +216,21 @@ class OrderChecker:
     def _require_start(self, event: StreamEvent) -> None:
         if not self.started:
             raise OrderError(f"{type(event).__name__} before ResponseStart")
+
+
+_PLACES: Final[dict[type, Callable[[OrderChecker, Any], None]]] = {
+    PartDelta: OrderChecker._check_delta,
+    PartStart: OrderChecker._check_part_start,
+    PartEnd: OrderChecker._check_part_end,
+    Finish: OrderChecker._check_finish,
+    ResponseStart: OrderChecker._check_response_start,
+    UsageReport: OrderChecker._require_start,
+    StreamError: OrderChecker._check_error,
+}
+"""By class, because each event passes here."""
+
+
+def _find_place(event: StreamEvent) -> Callable[[OrderChecker, Any], None]:
+    """The check of an event of another class: a subclass of a plugin, or no event of a chat."""
+    found = (check for kind, check in _PLACES.items() if isinstance(event, kind))
+    return next(found, OrderChecker._check_non_chat_event)

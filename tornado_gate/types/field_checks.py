@@ -12,9 +12,12 @@ mappings: msgspec takes no other class for them, and a vector has thousands of n
 from __future__ import annotations
 
 import collections.abc
+import operator
 import re
 import types
 import typing
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -28,6 +31,15 @@ _NATIVE: Final = (bytes,)
 _ARRAYS: Final = (frozenset, tuple)
 
 
+class _Shadow(NamedTuple):
+    """A struct `kind` with the fields `names`. `read` gives their values as a tuple, and `convert` checks these."""
+
+    read: Callable[[Any], tuple[Any, ...]]
+    convert: Callable[[tuple[Any, ...], type], object]
+    kind: type
+    names: tuple[str, ...]
+
+
 class _Checks(NamedTuple):
     """The checks of one struct.
 
@@ -35,8 +47,8 @@ class _Checks(NamedTuple):
     `arrays` those with several; `exact` are tuples and sets, for which msgspec takes any array.
     """
 
-    fields: type
-    whole: type
+    fields: _Shadow
+    whole: _Shadow
     structs: tuple[tuple[str, tuple[type, ...]], ...]
     arrays: tuple[tuple[str, tuple[type, ...]], ...]
     exact: tuple[tuple[str, type], ...]
@@ -53,10 +65,11 @@ def find_wrong_field(value: msgspec.Struct, *, inside: bool = True) -> str:
     With `inside` also containers and other structs are checked, which takes about a microsecond for each struct.
     """
     checks = _CHECKS.get(type(value)) or _make_checks(type(value))
+    shadow = checks.whole if inside else checks.fields
     try:
-        msgspec.convert(astuple(value), checks.whole if inside else checks.fields, builtin_types=_NATIVE)
+        shadow.convert(shadow.read(value), shadow.kind)
     except msgspec.ValidationError as error:
-        return _name_field(value, checks, str(error))
+        return _name_field(value, checks, shadow, str(error))
     return _look_inside(value, checks) if inside and checks.has_inside else ""
 
 
@@ -80,12 +93,12 @@ def _check_struct(value: Any, kinds: tuple[type, ...]) -> str:
     return f"Expected `{' | '.join(kind.__name__ for kind in kinds)}`, got `{type(value).__name__}`"
 
 
-def _name_field(value: msgspec.Struct, checks: _Checks, message: str) -> str:
+def _name_field(value: msgspec.Struct, checks: _Checks, shadow: _Shadow, message: str) -> str:
     """`message` of msgspec with the name of the field instead of its number, and the words that it may be."""
     found = _NUMBER.search(message)
     if found is None:
         return message
-    name = checks.whole.__struct_fields__[int(found[1])]  # type: ignore[attr-defined]
+    name = shadow.names[int(found[1])]
     allowed = checks.allowed.get(name, "")
     return message.replace(found[0], f"{type(value).__name__}.{name}") + (f"; allowed: {allowed}" if allowed else "")
 
@@ -94,15 +107,15 @@ def _make_checks(kind: type[msgspec.Struct]) -> _Checks:
     hints = typing.get_type_hints(kind)
     annotations = {name: hints[name] for name in kind.__struct_fields__}
     whole = {name: _simplify(annotation) for name, annotation in annotations.items()}
-    fields = {name: Any if _is_container(annotation) else whole[name] for name, annotation in annotations.items()}
+    fields = {name: whole[name] for name, annotation in annotations.items() if not _is_container(annotation)}
     items = {name: typing.get_args(hint)[0] for name, hint in annotations.items() if typing.get_origin(hint) in _ARRAYS}
     structs = tuple((name, found) for name, hint in annotations.items() if (found := _list_structs(hint)))
     arrays = tuple((name, found) for name, hint in items.items() if (found := _list_structs(hint)))
     origins = [(name, typing.get_origin(hint)) for name, hint in annotations.items()]
     exact = tuple((name, origin) for name, origin in origins if origin in (frozenset, tuple))
     checks = _CHECKS[kind] = _Checks(
-        fields=msgspec.defstruct(kind.__name__, list(fields.items()), array_like=True),
-        whole=msgspec.defstruct(kind.__name__, list(whole.items()), array_like=True),
+        fields=_make_shadow(kind, fields),
+        whole=_make_shadow(kind, whole),
         structs=structs,
         arrays=arrays,
         exact=exact,
@@ -110,6 +123,34 @@ def _make_checks(kind: type[msgspec.Struct]) -> _Checks:
         has_inside=bool(structs or arrays or exact),
     )
     return checks
+
+
+def _make_shadow(kind: type[msgspec.Struct], annotations: dict[str, Any]) -> _Shadow:
+    """The shadow of the fields that can be checked. Only bytes need `_NATIVE`, which takes msgspec longer than the check."""
+    checked = {name: annotation for name, annotation in annotations.items() if annotation is not Any}
+    names = tuple(checked)
+    read: Callable[[Any], tuple[Any, ...]]
+    if names == kind.__struct_fields__:
+        read = astuple
+    elif len(names) > 1:
+        read = operator.attrgetter(*names)
+    else:
+        read = partial(_read_each, names)
+    has_bytes = any(_has_bytes(annotation) for annotation in checked.values())
+    return _Shadow(
+        read=read,
+        convert=partial(msgspec.convert, builtin_types=_NATIVE) if has_bytes else msgspec.convert,
+        kind=msgspec.defstruct(kind.__name__, list(checked.items()), array_like=True),
+        names=names,
+    )
+
+
+def _read_each(names: tuple[str, ...], value: Any) -> tuple[Any, ...]:
+    return tuple([getattr(value, name) for name in names])
+
+
+def _has_bytes(annotation: Any) -> bool:
+    return annotation is bytes or any(_has_bytes(argument) for argument in typing.get_args(annotation))
 
 
 def _list_members(annotation: Any) -> list[Any]:
