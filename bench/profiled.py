@@ -1,9 +1,9 @@
 """Runs the gateway's command under a profiler. Used by bench/profiling.py.
 
 Usage: python -m bench.profiled cprofile|sample FILE -- ARGUMENTS OF tornado-gate. Profiling begins at SIGRTMIN, so the start is
-excluded; SIGUSR1 and 2 are the gateway's own. The result is written to FILE when the command ends: cProfile statistics, or collapsed stacks for flame graphs, one
-per line ("outer;inner;innermost COUNT"). Samples are taken by CPU time (ITIMER_PROF), at each tick of the kernel's clock: every
-1 to 10 ms.
+excluded (SIGUSR1 and SIGUSR2 are the gateway's own). The result is written to FILE when the command ends: cProfile statistics,
+or collapsed stacks for flame graphs, one per line ("outer;inner;innermost COUNT"). Samples are taken by CPU time (ITIMER_PROF),
+at each tick of the kernel's clock: every 1 to 10 ms.
 """
 
 from __future__ import annotations

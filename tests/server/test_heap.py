@@ -1,5 +1,6 @@
 """What a process does with memory."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -24,9 +25,30 @@ heap.reduce_garbage_collection()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.GARBAGE_THRESHOLDS)
 """
 
+SHARING = """
+import os, re, sys, threading
+from pathlib import Path
+from tornado_gate.server import heap
+shared = heap.share_arena()
+ended = threading.Barrier(9)
+def work():
+    kept.append([bytes(1000 + n) for n in range(5000)])
+    ended.wait()
+kept = []
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+# An arena of a thread is the beginning of 64 MiB that are reserved at a multiple of 64 MiB.
+starts = re.findall(r"^([0-9a-f]+)-\\S+ rw-p 00000000 00:00 0 *$", Path("/proc/self/maps").read_text(), re.M)
+print(shared, len([one for one in starts if int(one, 16) % (64 << 20) == 0]))
+ended.wait()
+"""
 
-def said_by(program: str) -> list[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+def said_by(program: str, **environment: str) -> list[str]:
+    env = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env | environment).stdout.split()
 
 
 def test_what_a_long_body_had_is_there_for_the_next_where_the_allocator_can_be_told():
@@ -38,3 +60,13 @@ def test_what_a_long_body_had_is_there_for_the_next_where_the_allocator_can_be_t
 
 def test_the_collector_looks_at_what_comes_after_the_start_and_seldom():
     assert said_by(LEAVING) == ["True", "True", "True"]
+
+
+def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
+    shared, arenas = said_by(SHARING)
+
+    assert shared == str(platform.libc_ver()[0] == "glibc")
+    assert shared == "False" or arenas == "0"
+    if shared == "True":
+        assert said_by(SHARING, MALLOC_ARENA_MAX="8")[0] == "False"
+        assert int(said_by(SHARING, MALLOC_ARENA_MAX="8")[1]) > 1

@@ -24,7 +24,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.pool import QueuePool
 
 from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
-from tornado_gate.storage.sqlite import BUSY_SECONDS, explain_error, get_error_code
+from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, get_error_code
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -156,6 +156,7 @@ class Database:
             _switch_to_wal(connection)
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(CACHE_STATEMENT)
         except BaseException:
             connection.close()
             raise

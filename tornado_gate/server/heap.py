@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
@@ -12,7 +13,7 @@ GARBAGE_THRESHOLDS = (10_000, 20, 50)
 RETAINED_BYTES = 32 * 1024 * 1024
 """Free memory at the end of the heap that is retained for reuse: the maximum that glibc accepts."""
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 
 
 def reduce_garbage_collection() -> None:
@@ -33,9 +34,23 @@ def retain_freed_memory() -> bool:
     By default glibc returns this memory, and the kernel zeroes every page on the next allocation: a third of the cost of an image
     of 5 MB.
     """
+    return _set_malloc_options((_M_MMAP_THRESHOLD, RETAINED_BYTES), (_M_TRIM_THRESHOLD, RETAINED_BYTES))
+
+
+def share_arena() -> bool:
+    """Make all threads of glibc allocate from one arena; call this before threads start. Returns False if that is not possible.
+
+    By default each thread gets an arena of its own and retains what it has freed there, where no other thread can use it: after
+    6,000 pages of the console, 10 MB of 31 MB. The operator's own setting is not changed.
+    """
+    if "MALLOC_ARENA_MAX" in os.environ or "glibc.malloc.arena_max" in os.environ.get("GLIBC_TUNABLES", ""):
+        return False
+    return _set_malloc_options((_M_ARENA_MAX, 1))
+
+
+def _set_malloc_options(*options: tuple[int, int]) -> bool:
+    """Whether all options were set: only glibc has them."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all(
-        mallopt(option, RETAINED_BYTES) == 1 for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD)
-    )
+    return mallopt is not None and all(mallopt(option, value) == 1 for option, value in options)

@@ -89,6 +89,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     if inherited is not None and inherited.is_activated:
         bound_host, bound_port = inherited.find_host()
         overrides = replace(overrides, host=bound_host, port=bound_port)
+    heap.share_arena()
     seen = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server

@@ -18,6 +18,8 @@ from tornado_gate.storage.private import FILE_MODE, make_folder, open_private
 from tornado_gate.types.value import Value
 
 BUSY_SECONDS = 5.0
+CACHE_STATEMENT = "PRAGMA cache_size = -512"
+"""The pages that a connection keeps in memory, in KiB: a process has several connections, and the kernel caches the files."""
 
 
 class Schema(Value, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ class SqliteFile:
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
+            connection.execute(CACHE_STATEMENT)
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > self._schema.version:
                 raise self._error(
