@@ -19,6 +19,7 @@ from tornado_gate.types import (
     Meter,
     ModerationResult,
     PartDelta,
+    PartEnd,
     PartStart,
     ResponseStart,
     SpeechEnd,
@@ -30,6 +31,8 @@ from tornado_gate.types import (
 
 METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end a response and carry its usage."""
+_UNMETERED_EVENTS = frozenset({PartDelta, PartEnd})
+"""Most events: nothing of them is noted."""
 
 
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
@@ -43,7 +46,7 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         meter = self._meter
         for event in items:
-            if type(event) is not PartDelta:  # the most frequent event
+            if type(event) not in _UNMETERED_EVENTS:
                 _note_event(meter, event)
         if meter.estimate_prompt is not None:  # only then is an estimate needed
             texts = [event.data for event in items if type(event) is PartDelta and type(event.data) is str]

@@ -263,7 +263,7 @@ class Flow(BatchIterator[T]):
                     step.end(out)
             except BaseException as error:
                 ending = error
-            if isinstance(ending, BaseException):
+            if ending is not None and isinstance(ending, BaseException):
                 failed = True
                 out, ending = _handle_error(step, ending, out)
             items = out
