@@ -167,6 +167,10 @@ def test_growth_is_reported() -> None:
     ]
     (fault,) = find_growth([*flat, Sample(3600, Usage(100.0, 90, 10), 5)])
     assert "files" in fault
+    pools_full, too_many = Sample(3600, Usage(100.0, 50, 48), 5), Sample(3600, Usage(100.0, 50, 49), 5)
+    assert find_growth([*flat, pools_full], 48) == []
+    (fault,) = find_growth([*flat, too_many], 48)
+    assert "threads" in fault
 
 
 def send_paced(journal: Journal, status: int, *moments: float) -> None:
