@@ -40,6 +40,9 @@ class Reset:
 Part = bytes | float | Hang | Reset
 
 
+Source = Callable[[], AsyncIterator[Part]]
+
+
 async def repeat(beginning: bytes, piece: bytes, pause: float | None = None) -> AsyncIterator[Part]:
     yield beginning
     while True:
@@ -61,7 +64,7 @@ def lie(length: int) -> bytes:
     return VIDEO + b"Content-Length: %d\r\n\r\n" % length
 
 
-ATTACKS: dict[str, Callable[[], AsyncIterator[Part]]] = {
+ATTACKS: dict[str, Source] = {
     "endless": lambda: repeat(CLOSE + TYPE, bytes(MIB)),
     "tiny-chunks": lambda: repeat(
         VIDEO + b"Transfer-Encoding: chunked\r\n\r\n20\r\n" + TYPE.ljust(32) + b"\r\n", b"1\r\n \r\n" * 4096
@@ -87,7 +90,7 @@ ATTACKS: dict[str, Callable[[], AsyncIterator[Part]]] = {
 }
 
 
-FILES = {
+FILES: dict[str, Source] = {
     **ATTACKS,
     "first": ATTACKS["announced"],
     "slow": ATTACKS["drip"],
