@@ -13,9 +13,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, UpstreamRateLimited, UpstreamRefused
-from tornado_gate.telemetry.redaction import LONG_PIECE_BYTES, MASKED_CHARACTERS, make_mask, redact_answer, redact_error
+from tornado_gate.telemetry.fetched_secrets import MOST_KEYS, MOST_SECRETS, FetchedSecrets
+from tornado_gate.telemetry.redaction import (
+    LONG_PIECE_BYTES,
+    MASKED_CHARACTERS,
+    Scrubber,
+    make_mask,
+    mask_secret,
+    redact_answer,
+    redact_error,
+)
 from tornado_gate.telemetry.spellings import list_spellings
-from tornado_gate.types import BufferedBody, Target, UpstreamResponse
+from tornado_gate.types import BufferedBody, Target, UpstreamResponse, replace
 
 KEY = "sk-proj-0123456789abcdef"
 PAIR = "gateway:0123456789abcdef0123"
@@ -337,3 +346,34 @@ def test_a_message_of_a_realtime_session_is_masked() -> None:
 
     assert mask.mask_text(f'{{"text": "it is {KEY}, \u00e9"}}') == '{"text": "it is ***, \u00e9"}'
     assert mask.mask_text(text) is text
+
+
+# Secrets that a provider has fetched
+
+
+def test_a_fetched_secret_is_masked_as_a_key_of_conf_and_in_logs() -> None:
+    token, target, scrubber = "ya29.fetched-0123456789", replace(target_with(), provider="fetches"), Scrubber([KEY])
+    assert scrubber.scrub_text(f"sent {token}") == f"sent {token}"
+    mask_secret(target, token)
+    assert scrubber.scrub_text(f"sent {token} and {KEY}") == "sent *** and ***"
+    assert not scrubber.is_clean(f"sent {token}")
+    scrubber.replace([])
+    assert scrubber.scrub_text(f"sent {token}") == "sent ***", "a reload of conf forgets none"
+    assert whole(json.dumps({"text": f"sent {token}"}).encode(), target) == b'{"text": "sent ***"}'
+    error = redact_error(target, UpstreamRefused(f"bad {token} or {KEY}"))
+    assert error.message == "bad *** or ***"
+    other = replace(target, provider="other")
+    assert redact_error(other, UpstreamRefused(f"bad {token}")).message == f"bad {token}", "its upstream never had it"
+
+
+def test_old_secrets_leave() -> None:
+    fetched, target = FetchedSecrets(), replace(target_with(), provider="renews", key="k")
+    for number in range(3 * MOST_SECRETS):
+        fetched.add(target, f"token-{number}")
+        fetched.add(target, f"token-{number}")
+    assert fetched.find(target) == tuple(f"token-{number}" for number in range(2 * MOST_SECRETS, 3 * MOST_SECRETS))
+    assert fetched.revision == 3 * MOST_SECRETS, "a known one changes nothing"
+    for number in range(MOST_KEYS):
+        fetched.add(replace(target, key=str(number)), f"token-of-{number}")
+    assert fetched.find(target) == ()
+    assert len(fetched.list()) == MOST_KEYS

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class GateError(Exception):
@@ -207,6 +207,17 @@ class UpstreamError(GateError):
     type = "upstream_error"
     code = "upstream_error"
     retryable = True
+
+
+UPSTREAM_CODES: Final = frozenset(
+    {
+        *("upstream_answer_too_complex", "upstream_answer_too_large", "upstream_compression_too_high"),
+        *("upstream_event_too_large", "upstream_file_gone", "upstream_file_refused", "upstream_file_too_large"),
+        *("upstream_file_unreachable", "upstream_lost_task", "upstream_no_video", "upstream_response_failed"),
+        "upstream_wrong_media_type",
+    }
+)
+"""The codes that the gateway gives to an UpstreamError beside those of the classes."""
 
 
 class UpstreamRefused(UpstreamError):

@@ -96,6 +96,20 @@ def test_one_request_fetches_the_token_for_all_and_a_refused_token_is_fetched_an
     ]
 
 
+def test_a_fetched_token_is_masked_everywhere(gateway: Gateway, upstream: Upstream) -> None:
+    old, token = "eyJhbGciOi.the-access-token-before.c2ln", "eyJhbGciOi.the-access-token-of-now.c2ln"
+    for each in (old, token):
+        upstream.script(answer("{}", status=401, path="/complete"))  # whatever token an earlier test has left
+        upstream.script(answer(json.dumps({"access_token": each, "expires_in": 3600}), path="/token"))
+        upstream.script(answer(json.dumps({"text": f"You sent {each}"}), path="/complete"))
+        assert text_of(ask(gateway, "oauth-1")) == "You sent ***"
+    shown = {"error": {"message": f"The token {token} has no access; the one before was {old}"}}
+    upstream.script(answer(json.dumps(shown), status=400), answer(Reset()))
+    refused = ask(gateway, "oauth-1")
+    assert refused.json()["error"]["message"] == "The token *** has no access; the one before was ***"
+    assert [each for each in (old, token) if each in refused.text + ask(gateway, "oauth-1").text + gateway.logs] == []
+
+
 def test_a_key_in_the_query_is_masked_everywhere(gateway: Gateway, upstream: Upstream) -> None:
     key = make_secret("QUERY_KEY")
     upstream.script(answer(TEXT))

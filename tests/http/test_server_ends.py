@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.front import Client, Running
 from tests.support.front_stage import Stage, fronts, get, ours, play, post
+from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import PlainRefusals
 
@@ -304,6 +306,119 @@ def test_a_server_that_stops_closes_idle_connections_and_answers_the_others(fron
             assert answer.status == 200
             assert answer.headers["Connection"] == "close"
             assert await client.rest() == b""
+
+    play(front, scene)
+
+
+# A request that arrives while its connection would be closed
+
+
+async def connect_raw(running: Running, *, first: bytes = get(b"/")) -> socket.socket:
+    """A kept connection. What is sent on it is at the server before the loop polls."""
+    raw = socket.create_connection(("127.0.0.1", running.port))
+    raw.sendall(first)
+    raw.setblocking(False)
+    while b"\r\n\r\n" not in await asyncio.get_running_loop().sock_recv(raw, 65536):
+        pass
+    return raw
+
+
+async def read_rest(raw: socket.socket) -> bytes:
+    """What the server sends until it closes. Raises ConnectionResetError if it does not close in order."""
+    pieces, loop = [b""], asyncio.get_running_loop()
+    with raw:
+        while not pieces[1:] or pieces[-1]:
+            pieces.append(await loop.sock_recv(raw, 65536))
+    return b"".join(pieces)
+
+
+@ours
+def test_a_request_that_was_not_read_yet_is_answered_when_the_server_stops(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> bytes:
+        raw = await connect_raw(running)
+        raw.sendall(get(b"/again"))
+        running.server.stop()
+        return await read_rest(raw)
+
+    answer = play(front, scene)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"Connection: close" in answer
+    assert b"/again" in answer
+
+
+@ours
+def test_a_request_that_was_not_read_yet_is_answered_although_its_connection_was_idle_too_long(front: str) -> None:
+    """The loop was busy when the time was over and the request had arrived. uvloop calls timers before it polls."""
+
+    async def scene(running: Running, stage: Stage) -> bytes:
+        raw = await connect_raw(running)
+        raw.sendall(get(b"/again", b"Connection: close\r\n"))
+        (connection,) = running.server._connections  # type: ignore[union-attr]
+        connection._on_timeout()
+        return await read_rest(raw)
+
+    assert b"/again" in play(front, scene)
+
+
+@ours
+def test_a_request_that_was_not_read_yet_is_answered_although_its_place_is_wanted(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> bytes:
+        raw = await connect_raw(running)
+        raw.sendall(get(b"/again", b"Connection: close\r\n"))
+        assert not running.server._close_waiting()  # type: ignore[union-attr]
+        return await read_rest(raw)
+
+    assert b"/again" in play(front, scene)
+
+
+@ours
+def test_a_stream_that_ends_while_the_server_stops_may_be_followed_by_one_request(front: str) -> None:
+    """Its head, which was sent before, has said that the connection stays open: the client may be sending already."""
+
+    async def scene(running: Running, stage: Stage) -> bytes:
+        raw = await connect_raw(running, first=get(b"/pieces"))
+        running.server.stop()
+        stage.go.set()
+        while not (await asyncio.get_running_loop().sock_recv(raw, 65536)).endswith(b"0\r\n\r\n"):
+            pass
+        for _ in range(10):
+            await asyncio.sleep(0)
+        raw.sendall(get(b"/again"))
+        return await read_rest(raw)
+
+    answer = play(front, scene)
+    assert b"Connection: close" in answer
+    assert b"/again" in answer
+
+
+@ours
+def test_a_connection_that_is_accepted_while_the_server_stops_may_send_one_request(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> bytes:
+        server = running.server
+        assert isinstance(server, HttpServer)
+        server.retire()
+        server.close_idle()  # before the port closes: what the kernel has accepted for it still comes
+        raw = socket.create_connection(("127.0.0.1", running.port))
+        raw.setblocking(False)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert server._connections
+        raw.sendall(get(b"/first"))
+        return await read_rest(raw)
+
+    answer = play(front, scene)
+    assert b"Connection: close" in answer
+    assert b"/first" in answer
+
+
+@ours
+def test_a_connection_that_stays_silent_does_not_delay_the_end_of_a_server(front: str) -> None:
+    async def scene(running: Running, stage: Stage) -> None:
+        raw = await connect_raw(running, first=get(b"/pieces"))
+        running.server.stop()
+        stage.go.set()
+        assert (await read_rest(raw)).endswith(b"0\r\n\r\n")
+        await running.server.wait_closed()  # type: ignore[union-attr]
 
     play(front, scene)
 

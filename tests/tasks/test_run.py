@@ -36,6 +36,8 @@ from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, r
 
 RULES = VideosConfig(poll_seconds=0.001, task_seconds=30.0)
 MP4 = b"\0\0\0\x18ftypmp42" + b"video" * 1000
+CUT = b"\0\0\0\x18ftypmp42" + bytes(12) + (9000).to_bytes(4) + b"mdat" + bytes(5000)
+"""An MP4 that ends in the middle of its data."""
 BEGUN = VideoOperation(status="queued", operation={"id": "up-1"})
 WORKING = VideoOperation(status="running", progress=40)
 DONE = VideoOperation(status="completed", videos=1, duration=4.0)
@@ -50,7 +52,8 @@ class Upstream:
     begins: list[Said] = field(default_factory=lambda: [BEGUN])
     polls: list[Said] = field(default_factory=lambda: [DONE])
     downloads: list[bytes | GateError] = field(default_factory=lambda: [MP4])
-    content_type: str = "video/mp4"
+    headers: dict[str, str] = field(default_factory=lambda: {"content-type": "video/mp4"})
+    downloaded: int = 0
     repeats: bool = False
     keys: tuple[str, ...] = ()
     begun_with: list[str] = field(default_factory=list)
@@ -84,9 +87,10 @@ class Upstream:
     @asynccontextmanager
     async def download(self, record: TaskRecord, index: int) -> AsyncIterator[UpstreamResponse]:
         data = self.downloads.pop(0) if len(self.downloads) > 1 else self.downloads[0]
+        self.downloaded += 1
         if isinstance(data, GateError):
             raise data
-        yield UpstreamResponse(chunks=pieces(data), headers={"content-type": self.content_type})
+        yield UpstreamResponse(chunks=pieces(data), headers=self.headers)
 
     def find_other_key(self, record: TaskRecord) -> str:
         return next((key for key in self.keys if key > record.provider_key), "")
@@ -128,7 +132,7 @@ class World:
     hook: Hook = field(default_factory=Hook)
 
     def __post_init__(self) -> None:
-        self.files = MediaStore(self.folder / "videos", secret=b"s" * 32)
+        self.files = MediaStore(self.folder / "videos", secret=b"s" * 32, evicts=False)
         self.store = FileTaskStore(self.folder / "tasks")
         self.engine = TaskEngine(self.store, self.files, self.upstream, self.rules, self.hook)
         self.seen: list[TaskRecord] = []
@@ -271,8 +275,9 @@ FAILURES: list[tuple[Upstream, str]] = [
     (Upstream(downloads=[UpstreamRefused("gone", status=404)]), "download_failed"),
     (Upstream(downloads=[UpstreamError("500")]), "download_failed"),
     (Upstream(downloads=[b""]), "download_failed"),
-    (Upstream(downloads=[b'{"error": 1}'], content_type="application/json"), "download_failed"),
-    (Upstream(downloads=[b"<html>"], content_type="text/html"), "download_failed"),
+    (Upstream(downloads=[CUT]), "download_failed"),
+    (Upstream(downloads=[b'{"error": 1}'], headers={"content-type": "application/json"}), "download_failed"),
+    (Upstream(downloads=[b"<html>"], headers={"content-type": "text/html"}), "download_failed"),
     (
         Upstream(downloads=[b'{"error": "no video for you, but it is called one all the same: it is long enough"}']),
         "download_failed",
@@ -559,6 +564,80 @@ def test_a_video_that_waits_for_room_leaves_its_slot_to_other_accounts(
         assert (await world.ended(await world.engine.get(waiting.id))).status == "completed"
 
     lived(tmp_path, Upstream(), test, rules=replace(RULES, concurrency=1))
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_video_that_had_no_room_is_not_downloaded_again_before_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, announced: bool
+) -> None:
+    """Each attempt would transfer all of it."""
+    make_room, refusals = MediaStore.make_room, asyncio.Queue[GateError]()
+
+    async def note_refusal(self: MediaStore, size: int, *, account: str) -> None:
+        try:
+            await make_room(self, size, account=account)
+        except MediaFull as error:
+            refusals.put_nowait(error)
+            raise
+
+    monkeypatch.setattr(MediaStore, "make_room", note_refusal)
+    upstream = Upstream()
+    if announced:
+        upstream.headers["content-length"] = str(len(MP4))
+
+    async def test(world: World) -> None:
+        world.files.max_bytes = 3 * len(MP4)
+        held = await world.files.put(b"a" * len(MP4), "video/mp4", account="other")
+        waiting = await world.task()
+        world.engine.wake()
+        for _ in range(3):
+            await refusals.get()
+        assert upstream.downloaded == 1
+        await world.files.delete(held.id)
+        assert (await world.ended(waiting)).status == "completed"
+        assert upstream.downloaded == 2
+
+    lived(tmp_path, upstream, test)
+
+
+def test_a_video_that_never_had_room_fails_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(self: MediaStore, *_: Any, **__: Any) -> Any:
+        raise MediaFull("full")
+
+    monkeypatch.setattr(MediaStore, "make_room", full)
+    upstream = Upstream(headers={"content-length": str(len(MP4))})
+    ended = outcome(tmp_path, upstream, rules=replace(RULES, task_seconds=0.3))
+    assert (ended.status, ended.error_code) == ("failed", "task_timeout")
+    assert "videos.task_seconds" in ended.error_message
+    assert "no room" in ended.error_message
+    assert upstream.downloaded == 1
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_video_that_is_too_large_for_the_storage_fails_at_once(tmp_path: Path, announced: bool) -> None:
+    upstream = Upstream()
+    if announced:
+        upstream.headers["content-length"] = str(len(MP4))
+
+    async def test(world: World) -> None:
+        world.files.max_bytes = 2 * len(MP4)  # of which one account may hold half, less the metadata
+        made = await world.task()
+        world.engine.wake()
+        ended = await world.ended(made)
+        assert (ended.status, ended.error_code) == ("failed", "download_failed")
+        assert "videos.max_bytes" in ended.error_message
+        assert upstream.downloaded == 1
+        assert list((tmp_path / "videos").glob("*")) == []
+
+    lived(tmp_path, upstream, test)
+
+
+@pytest.mark.parametrize("code", sorted(running.TOO_LARGE_CODES))
+def test_a_video_above_a_limit_is_downloaded_once(tmp_path: Path, code: str) -> None:
+    upstream = Upstream(downloads=[UpstreamError("More than limits.file_bytes.", code=code)])
+    ended = outcome(tmp_path, upstream)
+    assert (ended.status, ended.error_code, upstream.downloaded) == ("failed", "download_failed", 1)
+    assert "limits.file_bytes" in ended.error_message
 
 
 def test_a_store_that_cannot_be_written_for_a_while_loses_nothing_and_asks_nobody_twice(

@@ -251,8 +251,9 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     (`gateway/overload.py`); `memory_bytes` None: a part of the container's memory.
 
     The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
-    `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others. They do not limit files such as videos,
-    which are not in memory. `answers_bytes` is the maximum memory for all whole answers above 1 MiB that are being read.
+    `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others; `file_bytes` for one file, such as a
+    video, which is never in memory as a whole. `answers_bytes` is the maximum memory for all whole answers above 1 MiB that are
+    being read.
     """
 
     store: Secret = Secret("")
@@ -274,6 +275,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     media_answer_bytes: int = 256 * 1024 * 1024
     stream_bytes: int = 256 * 1024 * 1024
+    file_bytes: int = 2 * 1024 * 1024 * 1024
 
 
 class MediaConfig(Value, frozen=True, kw_only=True):
@@ -285,7 +287,8 @@ class MediaConfig(Value, frozen=True, kw_only=True):
 
 class VideosConfig(Value, frozen=True, kw_only=True):
     """Video tasks. At most `concurrency` tasks of one provider entry run at a time; an account may have `queued_per_account`
-    unfinished tasks. A task is polled every `poll_seconds`, fails after `task_seconds`, and is deleted `keep_seconds` later.
+    unfinished tasks. A task is polled every `poll_seconds`, fails after `task_seconds`, and is deleted `keep_seconds` later. An
+    attempt to download a finished video may take `download_seconds`.
 
     `max_bytes` is the storage for finished videos. `prefixes` are the path prefixes of the vendor-style routes.
     `bounds` are (minimum, maximum) of request parameters that override the format's: seconds, side, fps, n.
@@ -295,6 +298,7 @@ class VideosConfig(Value, frozen=True, kw_only=True):
     queued_per_account: int = 100
     poll_seconds: float = 5.0
     task_seconds: float = 3600.0
+    download_seconds: float = 3600.0
     keep_seconds: float = 24 * 3600.0
     max_bytes: int = 20 * 1024 * 1024 * 1024
     prefixes: tuple[str, ...] = ("vendor",)

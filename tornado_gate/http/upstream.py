@@ -27,7 +27,7 @@ from tornado_gate.http.client.faults import (
     ResponseTooLarge,
 )
 from tornado_gate.http.client.pool import HttpClient
-from tornado_gate.http.client.response import UNBOUNDED, HttpResponse, SizeBound
+from tornado_gate.http.client.response import HttpResponse, SizeBound
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import replace
@@ -146,6 +146,9 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     if not answer.headers.get("content-type", "").isascii():  # it is relayed, and headers of ours are Latin-1
         answer.close()
         raise upstream_errors.invalid_header(provider, "Content-Type")
+    if answer.status == 206 and not any(name.lower() == "range" for name in outgoing.headers):
+        answer.close()
+        raise upstream_errors.partial_answer(provider)
     if answer.status >= 300:
         call.closing.callback(answer.close)
         return await _handle_status(call, outgoing, answer)
@@ -168,10 +171,10 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
 
 
 def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:
-    """Return the bound for the body of a response. Files are not held in memory: who stores them limits their size."""
-    if outgoing.file_types:
-        return UNBOUNDED
+    """Return the bound for the body of a response."""
     limits: LimitsConfig = call.pool.limits
+    if outgoing.file_types:
+        return _make_size_bound(limits.file_bytes, "limits.file_bytes")
     if headers.get("content-type", "").startswith("text/event-stream"):
         return _make_size_bound(limits.stream_bytes, "limits.stream_bytes")
     if call.operation in LARGE_ANSWER_OPERATIONS:

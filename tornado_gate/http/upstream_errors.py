@@ -13,6 +13,7 @@
     no connection in time                          UpstreamConnectTimeout         504   upstream_timeout
     connection lost before the response ended      UpstreamLost                   502   upstream_lost
     a response above a bound of conf's limits      UpstreamError                  502   upstream_answer_too_large
+    206 that was not requested                     UpstreamError                  502   upstream_error
     a body that grows too much by decompression    UpstreamError                  502   upstream_compression_too_high
     a file of the upstream cannot be fetched       UpstreamError                  502   upstream_file_…
     the model ended its response with an error     UpstreamError                  502   upstream_response_failed
@@ -175,6 +176,13 @@ def answer_too_large(provider: str, most: int, key: str) -> UpstreamError:
     return UpstreamError(
         f"{describe_provider(provider)} sent a response of more than {most} bytes, the limit {key} of the configuration.",
         code="upstream_answer_too_large",
+    )
+
+
+def partial_answer(provider: str) -> UpstreamError:
+    """Return the error for a part of a response (RFC 9110 15.3.7), which would be taken for all of it."""
+    return UpstreamError(
+        f"{describe_provider(provider)} sent only a part of its response (status 206), although no part was requested. Try again."
     )
 
 

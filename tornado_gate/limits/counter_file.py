@@ -13,6 +13,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +22,13 @@ from tornado_gate.limits.counters import (
     ID_1,
     ID_2,
     KIND,
+    OPEN_REQUESTS,
+    PERIOD_SUMS,
     TOUCHED,
+    WINDOW,
     WORDS,
     Words,
+    drop_dead_leases,
     is_idle,
     repair,
 )
@@ -34,6 +39,10 @@ FIRST_CAPACITY: Final = 512
 MOST_CAPACITY: Final = 1 << 18
 """Slots of 1 KiB: at most 256 MiB, for about 100,000 subjects that are limited at once."""
 SLOT_BYTES: Final = WORDS * 8
+_WORTH: Final = {PERIOD_SUMS: 0, WINDOW: 1, OPEN_REQUESTS: 2}
+"""Of too many counters those of the least worth leave, and of one worth those that were used longest ago. Sums of days and
+months are read from the ledger again, and lose only what running requests have reserved. A window forgets at most a minute. Open
+requests would be forgotten until they end, however long they run."""
 
 _MAGIC, _CAPACITY, _COUNT, _BUSY, _NEXT_LEASE, _MOVED = range(6)
 """The words of the first slot, the head of the file."""
@@ -42,12 +51,19 @@ _MAGIC, _CAPACITY, _COUNT, _BUSY, _NEXT_LEASE, _MOVED = range(6)
 class CounterFile:
     """The open file. Use every method except `try_lock` only between `try_lock` and `unlock`. Raises OSError.
 
-    `on_drop` gets the number of counters that had to be dropped because there are too many.
+    `on_drop` gets the number of counters that had to be dropped because there are too many. `is_alive` tells whether the process
+    with a lease lives: open requests of others do not count.
     """
 
-    def __init__(self, path: Path, on_drop: Callable[[int], None] = lambda _count: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        on_drop: Callable[[int], None] = lambda _count: None,
+        is_alive: Callable[[int], bool] = lambda _lease: True,
+    ) -> None:
         self.path = path
         self._on_drop = on_drop
+        self._is_alive = is_alive
         self.words: Words = memoryview(b"")
         self._descriptor = -1
         self._map: mmap.mmap | None = None
@@ -154,13 +170,17 @@ class CounterFile:
         """Put the slots that still count into a new file, which is larger if it must be, and lock that."""
         old, now = self.words, time.time()
         month, moment = find_period(now).month, read_clock()
+        is_alive = cache(self._is_alive)  # a look at the disk for each lease
+        for base in self._list_bases():
+            if old[base + KIND] == OPEN_REQUESTS:
+                drop_dead_leases(old, base, is_alive)
         kept = [base for base in self._list_bases() if not is_idle(old, base, moment, month)]
         capacity = old[_CAPACITY]
         while len(kept) * 2 > capacity and capacity < MOST_CAPACITY:
             capacity *= 2
-        if len(kept) * 2 > capacity:  # the oldest leave; sums of days and months are read from the ledger again
+        if len(kept) * 2 > capacity:
             self._on_drop(len(kept) - capacity // 2)
-            kept = sorted(kept, key=lambda base: old[base + TOUCHED])[-capacity // 2 :]
+            kept = sorted(kept, key=lambda base: (_WORTH[old[base + KIND]], old[base + TOUCHED]))[-capacity // 2 :]
         slots = [bytes(old[base : base + WORDS]) for base in kept]
         lease = old[_NEXT_LEASE]
         path = self.path.with_name(f"{self.path.name}.{os.getpid()}")

@@ -78,8 +78,8 @@ class EmbeddedStore:
         clock: Callable[[], int] = read_clock,
         on_drop: Callable[[int], None] = lambda _count: None,
     ) -> None:
-        self._file = CounterFile(folder / "counters", on_drop)
         self._leases = Leases(folder / "processes")
+        self._file = CounterFile(folder / "counters", on_drop, self._leases.is_alive)
         self._wall = wall
         self._clock = clock
         self._lease = 0
@@ -120,6 +120,7 @@ class EmbeddedStore:
         refused, unread = [], []
         for bound, amount, base in zip(bounds, amounts, bases, strict=True):
             used = self._count(bound, base, now, period)
+            words[base + TOUCHED] = int(wall)  # also if it refuses: a bound that is reached must not be forgotten
             if bound.family == PERIODS:
                 self._used_periods[bound.counter] = bound
                 if wall - words[base + READ_AT] > UNREAD_SECONDS:
@@ -135,7 +136,6 @@ class EmbeddedStore:
         levels = []
         for bound, amount, base in zip(bounds, amounts, bases, strict=True):
             used = self._add(bound, base, now, amount)
-            words[base + TOUCHED] = int(wall)
             levels.append(Level(bound, used, 0.0, self._find_reset(bound, base, now, wall)))
         return Outcome(levels, Moment(now, period.day, period.month))
 

@@ -105,6 +105,7 @@ class Services(Value, frozen=True, kw_only=True):
     def apply(self, config: Config) -> None:
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
+        self.fetcher.file_bytes = config.limits.file_bytes
         self.identity_provider.configure(config.oidc)
         self.accounts.session_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes

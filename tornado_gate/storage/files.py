@@ -22,6 +22,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
@@ -66,6 +67,12 @@ class MediaFull(GateError):
 
     status = 507
     code = "storage_full"
+
+
+class FileTooLarge(MediaFull):
+    """The file is larger than the storage allows one file to be, however empty it is."""
+
+    code = "file_too_large"
 
 
 class MediaUnavailable(Unavailable):
@@ -182,12 +189,30 @@ class MediaStore:
 
     # Writing
 
+    @property
+    def largest_file_bytes(self) -> int:
+        """The maximum size of one file. In a store that keeps its files, one account may hold half of it (see `shares`)."""
+        return (self.max_bytes if self.evicts else self.max_bytes // 2) - MAX_METADATA_BYTES
+
+    async def make_room(self, size: int, *, account: str) -> None:
+        """Check that the account may store a file of `size` bytes now, before the file is requested from elsewhere.
+
+        Raises FileTooLarge, MediaFull, also if the disk has no room, and MediaUnavailable.
+        """
+        if size > self.largest_file_bytes:
+            raise _file_too_large_error(self.largest_file_bytes)
+        await self._await_disk(asyncio.to_thread(self._make_room, size + MAX_METADATA_BYTES, digest_account(account)))
+        usage = await self._await_disk(asyncio.to_thread(shutil.disk_usage, self.folder))
+        if usage.free < size:
+            raise MediaFull("The gateway's disk is full. Try again later.")
+
     async def put(
         self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "", *, account: str = ""
     ) -> MediaFile:
         """Store a file of an account. It can be found when this returns and not before.
 
-        Raises MediaFull (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then deleted.
+        Raises MediaFull and FileTooLarge (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then
+        deleted.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
         owner = digest_account(account)
@@ -222,8 +247,8 @@ class MediaStore:
         size = looked = 0
         async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
-            if size + MAX_METADATA_BYTES > self.max_bytes:  # checked before other files are evicted
-                raise _media_full_error()
+            if size > self.largest_file_bytes:  # checked before other files are evicted
+                raise _file_too_large_error(self.largest_file_bytes)
             await self._await_disk(file.write(chunk))
             if size - looked > BYTES_BETWEEN_SCANS:
                 looked = size
@@ -413,6 +438,10 @@ class SignedFileStore:
 
 def _media_full_error() -> MediaFull:
     return MediaFull("The gateway's file storage is full. Try again later, or request a smaller file.")
+
+
+def _file_too_large_error(most: int) -> FileTooLarge:
+    return FileTooLarge(f"The file has more than {most} bytes, the most that the gateway's storage takes of one file.")
 
 
 def file_not_found_error() -> NotFound:

@@ -14,6 +14,7 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.outcomes import note_failure, note_success
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.plugins.lanes import ProviderLane
+from tornado_gate.storage.files import MediaFull, MediaUnavailable
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
 from tornado_gate.tasks.record import TaskRecord
@@ -34,13 +35,13 @@ from tornado_gate.types.value import replace
 
 STATUS_SECONDS = 60.0
 """Time limit of one poll or one cancellation, including its answer."""
-DOWNLOAD_SECONDS = 24 * 3600.0
 
 
 class ProviderClient:
     """Calls the provider of a task.
 
-    The start of a task's work counts for the circuit of its target, by which new tasks choose theirs.
+    The start of a task's work and the download of its videos count for the circuit of its target, by which new tasks choose
+    theirs.
     """
 
     def __init__(self, gate: Gate, fetcher: Fetcher) -> None:
@@ -78,14 +79,21 @@ class ProviderClient:
 
     @asynccontextmanager
     async def download(self, record: TaskRecord, index: int) -> AsyncIterator[UpstreamResponse]:
-        """Video number `index` of finished work. The file may take up to a day; gaps are limited as in every stream."""
+        """Video number `index` of finished work, within ``videos.download_seconds``; gaps are limited as in every stream."""
         request = VideoDownload(model=record.model, task_id=record.id, operation=record.operation or {}, index=index)
         async with self._open_call(record) as (call, provider):
-            timeouts = replace(call.target.timeouts, total=DOWNLOAD_SECONDS)
+            timeouts = replace(call.target.timeouts, total=self._gate.snapshot.config.videos.download_seconds)
             deadlines = Deadlines(timeouts, call.target.provider, streaming=True)
-            outgoing = await provider.translate_request(call, request)
-            incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
-            yield incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
+            try:
+                outgoing = await provider.translate_request(call, request)
+                incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+                yield incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
+            except (MediaFull, MediaUnavailable):
+                raise  # from the reader: the gateway's own storage
+            except BaseException as error:
+                note_failure(self._gate, call, error)
+                raise
+            note_success(self._gate, call)
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether the task's provider allows to begin its work twice."""

@@ -17,11 +17,12 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tornado_gate.codec.media_types import sniff
+from tornado_gate.codec.video_boxes import BoxFollower
 from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import (
     GateError,
@@ -35,7 +36,7 @@ from tornado_gate.errors import (
     UpstreamRefused,
     UpstreamUnreachable,
 )
-from tornado_gate.storage.files import MediaFull, MediaStore, MediaUnavailable
+from tornado_gate.storage.files import FileTooLarge, MediaFile, MediaFull, MediaStore, MediaUnavailable
 from tornado_gate.tasks.record import TaskRecord, advance, decode_request
 from tornado_gate.tasks.store import Lease, Slot, TaskStore
 from tornado_gate.tasks.translation import TranslatedRequest
@@ -43,6 +44,8 @@ from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, Vide
 from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ENDED_STATUSES = ("completed", "failed")
 NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, UpstreamUnreachable)
@@ -59,10 +62,15 @@ MAX_LOST = 3
 MAX_PAUSE = 30.0
 MAX_DOWNLOADS = 8
 """Attempts to download a finished video."""
+MAX_LENGTH_DIGITS = 18
+"""Digits of a Content-Length that are looked at."""
 UNCERTAIN_START_MESSAGE = (
     "The gateway stopped while it started this task, and the upstream cannot report whether it has it. "
     "Send the request again."
 )
+DOWNLOAD_FAILED = "The finished video could not be downloaded:"
+TOO_LARGE_CODES = frozenset({"upstream_answer_too_large", "upstream_compression_too_high", "upstream_file_too_large"})
+"""Codes of downloads that are not tried again: the next one would be as large."""
 VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
 SNIFFED_BYTES = 64
 """The beginning that shows whether a file is a video; no video is smaller."""
@@ -141,6 +149,7 @@ class TaskRun:
         self._unknown = self._on_lost = 0
         self._began = time.monotonic() - record.spent
         self._start_error: GateError | None = None
+        self._needed_room = 0  # bytes, of a video for which the storage had no room
 
     async def run(self) -> None:
         """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is.
@@ -153,7 +162,7 @@ class TaskRun:
             elif await self._store.is_cancel_requested(self.record.id):
                 await self._cancel()
             elif self._measure_spent() > self._rules.task_seconds:
-                await self._fail("task_timeout", "The video was not ready within the time limit for a task.")
+                await self._fail("task_timeout", self._explain_timeout())
             elif self.record.step == "new" and self._slot is None:
                 return
             else:
@@ -321,12 +330,11 @@ class TaskRun:
 
     async def _download(self) -> None:
         """Download the next finished video; it is in the record before the one after it is downloaded."""
-        index = len(self.record.files)
         try:
-            async with self._provider.download(self.record, index) as incoming:
-                stored = await self._context.files.put(
-                    check_video(incoming), "video/mp4", f"{self.record.id}.mp4", account=self.record.account
-                )
+            stored = await self._run_unless_cancelled(self._store_video(len(self.record.files)))
+        except FileTooLarge as error:
+            await self._fail("download_failed", f"{DOWNLOAD_FAILED} {error.message} Its conf key is videos.max_bytes.")
+            return
         except (MediaFull, MediaUnavailable) as error:
             log.warning("the video of task %s cannot be stored now, will retry: %s", self.record.id, error.message)
             self._release_slot()  # the upstream has finished: tasks of accounts that have room need not wait
@@ -335,6 +343,9 @@ class TaskRun:
         except GateError as error:
             await self._handle_download_error(error)
             return
+        if stored is None:
+            return
+        self._needed_room = 0
         file = VideoFile(id=stored.id, media_type="video/mp4", size=stored.size, duration=self.record.duration)
         files = (*self.record.files, file)
         if len(files) < self.record.videos:
@@ -342,17 +353,60 @@ class TaskRun:
         else:
             await self._finish(files=files, status="completed", progress=100)
 
+    async def _store_video(self, index: int) -> MediaFile:
+        """Download video number `index` to the storage.
+
+        After a MediaFull the upstream is not called again before there is room for the announced length; without one, for twice
+        of what had arrived, so that a video without an end is not downloaded again and again.
+        """
+        files, account = self._context.files, self.record.account
+        if self._needed_room:
+            await files.make_room(self._needed_room, account=account)
+        async with self._provider.download(self.record, index) as incoming:
+            announced = get_announced_length(incoming)
+            if announced:
+                self._needed_room = announced
+                await files.make_room(announced, account=account)
+            video = VideoCheck(incoming)
+            try:
+                return await files.put(video.read_chunks(), "video/mp4", f"{self.record.id}.mp4", account=account)
+            except FileTooLarge:
+                raise
+            except MediaFull:
+                self._needed_room = announced or min(2 * video.size, files.largest_file_bytes)
+                raise
+
+    async def _run_unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of `work`; None if the task was cancelled meanwhile: then `work` has ended without one."""
+        running = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait([running], timeout=CANCEL_CHECK_SECONDS))[0]:
+                if await self._store.is_cancel_requested(self.record.id):
+                    return None
+            return running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
     async def _handle_download_error(self, error: GateError) -> None:
         failures = self.record.failures + 1
         if error.code == LOST_TASK_CODE and self._provider.may_repeat(self.record):
             await self._save(step="new", again=True, operation=None)  # the videos that are downloaded stay
-        elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused):
-            await self._fail("download_failed", f"The finished video could not be downloaded: {error.message}")
+        elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused) or error.code in TOO_LARGE_CODES:
+            await self._fail("download_failed", f"{DOWNLOAD_FAILED} {error.message}")
         else:
             await self._save(failures=failures)
             await self._pause(compute_backoff(failures))
 
     # Ending
+
+    def _explain_timeout(self) -> str:
+        limit = f"within {self._rules.task_seconds:g} s, the limit videos.task_seconds of the configuration."
+        if self._needed_room:
+            return (
+                f"The finished video could not be stored {limit} The gateway's storage for videos had no room for it."
+            )
+        return f"The video was not ready {limit}"
 
     async def _fail(self, code: str, message: str) -> None:
         log.info("task %s failed: %s", self.record.id, code)
@@ -409,17 +463,39 @@ def compute_backoff(failures: int) -> float:
     return min(MAX_PAUSE, 2.0 ** min(failures - 1, 10)) * (1 + secrets.randbelow(250) / 1000)
 
 
-async def check_video(incoming: UpstreamResponse) -> AsyncIterator[bytes]:
-    """The chunks of a video. Raises UpstreamError when the first bytes are not those of a video, whatever type is declared."""
-    beginning = b""
-    async for chunk in incoming.chunks:
-        if len(beginning) >= SNIFFED_BYTES:
-            yield chunk
-            continue
-        beginning += chunk
-        if len(beginning) >= SNIFFED_BYTES:
-            if sniff(beginning) not in VIDEO_TYPES:
-                raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
-            yield beginning
-    if len(beginning) < SNIFFED_BYTES:
-        raise UpstreamError("The upstream sent an empty file for the video.", code="upstream_no_video")
+def get_announced_length(incoming: UpstreamResponse) -> int:
+    """The announced length of a file in bytes; 0 if it is missing or the file is compressed."""
+    length = incoming.headers.get("content-length", "")
+    if "content-encoding" in incoming.headers or not length.isdecimal():
+        return 0
+    return int(length[:MAX_LENGTH_DIGITS])
+
+
+class VideoCheck:
+    """Reads the chunks of a video; `size` is the number of bytes that have arrived.
+
+    What is no video is refused by its first bytes, whatever type is declared, and a file that ends before its own end.
+    """
+
+    def __init__(self, incoming: UpstreamResponse) -> None:
+        self._chunks = incoming.chunks
+        self.size = 0
+
+    async def read_chunks(self) -> AsyncIterator[bytes]:
+        """Yield the chunks. Raises UpstreamError."""
+        beginning, boxes = b"", BoxFollower()
+        async for chunk in self._chunks:
+            self.size += len(chunk)
+            boxes.take(chunk)
+            if len(beginning) >= SNIFFED_BYTES:
+                yield chunk
+                continue
+            beginning += chunk
+            if len(beginning) >= SNIFFED_BYTES:
+                if sniff(beginning) not in VIDEO_TYPES:
+                    raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
+                yield beginning
+        if len(beginning) < SNIFFED_BYTES:
+            raise UpstreamError("The upstream sent an empty file for the video.", code="upstream_no_video")
+        if boxes.is_cut:
+            raise UpstreamError("The upstream sent a video without its end.", code="upstream_no_video")

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from tornado_gate._version import __version__
-from tornado_gate.errors import GateError, PluginError, UpstreamError
+from tornado_gate.errors import UPSTREAM_CODES, GateError, PluginError, UpstreamError
 from tornado_gate.telemetry.request_counters import TOKEN_DIRECTIONS, RequestCounters, RequestLabels
 from tornado_gate.types import Usage
 
@@ -614,7 +614,7 @@ def _make_registry() -> CollectorRegistry:
 
 def _list_error_codes() -> frozenset[str]:
     """Return the error codes that the gateway itself assigns to failures of upstreams and plugins."""
-    codes = {"upstream_authentication", PluginError.code}
+    codes = {*UPSTREAM_CODES, PluginError.code}
     pending: list[type[GateError]] = [UpstreamError]
     while pending:
         kind = pending.pop()

@@ -1,7 +1,7 @@
 """Removes secrets from text. Knows nothing of logs; pure.
 
 `Scrubber` is for logs. `redact_answer` and `redact_error` are for data from an upstream to a caller: it must not contain the
-target's key, even if the upstream repeats it.
+target's key, even if the upstream repeats it. `mask_secret` makes a secret that a provider has fetched known to all of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
+from tornado_gate.telemetry.fetched_secrets import FETCHED
 from tornado_gate.telemetry.spellings import compile_escape_patterns, decode_basic, list_spellings
 from tornado_gate.types import BufferedBody, Target, UpstreamResponse
 
@@ -53,19 +54,27 @@ _OWN_FIELDS = frozenset(
 class Scrubber:
     """Replaces known secrets, and texts that look like keys, with ``***``. Thread-safe.
 
-    Its cost is bounded: text is cut to a maximum length, structures to a depth and a number of items.
+    Known are those that it is given, and those that providers have fetched. Its cost is bounded: text is cut to a maximum length,
+    structures to a depth and a number of items.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: tuple[str, ...] = ()
         self._heads: frozenset[str] = frozenset()
         self._longest = 0
+        self._given: frozenset[str] = frozenset()
+        self._revision = 0
         self.replace(secrets)
 
     def replace(self, secrets: Iterable[str]) -> None:
-        """Set the known secrets. Their spellings in URLs and in JSON are derived."""
+        """Set the secrets that are given. Their spellings in URLs and in JSON are derived."""
+        self._given = frozenset(map(str, secrets))
+        self._learn()
+
+    def _learn(self) -> None:
+        self._revision = FETCHED.revision
         known: set[str] = set()
-        for secret in map(str, secrets):
+        for secret in self._given | FETCHED.list():
             if len(secret) >= SHORTEST_SECRET:
                 known |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
         # In this order: other threads search meanwhile, and find at least what both sets have in common.
@@ -75,6 +84,8 @@ class Scrubber:
 
     def _contains_secret(self, text: str) -> bool:
         """Whether `text` contains a secret. With very many secrets, only those whose prefix occurs in `text` are searched for."""
+        if self._revision != FETCHED.revision:
+            self._learn()
         if len(self._secrets) > MANY_SECRETS:
             windows = {text[at : at + SHORTEST_SECRET] for at in range(len(text) - SHORTEST_SECRET + 1)}
             if self._heads.isdisjoint(windows):
@@ -83,6 +94,8 @@ class Scrubber:
 
     def scrub_text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
         """Return `text` without secrets, cut to `longest` characters."""
+        if self._revision != FETCHED.revision:
+            self._learn()
         margin = self._longest
         cut = len(text) > longest + margin
         if cut:
@@ -194,16 +207,27 @@ def redact_error(target: Target, error: GateError) -> GateError:
     return error if mask is None else mask.mask_error(error)
 
 
+def mask_secret(target: Target, secret: str) -> None:
+    """Mask `secret`, which a provider has fetched or made for `target`, as the target's key: in answers, errors and logs.
+
+    Call it before the secret is sent, as often as you like. The latest few of each key are kept, so that tokens that were renewed
+    leave.
+    """
+    FETCHED.add(target, secret)
+
+
 def make_mask(target: Target) -> SecretMask | None:
     """Return the mask for the secrets of `target`; None if it has none."""
     headers = tuple(target.headers.items()) if target.headers else ()
-    return _mask_of(target.account_keys or (target.api_key,), headers)
+    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find(target))
 
 
 @lru_cache(maxsize=256)
-def _mask_of(api_keys: tuple[str, ...], headers: tuple[tuple[str, str], ...]) -> SecretMask | None:
+def _mask_of(
+    api_keys: tuple[str, ...], headers: tuple[tuple[str, str], ...], fetched: tuple[str, ...]
+) -> SecretMask | None:
     pieces = (piece for api_key in api_keys for piece in (api_key, *api_key.split(":")))
-    secrets = {piece for piece in pieces if len(piece) >= SHORTEST_NAMED}
+    secrets = {piece for piece in (*pieces, *fetched) if len(piece) >= SHORTEST_NAMED}
     for name, value in headers:
         if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value) or _RANDOM.search(value):
             secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}

@@ -204,8 +204,9 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
     is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's own origin:
     scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark the
     response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it without
-    `headers` and from public addresses only. A file arrives in chunks with back-pressure, without a size limit; for a
-    `VideoDownload` the core limits only the time between chunks (``timeouts.gap``), not the total.
+    `headers` and from public addresses only. A file arrives in chunks with back-pressure, and has at most
+    ``limits.file_bytes``; for a `VideoDownload` the core limits the time between chunks (``timeouts.gap``) and that of the
+    whole file (``videos.download_seconds``).
 
     `context` is for plugins with their own `call_upstream`, which may not need a URL; the core does not read it.
     """

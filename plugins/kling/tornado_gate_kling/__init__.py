@@ -15,6 +15,7 @@ from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.errors import UnsupportedOperation, UpstreamError
 from tornado_gate.http import upstream
 from tornado_gate.http.base_url import is_same_origin, normalize_base_url
+from tornado_gate.telemetry.redaction import mask_secret
 from tornado_gate.types import (
     Call,
     Request,
@@ -103,8 +104,11 @@ def _build_upstream_request(
 
 def _build_headers(call: Call) -> dict[str, str]:
     """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
+    own = call.target.settings.make_headers()
+    if own:
+        mask_secret(call.target, own["authorization"].removeprefix("Bearer "))
     return {
-        **call.target.settings.make_headers(),
+        **own,
         **{name.lower(): str(each) for name, each in call.target.headers.items()},
     }
 

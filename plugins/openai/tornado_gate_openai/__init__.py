@@ -158,7 +158,9 @@ async def _build_video_request(call: Call, facts: OpenAISettings, request: AnyVi
         return _build_upstream_request(call, facts, asked.path, asked.body)
     headers = {name: value for name, value in facts.get_headers(call.target).items() if name != "content-type"}
     url = call.target.base_url + asked.path
-    return UpstreamRequest(method=asked.method, url=url, headers=headers, context=asked.context)
+    return UpstreamRequest(
+        method=asked.method, url=url, headers=headers, context=asked.context, file_types=asked.file_types
+    )
 
 
 def _build_forwarded_request(

@@ -53,6 +53,7 @@ class OutgoingVideoCall(Value, frozen=True, kw_only=True):
     method: str = "POST"
     body: dict[str, Any] | FormBody | None = None
     context: str | None = None
+    file_types: tuple[str, ...] = ()
 
 
 async def build_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> OutgoingVideoCall:
@@ -69,7 +70,8 @@ async def build_request(call: Call, facts: OpenAISettings, request: AnyVideo) ->
         case VideoPoll(operation=Mapping() as operation):
             return OutgoingVideoCall(path=_get_job_path(operation), method="GET", context=JOB_CONTEXT)
         case VideoDownload(operation=operation, index=0):
-            return OutgoingVideoCall(path=f"{_get_job_path(operation)}/content", method="GET")
+            path = f"{_get_job_path(operation)}/content"
+            return OutgoingVideoCall(path=path, method="GET", file_types=("video/",))
         case VideoCancel(operation=operation):
             return OutgoingVideoCall(path=_get_job_path(operation), method="DELETE", context=JOB_CONTEXT)
     raise UnsupportedOperation(f"The provider '{call.target.provider}' does not support this request for videos.")

@@ -49,8 +49,12 @@ SEND_FILE_ADVICE = "Use another address, or send the file itself as a data: URL.
 CHECK_LOGIN_ADVICE = "Check that it opens without a login, or send the file itself as a data: URL."
 
 
-def too_large_error(most: int) -> FetchRefused:
-    return FetchRefused("too_large", f"The file is larger than the limit of {most} bytes.", "Send a smaller file.")
+def too_large_error(most: int, key: str = "") -> FetchRefused:
+    """The error for a file above `most` bytes, the value of the conf key `key`, if that may be named."""
+    name = f", {key} of the configuration" if key else ""
+    return FetchRefused(
+        "too_large", f"The file is larger than the limit of {most} bytes{name}.", "Send a smaller file."
+    )
 
 
 def resolve_with_system(name: str, port: int) -> list[str]:

@@ -11,8 +11,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
-from tornado_gate.config.model import FetchRules
+from tornado_gate.config.model import FetchRules, LimitsConfig
 from tornado_gate.errors import InvalidField, Unavailable
+from tornado_gate.http.client.response import SizeBound
 from tornado_gate.http.fetch.addresses import (
     CHECK_LOGIN_ADVICE,
     SEND_FILE_ADVICE,
@@ -92,6 +93,7 @@ class Fetcher:
         self._places = SharedResource(rules.parallel)
         self.memory = SharedResource(rules.total_bytes)
         self._posting = SharedResource(rules.parallel)
+        self.file_bytes = LimitsConfig().file_bytes  # of a file of an upstream; of conf, by each reload
 
     @property
     def rules(self) -> FetchRules:
@@ -144,21 +146,22 @@ class Fetcher:
     ) -> AsyncIterator[OpenedFile]:
         """Open a file at an upstream's URL, if its content is one of `kinds`; it is read while it arrives.
 
-        The rules of `fetch` apply, with `most_bytes` instead of `max_bytes`. `allow_host` ("host:port") is the provider's host
-        from the configuration and may be in a private network. `parallel` does not count these files: slow addresses of
-        callers must not delay videos, and vice versa.
+        The rules of `fetch` apply, with `most_bytes` instead of `max_bytes`; without it, ``limits.file_bytes`` of conf.
+        `allow_host` ("host:port") is the provider's host from the configuration and may be in a private network. `parallel` does
+        not count these files: slow addresses of callers must not delay videos, and vice versa.
 
         Raises UpstreamError, here and while the chunks are read, with a code: ``upstream_file_gone``,
         ``upstream_file_refused`` (the address), ``upstream_file_unreachable``, ``upstream_file_too_large``,
         ``upstream_wrong_media_type``.
         """
         rules = self.rules
+        bound = SizeBound(self.file_bytes, "limits.file_bytes") if most_bytes is None else SizeBound(most_bytes, "")
         async with AsyncExitStack() as stack:
             with as_upstream_errors(url, rules.seconds):
                 async with asyncio.timeout(rules.seconds):
                     response, place = await self._follow_redirects(stack, url.strip(), rules, allow_host)
             with as_upstream_errors(url, rules.gap_seconds):
-                opened = await open_file(str(place), response, rules, kinds, most_bytes)
+                opened = await open_file(str(place), response, rules, kinds, bound)
             stack.push_async_callback(opened.body.close)
             yield opened
 

@@ -20,6 +20,7 @@ from tornado_gate.codec.media_types import (
 )
 from tornado_gate.config.model import FetchRules
 from tornado_gate.errors import UpstreamError
+from tornado_gate.http.client.response import SizeBound
 from tornado_gate.http.fetch.addresses import FetchRefused, too_large_error
 from tornado_gate.http.fetch.connections import decode_body, get_announced_length, map_fetch_errors
 from tornado_gate.http.upstream_errors import file_error
@@ -54,11 +55,11 @@ class OpenedFile(Value, frozen=True, kw_only=True):
 class FileBody:
     """Iterator over the non-empty chunks of a file. After a failure every read fails, so an incomplete file is never accepted."""
 
-    def __init__(self, url: str, response: aiohttp.ClientResponse, gap_seconds: float, most: int | None) -> None:
+    def __init__(self, url: str, response: aiohttp.ClientResponse, gap_seconds: float, bound: SizeBound) -> None:
         self._url = url
         self._source = decode_body(response)
         self._gap = gap_seconds
-        self._most = most
+        self._bound = bound
         self._size = 0
         self._kept: deque[bytes] = deque()
         self._failure: UpstreamError | None = None
@@ -102,8 +103,8 @@ class FileBody:
                 while piece == b"":  # the decompressor may need more input
                     piece = await anext(self._source, None)
         self._size += len(piece or b"")
-        if self._most is not None and self._size > self._most:
-            raise too_large_error(self._most)
+        if self._size > self._bound.most:
+            raise too_large_error(*self._bound)
         return piece or b""
 
 
@@ -112,16 +113,16 @@ def _incomplete_file_error() -> UpstreamError:
 
 
 async def open_file(
-    url: str, response: aiohttp.ClientResponse, rules: FetchRules, kinds: Collection[str], most: int | None
+    url: str, response: aiohttp.ClientResponse, rules: FetchRules, kinds: Collection[str], bound: SizeBound
 ) -> OpenedFile:
     """Check the beginning of a response. Raises FetchRefused, TimeoutError, and UpstreamError if the file is not one of `kinds`.
 
     The caller closes the body.
     """
     length = get_announced_length(response)
-    if most is not None and length is not None and length > most:
-        raise too_large_error(most)
-    body = FileBody(url, response, rules.gap_seconds, most)
+    if length is not None and length > bound.most:
+        raise too_large_error(*bound)
+    body = FileBody(url, response, rules.gap_seconds, bound)
     try:
         async with asyncio.timeout(rules.gap_seconds):
             beginning = await body.peek()

@@ -20,7 +20,7 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
 from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
-from tornado_gate.http.server.pacing import PacedProtocol, Phase
+from tornado_gate.http.server.pacing import LAST_SECONDS, PacedProtocol, Phase
 from tornado_gate.http.server.refusals import (
     HeadersTooLarge,
     Limit,
@@ -75,7 +75,7 @@ class ServerConnection(PacedProtocol):
         # As in Tornado: a Unix socket has no address.
         self._context = ConnectionContext(peer[0] if isinstance(peer, tuple) else "0.0.0.0", "http")
         if self._server.on_connected(self, self._context.remote_ip):
-            self._limit_time(self._server.times.first_head_seconds)
+            self._limit_time(LAST_SECONDS if self._server.stopping else self._server.times.first_head_seconds)
         else:
             self._refuse_connection()
 
@@ -151,8 +151,15 @@ class ServerConnection(PacedProtocol):
 
     def close_if_idle(self) -> None:
         """Close the connection if it only waits for another request; called when the server stops."""
-        if self._phase is Phase.HEAD and not self._held:
+        if self._phase is Phase.HEAD and not self._held and not self._has_unread_input():
             self._close_when_written()
+
+    def abort_if_idle(self) -> bool:
+        """Close the connection at once if it only waits for a request. Returns whether it did."""
+        if self._phase is not Phase.HEAD or self._has_unread_input():
+            return False
+        self._transport.abort()
+        return True
 
     @property
     def waits_until(self) -> float | None:
@@ -301,7 +308,7 @@ class ServerConnection(PacedProtocol):
         request = self._request
         assert request is not None
         self._request = self._delegate = None
-        if not request.keep or self._server.stopping:
+        if not request.keep:
             self._close_when_written()
         elif self._waiters is not None:
             self._phase = Phase.DRAIN
@@ -310,11 +317,9 @@ class ServerConnection(PacedProtocol):
             self._expect_head()
 
     def _expect_head(self) -> None:
+        """Wait for a request; not long if the server stops, but the head of the response has promised to wait."""
         self._phase = Phase.HEAD
-        if self._server.stopping and not self._held:
-            self._close_when_written()
-            return
-        self._limit_time(self._server.times.idle_seconds)
+        self._limit_time(LAST_SECONDS if self._server.stopping else self._server.times.idle_seconds)
         if self._held or self._eof:
             self._schedule()
             self._pause_or_resume_reading()
@@ -384,6 +389,9 @@ class ServerConnection(PacedProtocol):
     def _on_timeout(self) -> None:
         """The head or the body has not arrived in time: 408, or close if no request has begun."""
         waits_for_head = self._phase is Phase.HEAD
+        if waits_for_head and not self._held and self._has_unread_input():
+            self._limit_time(LAST_SECONDS)
+            return
         if not (waits_for_head and self._held) and self._phase is not Phase.BODY:
             self._transport.abort()
             return

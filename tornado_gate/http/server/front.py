@@ -66,7 +66,7 @@ class HttpServer:
         self.retiring = False
         """Each connection gets at most one more response, with `Connection: close`."""
         self.stopping = False
-        """A connection without a request is closed."""
+        """A connection without a request is closed, at the latest after `LAST_SECONDS`."""
         self._listening: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._empty: asyncio.Event | None = None
@@ -101,7 +101,7 @@ class HttpServer:
         self._listening.clear()
 
     def close_idle(self) -> None:
-        """Close connections without a request, now and from now on."""
+        """Close connections without a request: idle ones now, others soon after their response."""
         self.stopping = True
         for connection in list(self._connections):
             connection.close_if_idle()
@@ -129,8 +129,6 @@ class HttpServer:
                 return False
             self.limits.admit(connection, address)
         self._connections.add(connection)
-        if self.stopping:
-            connection.close_if_idle()
         return True
 
     def _close_waiting(self) -> bool:
@@ -139,10 +137,12 @@ class HttpServer:
         So connections that ask nothing do not lock out others. Several are closed, because finding them looks at all.
         """
         waiting = [(until, one) for one in self._connections if (until := one.waits_until) is not None]
+        has_closed = False
         for _, one in nsmallest(max(1, len(self._connections) // WAITING_SHARE), waiting, key=itemgetter(0)):
-            one.abort()
-            self.limits.release(one)
-        return bool(waiting)
+            if one.abort_if_idle():
+                self.limits.release(one)
+                has_closed = True
+        return has_closed
 
     def on_disconnected(self, connection: ServerConnection) -> None:
         """Unregister a connection that is closed or has switched its protocol. `limits` still count it until it is closed."""

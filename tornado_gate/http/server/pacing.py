@@ -6,6 +6,7 @@ One timer serves all time limits of a connection. It is not moved for each of th
 from __future__ import annotations
 
 import asyncio
+import select
 from math import inf
 from typing import Final
 
@@ -18,6 +19,10 @@ LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 * 1024 * 1024
 """How long, and how much, data of a rejected client is discarded. An immediate close would reset the connection and lose the
 response."""
+
+
+LAST_SECONDS = 1.0
+"""How long a connection stays open for a request that its client may be sending already, although the server would close it."""
 
 
 class Times(Value, frozen=True, kw_only=True):
@@ -121,6 +126,18 @@ class PacedProtocol(asyncio.Protocol):
             self._transport.resume_reading()
 
     # Closing
+
+    def _has_unread_input(self) -> bool:
+        """Whether the client has sent what the loop has not read yet: a close would answer it with a reset.
+
+        The loop reads it after its next poll. Under load that may be a while after the data has arrived, and timers come first.
+        """
+        opened = self._transport.get_extra_info("socket")
+        if opened is None or opened.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(opened.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def _close_when_written(self) -> None:
         """Close when the client has received everything."""
