@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.gateway.estimates import USUAL_ANSWER, Estimate, UsualAnswers
-from tornado_gate.ledger.costs import Price, compute_cost
+from tornado_gate.ledger.costs import Price, estimate_cost
 from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, list_bounds, needs_estimate
 from tornado_gate.limits.limiter import Claim, Limiter, Reservation
 from tornado_gate.limits.overrides import NO_OVERRIDES, Overrides
@@ -126,7 +126,7 @@ class Admission:
         self, bounds: Iterable[Bound], meter: Meter, target: Target, price: Price | None, estimate: Estimate
     ) -> list[int]:
         least, most = estimate.list_quantities(self.usual.find(target.model))
-        costs = (compute_cost(price, least) or 0, compute_cost(price, most) or 0)
+        costs = (estimate_cost(price, least), estimate_cost(price, most))
         tokens = tuple((each.input_tokens or 0) + (each.output_tokens or 0) for each in (least, most))
         amounts = []
         for bound in bounds:
