@@ -53,10 +53,14 @@ class Reservation(State):
 
 
 class Claim(State):
-    """What one request has reserved: for its caller and its model, and for the account at which it is served."""
+    """What one request has reserved: for its caller and its model, and for the account at which it is served.
+
+    `has_begun`: only as one request, because guards review it; what it may use is reserved when it is admitted.
+    """
 
     of_request: list[Reservation] = field(default_factory=list)
     of_target: Reservation | None = None
+    has_begun: bool = False
     levels: LimitLevels = NO_LEVELS
 
     def list_reservations(self) -> list[Reservation]:
