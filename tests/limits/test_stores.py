@@ -429,3 +429,33 @@ def test_what_a_wrong_clock_of_valkey_has_counted_does_not_stay(valkey: Valkey, 
         await store.close()
 
     asyncio.run(run())
+
+
+def test_a_valkey_without_memory_is_given_up_and_gets_what_is_returned_when_it_has_some(
+    valkey: Valkey, subject: str
+) -> None:
+    """Of a script, it refuses only the first write that needs memory."""
+
+    async def run() -> None:
+        store = RedisStore(valkey.url)
+        await store.start()
+        bounds = tuple(make_bound("key", subject, name, 2) for name in ("tokens_per_day", "concurrent_requests"))
+        assert await use(store, *bounds)
+        outcome = await store.reserve(bounds, [1, 1])
+        assert outcome.moment is not None
+        try:
+            valkey.command("CONFIG", "SET", "maxmemory", "1")
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                await store.reserve(bounds, [0, 0])
+            store.change(bounds, [0, -2], outcome.moment)
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                await store.reserve(bounds, [0, 0])
+        finally:
+            valkey.command("CONFIG", "SET", "maxmemory", "0")
+        began = time.monotonic()
+        while (await store.read(bounds))[1].used:
+            assert time.monotonic() - began < 10
+            await asyncio.sleep(0.05)
+        await store.close()
+
+    asyncio.run(run())

@@ -122,6 +122,14 @@ local function begin_period(key)
   return tonumber(kept[3]) or 0
 end
 
+-- First of all, because a server without memory refuses only the first write of a script, and only one that needs memory:
+-- a reservation would succeed that can never be returned.
+local had_lease = 0
+if what == "reserve" then
+  had_lease = redis.call("EXISTS", prefix .. lease)
+  redis.call("SET", prefix .. lease, "1", "PX", lease_ms)
+end
+
 local refused, levels, unread = {}, {}, {}
 for i, key in ipairs(KEYS) do
   local at = first + (i - 1) * 4
@@ -195,8 +203,6 @@ end
 if #refused > 0 or #unread > 0 then
   return {0, wall, wall, refused, unread}
 end
-local had_lease = redis.call("EXISTS", prefix .. lease)
-redis.call("SET", prefix .. lease, "1", "PX", lease_ms)
 for i, key in ipairs(KEYS) do
   local at = first + (i - 1) * 4
   local amount = tonumber(ARGV[at + 2])

@@ -254,6 +254,7 @@ class RedisStore:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreUnavailable):  # the next reservation notices it
                 await self._renew_lease()
+                self._send_soon()  # what could not be returned, although reservations succeeded
 
     async def _renew_lease(self) -> None:
         """Renew the lease. If it had expired, or may have counted too much, take another one, and count what is open again."""
