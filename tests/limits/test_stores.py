@@ -16,7 +16,7 @@ from tests.support.valkey import Valkey
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import make_bound
 from tornado_gate.limits.embedded import EmbeddedStore
-from tornado_gate.limits.redis_store import TIMEOUT_SECONDS, RedisStore
+from tornado_gate.limits.redis_store import TIMEOUT_SECONDS, RedisStore, _make_name
 from tornado_gate.limits.store import Outcome, Store, StoreUnavailable
 from tornado_gate.types import Bound
 
@@ -322,6 +322,140 @@ def test_a_damaged_file_begins_anew(tmp_path: Path) -> None:
     async def run() -> None:
         store = EmbeddedStore(tmp_path)
         assert await use(store, make_bound("key", "a", "requests_per_minute", 3))
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_after_a_failover_the_new_primary_is_used(valkey: Valkey, subject: str) -> None:
+    """The old primary answers as a replica on the connections that are open; the address leads to the new one."""
+
+    async def run() -> None:
+        new, ports = Valkey(), [valkey.port]
+
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            other_reader, other_writer = await asyncio.open_connection("127.0.0.1", ports[0])
+            await asyncio.gather(copy(reader, other_writer), copy(other_reader, writer))
+
+        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        proxy = await asyncio.start_server(forward, "127.0.0.1", 0)
+        store = RedisStore(f"valkey://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        await store.start()
+        bound = make_bound("key", subject, "concurrent_requests", 5)
+        assert await use(store, bound)
+        try:
+            valkey.command("REPLICAOF", "127.0.0.1", str(new.port))
+            ports[0] = new.port
+            with pytest.raises(StoreUnavailable, match=r"(?i)read ?only"):
+                await store.reserve((bound,), [1])
+            await store.start()
+            outcome = await store.reserve((bound,), [1])
+            assert outcome.moment is not None
+            await settle(store)
+            assert [level.used for level in await store.read((bound,))] == [2], "what was open counts there, too"
+        finally:
+            valkey.command("REPLICAOF", "NO", "ONE")
+            await store.close()
+            proxy.close()
+            new.kill()
+
+    asyncio.run(run())
+
+
+def test_a_lease_that_expired_is_counted_again_although_a_request_renewed_it(valkey: Valkey, subject: str) -> None:
+    """A process that did not run for some seconds, and whose open requests others have removed meanwhile."""
+
+    async def run() -> None:
+        store, other = RedisStore(valkey.url), RedisStore(valkey.url)
+        bound = make_bound("key", subject, "concurrent_requests", 3)
+        assert all([await use(store, bound) for _ in range(3)])
+        began = time.monotonic()
+        while not await use(other, bound):  # until the lease of the first store has expired, which nobody renews
+            assert time.monotonic() - began < 10
+            await asyncio.sleep(0.05)
+        await use(store, bound)
+        await store.start()
+        await settle(store)
+        assert (await other.read((bound,)))[0].used >= 4
+        assert not await use(other, bound)
+        await store.close()
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_a_clock_that_was_wrong_for_a_while_leaves_no_budget_that_never_begins_anew(
+    tmp_path: Path, subject: str
+) -> None:
+    async def run() -> None:
+        now = [datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()]
+        store = EmbeddedStore(tmp_path, wall=lambda: now[0])
+        bounds = tuple(make_bound("key", subject, f"tokens_per_{each}", 100) for each in ("day", "month"))
+
+        async def reserve(amount: int, used: Used) -> Outcome:
+            outcome = await store.reserve(bounds, [amount, amount])
+            if outcome.unread:
+                await store.raise_used(dict.fromkeys(outcome.unread, used), find_period(now[0]))
+                outcome = await store.reserve(bounds, [amount, amount])
+            return outcome
+
+        assert (await reserve(30, Used())).moment is not None
+        now[0] += 3650 * 86_400
+        assert (await reserve(90, Used())).moment is not None
+        now[0] -= 3650 * 86_400
+        refused = await reserve(80, Used(day_tokens=30, month_tokens=30))
+        assert [level.used for level in refused.levels] == [30, 30], "what the ledger has"
+        now[0] += 86_400
+        assert (await reserve(60, Used(month_tokens=30))).moment is not None
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_a_wrong_clock_of_valkey_has_counted_does_not_stay(valkey: Valkey, subject: str) -> None:
+    async def run() -> None:
+        store = RedisStore(valkey.url)
+        day, minute = (make_bound("key", subject, name, 10) for name in ("tokens_per_day", "requests_per_minute"))
+        later = int(time.time()) // 86_400 * 86_400 + 3650 * 86_400
+        period = {"day": later, "month": later, "read": later, "td": 10, "tm": 10}
+        await store._redis.hset(_make_name(day), mapping=period)
+        await store._redis.hset(_make_name(minute), str(later * 2), f"10:{later * 1000}")
+        assert await use(store, day, minute, amounts=[10, 10])
+        assert not await use(store, day)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_valkey_without_memory_is_given_up_and_gets_what_is_returned_when_it_has_some(
+    valkey: Valkey, subject: str
+) -> None:
+    """Of a script, it refuses only the first write that needs memory."""
+
+    async def run() -> None:
+        store = RedisStore(valkey.url)
+        await store.start()
+        bounds = tuple(make_bound("key", subject, name, 2) for name in ("tokens_per_day", "concurrent_requests"))
+        assert await use(store, *bounds)
+        outcome = await store.reserve(bounds, [1, 1])
+        assert outcome.moment is not None
+        try:
+            valkey.command("CONFIG", "SET", "maxmemory", "1")
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                await store.reserve(bounds, [0, 0])
+            store.change(bounds, [0, -2], outcome.moment)
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                await store.reserve(bounds, [0, 0])
+        finally:
+            valkey.command("CONFIG", "SET", "maxmemory", "0")
+        began = time.monotonic()
+        while (await store.read(bounds))[1].used:
+            assert time.monotonic() - began < 10
+            await asyncio.sleep(0.05)
         await store.close()
 
     asyncio.run(run())

@@ -60,6 +60,7 @@ models:
 keys:
   - {{name: test, key: {KEY}}}
   - {{name: other, key: {KEY}-2}}
+  - {{name: four, key: {KEY}-4, requests_per_minute: 4, concurrent_requests: 1, budget: {{tokens_per_day: 400}}}}
 """
 TURN = [{"role": "user", "content": "TEXT"}]
 PARTS = [{"role": "user", "parts": [{"text": "TEXT"}]}]
@@ -134,6 +135,28 @@ def test_no_request_passes_on_any_path(client: httpx.Client) -> None:
     made = client.post("/v1/conversations", json={})
     added = client.post(f"/v1/conversations/{made.json()['id']}/items", json=fill({"items": [ITEM]}, "asked-never"))
     assert (added.status_code, added.json()["error"]["code"]) == (403, "house_rule")
+
+
+def test_a_blocked_request_counts_as_a_request_and_a_refused_one_does_not(gateway: Gateway) -> None:
+    path, body = PATHS["chat"]
+    headers = {"Authorization": f"Bearer {KEY}-4"}
+
+    def ask(text: str, **changes: Any) -> httpx.Response:
+        wanted = fill({**body, "max_tokens": 5, **changes}, text)
+        return httpx.post(gateway.url + path, json=wanted, headers=headers, trust_env=False, timeout=30)
+
+    for _ in range(2):
+        assert ask("asked-boom").status_code == 503
+        assert ask("Hi", model="unknown").status_code == 404
+        assert ask("Hi", n="many").status_code == 400
+        assert ask("Hi", max_tokens=500).json()["error"]["code"] == "budget_exceeded"
+    assert [ask(text).status_code for text in ("asked-never", "asked-never", "Hi")] == [403, 403, 200]
+    last = ask("Hi", stream=True)
+    assert (last.status_code, last.headers["x-ratelimit-remaining-requests"]) == (200, "0")
+    for text in ("asked-never", "Hi"):
+        refused = ask(text)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limited")
+        assert 0 < int(refused.headers["retry-after"]) <= 60
 
 
 def test_texts_are_replaced_before_anything_is_stored(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -17,7 +18,7 @@ import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
-from tests.support.upstream import Hang, Upstream, answer
+from tests.support.upstream import Hang, Upstream, Wait, answer
 from tests.support.valkey import Valkey
 
 PATIENCE_SECONDS = 30.0
@@ -35,7 +36,11 @@ models:
   alone: {{provider: narrow, model: local-chat}}
   rare: {{provider: local, model: local-chat, limits: {{requests_per_minute: 3}}}}
   local-video: {{provider: local}}
-prices: {{local-video: {{per_second: 1}}}}
+  image: {{provider: slow, model: gpt-image-1}}
+prices:
+  local-video: {{per_second: 1}}
+  gpt-4o: {{input: 10, output: 1000}}
+  gpt-image-1: {{per_image: {{1024x1024: 0.5, high 1024x1024: 4}}}}
 users: {{ann: {{limits: {{requests_per_minute: 4}}}}}}
 teams: {{crew: {{limits: {{requests_per_minute: 5}}, budget: {{tokens_per_day: 100000}}}}}}
 keys:
@@ -48,6 +53,11 @@ keys:
   - {{name: crew, key: crew-key-of-limits, team: crew}}
   - {{name: day, key: day-key-of-limits, budget: {{usd_per_day: 10}}}}
   - {{name: streams, key: streams-key-of-limits, budget: {{tokens_per_day: 300}}}}
+  - {{name: wide, key: wide-key-of-limits, requests_per_minute: 1000, budget: {{usd_per_day: 1000}}}}
+  - {{name: choices, key: choices-key-of-limits, budget: {{usd_per_day: 10}}}}
+  - {{name: images, key: images-key-of-limits, budget: {{usd_per_day: 10}}}}
+  - {{name: videos, key: videos-key-of-limits, budget: {{usd_per_day: 14}}}}
+  - {{name: huge, key: huge-key-of-limits, budget: {{usd_per_day: 10, tokens_per_day: 100000}}, tokens_per_minute: 100000}}
   - {{name: root, key: root-key-of-limits, role: administrator}}
 limits: {{{limits}}}
 """
@@ -200,6 +210,56 @@ def test_concurrent_streams_together_stay_within_a_budget_and_settle_to_what_the
     used = int(left["message"].partition("tokens, ")[2].split()[0])
     assert 0 < used <= 300
     assert ask(gateway, "streams", max_tokens=1).status_code == (200 if used < 285 else 429)
+
+
+def test_each_of_several_choices_counts_before_it_is_made(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(answer(Wait("choices"), "{}"))
+    before = len(upstream.requests)
+    with ThreadPoolExecutor(1) as threads:
+        job = threads.submit(ask, gateway, "choices", model="slow", max_tokens=1000, n=8)
+        upstream.wait_for_requests(before + 1)
+        refused(ask(gateway, "choices", model="slow", max_tokens=1000, n=8), "and the request may use $8.0")
+        upstream.tell("choices")
+        job.result()
+
+
+def test_an_image_reserves_the_price_of_its_size(gateway: Gateway, upstream: Upstream) -> None:
+    upstream.script(answer(Wait("images"), "{}"), answer(Wait("images"), "{}"))
+    before, path = len(upstream.requests), "/v1/images/generations"
+    wanted = {"model": "image", "prompt": "a cat", "size": "1024x1024", "quality": "high"}
+    with ThreadPoolExecutor(2) as threads:
+        jobs = [threads.submit(ask, gateway, "images", path, **wanted) for _ in range(2)]
+        upstream.wait_for_requests(before + 2)
+        refused(ask(gateway, "images", path, **wanted), "$8 are used or in use, and the request may use $4.")
+        upstream.tell("images")
+        for job in jobs:
+            job.result()
+
+
+def test_a_video_without_a_length_reserves_a_usual_one(gateway: Gateway) -> None:
+    wanted = {"model": "local-video", "prompt": "a cat"}
+    found = [ask(gateway, "videos", "/v1/videos", **wanted) for _ in range(8)]
+    assert [response.status_code for response in found[:2]] == [200, 200]
+    refused(found[-1], "usd_per_day is $14")
+
+
+def test_absurd_usage_of_an_upstream_stops_no_counter_and_loses_no_usage(gateway: Gateway, upstream: Upstream) -> None:
+    """A sum that exceeds 64 bits failed with the lock of all processes held, and with the rows of other requests."""
+    most = 10**15
+    usage = {"prompt_tokens": most, "completion_tokens": most, "total_tokens": 2 * most}
+    message = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+    upstream.script(answer(json.dumps({"id": "a", "object": "chat.completion", "choices": [message], "usage": usage})))
+    assert ask(gateway, "huge", model="slow").status_code == 200
+    assert ask_at_once(20, gateway, key="wide") == {200: 20}
+    refused(ask(gateway, "huge"), "usd_per_day is $10, $1000000 are used")
+    assert "request failed" not in gateway.logs
+
+    def is_recorded() -> bool:
+        rows = admin(gateway, "GET", "/requests?limit=100").json()["data"]
+        return sum(row["key"] == "conf:wide" for row in rows) == 20 and any(row["key"] == "conf:huge" for row in rows)
+
+    wait_until(is_recorded)
+    assert "while writing the usage ledger" not in gateway.logs
 
 
 def test_a_minute_a_day_and_the_bound_of_the_gateway_go_on_after_a_restart(tmp_path: Path, upstream: Upstream) -> None:

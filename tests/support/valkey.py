@@ -47,3 +47,9 @@ class Valkey:
     def kill(self) -> None:
         """End it at once, with its data."""
         self._child.kill()
+
+    def command(self, *words: str) -> None:
+        """Send a command, and wait for its answer."""
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(" ".join(words).encode() + b"\r\n")
+            connection.recv(4096)

@@ -4,7 +4,8 @@ Every route that makes something comes here: `attempts.try_targets`, which answe
 between models, and `tasks/service.py` for videos. What a request must not exceed are the bounds of its key, user, team, model and
 provider account, and those of the whole gateway; the lowest decides. A request without a bound does not come here at all.
 
-A request that its caller must correct (400), or that another bound refuses, counts nowhere. A failed upstream request counts as a
+A request that its caller must correct (400), or that another bound refuses, counts nowhere. One that guards review counts before
+they do, so that it counts also when they block it. A failed upstream request counts as a
 request and costs nothing.
 """
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.gateway.estimates import USUAL_ANSWER, Estimate, UsualAnswers
-from tornado_gate.ledger.costs import Price, compute_cost
+from tornado_gate.ledger.costs import Price, estimate_cost
 from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, list_bounds, needs_estimate
 from tornado_gate.limits.limiter import Claim, Limiter, Reservation
 from tornado_gate.limits.overrides import NO_OVERRIDES, Overrides
@@ -84,12 +85,14 @@ class Admission:
         meter = call.meter
         claim: Claim | None = meter.claim
         asked = self._find_asked(snapshot, call)
-        of_request = NO_BOUNDS if claim is not None else (*call.caller.bounds, *self._of_all, *asked)
+        of_request = self._list_unreserved(call, asked, claim)
         of_target = self._of_providers.get(target.provider, NO_BOUNDS)
         if target.model != (asked[0].subject if asked else call.model):
             of_target += self._of_models.get(target.model, NO_BOUNDS)
         bounds = of_request + of_target
         if not bounds:
+            if claim is not None:
+                claim.has_begun = False
             return None
         if estimate is None:
             estimate = USUAL_ANSWER
@@ -113,8 +116,34 @@ class Admission:
                 of_target, reservation.amounts[number:], reservation.moment, reservation.store
             )
         claim.levels = find_lowest(levels, claim.levels)
+        claim.has_begun = False
         meter.claim = claim
         return None
+
+    def _list_unreserved(self, call: Call, asked: tuple[Bound, ...], claim: Claim | None) -> tuple[Bound, ...]:
+        """The bounds of the caller, the gateway and the model that was asked for, of which nothing is reserved yet."""
+        if claim is not None and not claim.has_begun:
+            return NO_BOUNDS
+        bounds = (*call.caller.bounds, *self._of_all, *asked)
+        return bounds if claim is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
+
+    async def begin(self, snapshot: Snapshot, call: Call) -> None:
+        """Count a request before guards review it, so that their work is bounded, too; `enter` reserves the rest.
+
+        Raises RateLimited. If the request is not admitted for another reason than a guard's, call `give_up`.
+        """
+        if not self.is_active and not call.caller.bounds:
+            return
+        bounds = self._list_unreserved(call, self._find_asked(snapshot, call), None)
+        bounds = tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
+        if bounds:
+            reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
+            call.meter.claim = Claim([reservation], levels=find_lowest(levels), has_begun=True)
+
+    def give_up(self, meter: Meter) -> None:
+        """A request that had begun was refused: it counts nowhere, unless it was admitted meanwhile."""
+        if meter.claim is not None and meter.claim.has_begun:
+            self.cancel(meter)
 
     def _find_asked(self, snapshot: Snapshot, call: Call) -> tuple[Bound, ...]:
         if not self._of_models:
@@ -126,7 +155,7 @@ class Admission:
         self, bounds: Iterable[Bound], meter: Meter, target: Target, price: Price | None, estimate: Estimate
     ) -> list[int]:
         least, most = estimate.list_quantities(self.usual.find(target.model))
-        costs = (compute_cost(price, least) or 0, compute_cost(price, most) or 0)
+        costs = (estimate_cost(price, least), estimate_cost(price, most))
         tokens = tuple((each.input_tokens or 0) + (each.output_tokens or 0) for each in (least, most))
         amounts = []
         for bound in bounds:

@@ -13,24 +13,36 @@ from tornado_gate.types.value import Value, replace
 USUAL_ANSWER_TOKENS: Final = 1000
 """The estimate for an answer whose request does not limit it, until the model has answered."""
 LEARNING_RATE: Final = 0.125
+MOST_DIGITS: Final = 10
+USUAL_VIDEO_SECONDS: Final = 5.0
+"""The estimate for a video whose request does not say how long it is."""
 ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """The names of the limit in bodies of all formats."""
+CHOICE_COUNTS: Final = ("n", "best_of", "candidateCount", "candidate_count")
+"""The names of the number of answers, each of which may be as long as the limit."""
+OPEN_OPERATIONS: Final = frozenset({"chat", "images", "image_edits", "speech", "transcription"})
+"""Operations whose answers have a length that differs by the model, and is learned."""
 FILE_CHARACTERS: Final = 2048
 """A longer text whose beginning of this length has no space is a file in base64."""
 FILE_TOKENS: Final = 1000
 
 
 class Estimate(Value, frozen=True):
-    """What a request may use. `is_open`: its answer is not limited, so that the usual one of its model is added."""
+    """What a request may use. `is_open`: its answer is not limited, so that the usual one of its model is added.
+
+    `usual_seconds` are those of a video whose request does not say them.
+    """
 
     quantities: Quantities
     is_open: bool = False
+    usual_seconds: float = 0.0
 
     def list_quantities(self, usual: int) -> tuple[Quantities, Quantities]:
         """What the request uses at least, and what it will probably use, with `usual` tokens of an answer."""
-        if not self.is_open:
-            return self.quantities, self.quantities
-        return self.quantities, replace(self.quantities, output_tokens=usual)
+        least = self.quantities
+        if self.usual_seconds:
+            return least, replace(least, seconds=self.usual_seconds)
+        return least, replace(least, output_tokens=usual) if self.is_open else least
 
 
 USUAL_ANSWER: Final = Estimate(Quantities(input_tokens=0, output_tokens=0), is_open=True)
@@ -57,29 +69,35 @@ class UsualAnswers:
 
 
 def estimate_request(operation: str, body: Mapping[str, Any], prompt_tokens: int) -> Estimate:
-    """What a request may use: its prompt and its answer; the images or the text that it asks for."""
-    count = body.get("n")
-    if operation in ("images", "image_edits"):
-        images = count if isinstance(count, int) and not isinstance(count, bool) else 1
-        return Estimate(Quantities(input_tokens=prompt_tokens, output_tokens=0, images=images))
-    if operation == "speech":
+    """What a request may use: its prompt and its answers; the images or the text that it asks for."""
+    asked, is_open = Quantities(input_tokens=prompt_tokens, output_tokens=0), operation in OPEN_OPERATIONS
+    if operation == "chat" and (answer := _find_answer_tokens(body)) is not None:
+        asked, is_open = replace(asked, output_tokens=answer), False
+    elif operation in ("images", "image_edits"):
+        size, quality = (text if isinstance(text := body.get(name), str) else "" for name in ("size", "quality"))
+        asked = replace(asked, images=_read_count(body.get("n")), size=size, quality=quality)
+    elif operation == "speech":
         text = body.get("input")
-        characters = len(text) if isinstance(text, str) else CHARACTERS_PER_TOKEN * prompt_tokens
-        return Estimate(Quantities(input_tokens=prompt_tokens, output_tokens=0, characters=characters))
-    if operation != "chat":
-        return Estimate(Quantities(input_tokens=prompt_tokens, output_tokens=0))
-    answer = _find_answer_tokens(body)
-    return Estimate(Quantities(input_tokens=prompt_tokens, output_tokens=answer or 0), is_open=answer is None)
+        asked = replace(asked, characters=len(text) if isinstance(text, str) else CHARACTERS_PER_TOKEN * prompt_tokens)
+    return Estimate(asked, is_open)
+
+
+def _read_count(value: Any) -> int:
+    """A number of answers, which is a text in a form; 1 for what is none."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < MOST_DIGITS:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
 
 
 def _find_answer_tokens(body: Mapping[str, Any]) -> int | None:
-    """The limit of the answer's tokens in a body of any format; None without one."""
+    """The limit of the tokens of all answers together in a body of any format; None without one."""
     nested = (body.get("generationConfig"), body.get("generation_config"))
-    for place in (body, *(each for each in nested if isinstance(each, Mapping))):
+    places = (body, *(each for each in nested if isinstance(each, Mapping)))
+    for place in places:
         for name in ANSWER_LIMITS:
             limit = place.get(name)
             if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
-                return limit
+                return limit * max(_read_count(each.get(count)) for each in places for count in CHOICE_COUNTS)
     return None
 
 

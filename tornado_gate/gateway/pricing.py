@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tornado_gate.errors import NotAllowed
+from tornado_gate.gateway.estimates import OPEN_OPERATIONS
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
 from tornado_gate.ledger.entries import NO_USAGE, Entry, price_row
@@ -72,5 +73,5 @@ def record_usage(gate: Gate, entry: Entry) -> None:
         usage, is_estimated = (NO_USAGE, False) if meter.costs_nothing else settle_usage(meter)
         cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated) or 0
         gate.admission.settle(claim, usage.total_tokens or 0, cost)
-        if usage.output_tokens and entry.operation == "chat" and entry.outcome == "complete":
+        if usage.output_tokens and entry.operation in OPEN_OPERATIONS and entry.outcome == "complete":
             gate.admission.usual.learn(entry.target.model, usage.output_tokens)

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from tornado_gate.config.model import ANY_VARIANT
 from tornado_gate.types import Meter, Usage
-from tornado_gate.types.value import Value, field
+from tornado_gate.types.value import Value, field, replace
 
 NANO = 10**9
 FEMTO_PER_NANO = 10**6
 MICROSECONDS = 10**6
 MAX_SECONDS = 1e9
+MAX_COST = 10**15
+"""A million US dollars: what an upstream counts absurdly must not exceed the 64 bits of sums of many requests."""
 PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
 """Service tiers whose prices differ from the usual ones: without a price of the tier, the cost is unknown."""
 
@@ -143,7 +145,7 @@ def find_seconds(meter: Meter, usage: Usage) -> float:
 
 
 def compute_cost(price: Price | None, used: Quantities) -> int | None:
-    """The cost of one request in nano-dollars; None if a part of it has no price, or if nothing that has a price was reported."""
+    """The cost of one request in nano-dollars, at most MAX_COST; None if a part of it has no price, or nothing was reported."""
     if price is None:
         return None
     if price.is_free:
@@ -158,7 +160,24 @@ def compute_cost(price: Price | None, used: Quantities) -> int | None:
         total = _add_parts(price, used)
     except _Unpriced:
         return None
-    return None if total is None else (total + FEMTO_PER_NANO // 2) // FEMTO_PER_NANO
+    return None if total is None else min((total + FEMTO_PER_NANO // 2) // FEMTO_PER_NANO, MAX_COST)
+
+
+def estimate_cost(price: Price | None, used: Quantities) -> int:
+    """What a request will cost at least, in nano-dollars; 0 if that is unknown.
+
+    Of images and videos whose size and quality the upstream will choose, or that have no price, the lowest price counts.
+    """
+    cost = compute_cost(price, used)
+    if cost is None and price is not None and (price.per_image or price.per_second):
+        cost = compute_cost(
+            replace(price, per_image=_keep_least(price.per_image), per_second=_keep_least(price.per_second)), used
+        )
+    return cost or 0
+
+
+def _keep_least(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    return {ANY_VARIANT: min(amounts.values())} if amounts else amounts
 
 
 class _Unpriced(Exception):

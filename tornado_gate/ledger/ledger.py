@@ -215,8 +215,8 @@ class Ledger:
             return write_rows(self._database, rows, may_repeat=may_repeat)
         except sqlalchemy.exc.IntegrityError:  # two random ids are equal
             return write_rows(self._database, rows, may_repeat=True)
-        except DatabaseError as error:
-            if not isinstance(error.__cause__, sqlalchemy.exc.DataError):
+        except (DatabaseError, OverflowError) as error:  # SQLite's driver itself refuses numbers of more than 64 bits
+            if isinstance(error, DatabaseError) and not isinstance(error.__cause__, sqlalchemy.exc.DataError):
                 raise
             if len(rows) == 1:
                 log.error("the database refuses a row of the usage ledger: %s", error)

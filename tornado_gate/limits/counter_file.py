@@ -94,6 +94,10 @@ class CounterFile:
         self.words = memoryview(self._map).cast("q")
         self._bases = {}
 
+    @property
+    def is_open(self) -> bool:
+        return self._descriptor >= 0
+
     def close(self) -> None:
         self.words.release()
         if self._map is not None:
@@ -118,8 +122,10 @@ class CounterFile:
         words[_BUSY] = 1
         return True
 
-    def unlock(self) -> None:
-        self.words[_BUSY] = 0
+    def unlock(self, *, is_whole: bool = True) -> None:
+        """Let other processes lock the file. Unless the last change `is_whole`, the next one computes the sums anew."""
+        if is_whole:
+            self.words[_BUSY] = 0
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _follow(self) -> None:
@@ -184,9 +190,7 @@ class CounterFile:
         slots = [bytes(old[base : base + WORDS]) for base in kept]
         lease = old[_NEXT_LEASE]
         path = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _write_empty(descriptor, capacity)
+        descriptor = _create_larger(path, capacity)
         previous, previous_map = self._descriptor, self._map
         self._descriptor = descriptor
         self._map_memory()
@@ -207,6 +211,19 @@ class CounterFile:
         """A number that no other process has had."""
         self.words[_NEXT_LEASE] += 1
         return self.words[_NEXT_LEASE]
+
+
+def _create_larger(path: Path, capacity: int) -> int:
+    """The descriptor of a new, locked file, of which nothing is left if there is no room for it. Raises OSError."""
+    descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _write_empty(descriptor, capacity)
+    except BaseException:
+        os.close(descriptor)
+        path.unlink()
+        raise
+    return descriptor
 
 
 def _write_empty(descriptor: int, capacity: int) -> None:

@@ -156,7 +156,12 @@ def drop_dead_leases(words: Words, base: int, is_alive: Callable[[int], bool]) -
 
 
 def begin_period(words: Words, base: int, period: Period) -> None:
-    """Forget what was used before `period`. A clock that was set back keeps the later period."""
+    """Forget what was used before `period`. A clock that was set back keeps the later period.
+
+    A period that begins after the next day was counted by a wrong clock, and would not end for long: the ledger is read instead.
+    """
+    if words[base + DAY] > period.next_day:
+        words[base + DAY] = words[base + MONTH] = words[base + READ_AT] = 0
     if words[base + MONTH] < period.month:
         words[base + MONTH] = period.month
         words[base + USED + 1] = words[base + USED + 3] = 0

@@ -87,7 +87,6 @@ class EmbeddedStore:
         self._pending: deque[Change] = deque(maxlen=MOST_PENDING)
         self._retry: asyncio.TimerHandle | None = None
         self._used_periods: dict[tuple[int, int], Bound] = {}
-        self._is_open = False
 
     async def start(self) -> None:
         """Does nothing: the file is opened when a bound is first used."""
@@ -96,14 +95,13 @@ class EmbeddedStore:
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
-        if self._is_open:
+        if self._file.is_open:
             if self._pending:
                 with suppress(StoreUnavailable):
                     await self._wait_for_lock()
                     self._file.unlock()
             self._leases.close()
             self._file.close()
-            self._is_open = False
 
     async def reserve(self, bounds: Sequence[Bound], amounts: Sequence[int]) -> Outcome:
         if not self._try_lock():
@@ -184,11 +182,14 @@ class EmbeddedStore:
     # One counter
 
     def _find(self, bounds: Sequence[Bound]) -> tuple[list[int], Words]:
-        """The slots of the bounds, and the words of the file that has them."""
+        """The slots of the bounds, and the words of the file that has them. Raises StoreUnavailable if it cannot grow."""
         find = self._file.find
         while True:
             words = self._file.words
-            bases = [find(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
+            try:
+                bases = [find(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
+            except OSError as error:
+                raise StoreUnavailable(f"{self._file.path} cannot grow: {error}") from error
             if words is self._file.words:  # else the file became larger meanwhile
                 return bases, words
 
@@ -258,8 +259,9 @@ class EmbeddedStore:
 
     def _apply_pending(self) -> None:
         while self._pending:
-            bounds, amounts, moment = self._pending.popleft()
+            bounds, amounts, moment = self._pending[0]
             bases, words = self._find(bounds)
+            self._pending.popleft()
             now = self._clock()
             period = self._find_period(self._wall())
             for bound, amount, base in zip(bounds, amounts, bases, strict=True):
@@ -286,18 +288,25 @@ class EmbeddedStore:
     def _try_lock(self) -> bool:
         """Lock the file, and do what was noted. Returns False while another process has it. Raises StoreUnavailable."""
         try:
-            if not self._is_open:
+            if not self._file.is_open:
                 self._file.open()
-                self._is_open = True
             for _ in range(TRIES):
                 if self._file.try_lock():
-                    if self._pending:
-                        self._apply_pending()
+                    self._apply_under_lock()
                     return True
                 time.sleep(SPIN_SECONDS)
         except OSError as error:
             raise StoreUnavailable(f"{self._file.path} cannot be used: {error}") from error
         return False
+
+    def _apply_under_lock(self) -> None:
+        """Do what was noted. If it fails, because the disk is full for example, no other process may wait for this one."""
+        try:
+            if self._pending:
+                self._apply_pending()
+        except BaseException:
+            self._file.unlock(is_whole=False)
+            raise
 
     async def _wait_for_lock(self) -> None:
         ends = time.monotonic() + LOCK_SECONDS

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from tornado_gate.errors import RateLimited
+from tornado_gate.ledger.costs import MAX_COST
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import OPEN, REQUESTS, make_bound
 from tornado_gate.limits.refusals import NO_LEVELS, find_lowest, make_refusal, render_headers
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 5.0
 PROBE_SECONDS: Final = 0.5
 NO_MOMENT: Final = Moment(0, 0, 0)
+MOST_TOKENS: Final = 10**12
+"""Of one request: the sum of a bucket has 55 bits."""
 
 Reader = Callable[[Sequence[Bound]], Mapping[Bound, Used]]
 """Reads from the ledger what the subjects of bounds have used in the current day and month. Blocks; raises Exception."""
@@ -50,10 +53,14 @@ class Reservation(State):
 
 
 class Claim(State):
-    """What one request has reserved: for its caller and its model, and for the account at which it is served."""
+    """What one request has reserved: for its caller and its model, and for the account at which it is served.
+
+    `has_begun`: only as one request, because guards review it; what it may use is reserved when it is admitted.
+    """
 
     of_request: list[Reservation] = field(default_factory=list)
     of_target: Reservation | None = None
+    has_begun: bool = False
     levels: LimitLevels = NO_LEVELS
 
     def list_reservations(self) -> list[Reservation]:
@@ -161,7 +168,7 @@ class Limiter:
 
     def settle(self, reservation: Reservation, tokens: int, cost: int) -> None:
         """The request has ended and has used this, in tokens and nano-dollars. Frees its place among the open requests."""
-        used = {"tokens": tokens, "usd": cost}
+        used = _bound_used(tokens, cost)
         changes = []
         for bound, amount in zip(reservation.bounds, reservation.amounts, strict=True):
             if bound.family == REQUESTS:
@@ -178,7 +185,7 @@ class Limiter:
 
     def add_used(self, reservation: Reservation, tokens: int, cost: int) -> None:
         """The request goes on and has used this in all: what exceeds its estimate counts now."""
-        used = {"tokens": tokens, "usd": cost}
+        used = _bound_used(tokens, cost)
         changes = [0] * len(reservation.bounds)
         for index, bound in enumerate(reservation.bounds):
             if bound.family not in (REQUESTS, OPEN):
@@ -282,3 +289,8 @@ class Limiter:
             self._is_remote_away = False
             self._metrics.set_limit_store_away(False)
             log.warning("the store of limits can be used again")
+
+
+def _bound_used(tokens: int, cost: int) -> Mapping[str, int]:
+    """What a request has used, by the unit of bounds. What an upstream counts absurdly fits into a counter."""
+    return {"tokens": min(tokens, MOST_TOKENS), "usd": min(cost, MAX_COST)}

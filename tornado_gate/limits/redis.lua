@@ -1,7 +1,8 @@
 -- Counters as in counters.py, in hashes. KEYS: one for each bound.
 -- ARGV: what, lease, milliseconds of a lease, seconds after which the ledger is read again, day and month of a change, then
 -- (only for "change") the clock of what is changed; then for each bound: kind (w, o, p), field of a period, amount, limit.
--- Returns {admitted, clock, wall clock, {{index, used, wait, reset}...}, {indexes that need the ledger}}.
+-- Returns {admitted, clock, wall clock, {{index, used, wait, reset}...}, {indexes that need the ledger}}, and for an admitted
+-- reservation whether the lease was still there.
 local what, lease, lease_ms, unread_seconds = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local moved_day, moved_month = tonumber(ARGV[5]), tonumber(ARGV[6])
 local first = 7
@@ -38,7 +39,7 @@ local function read_window(key)
     local bucket = tonumber(all[i])
     local sum, last = string.match(all[i + 1], "^(%-?%d+):(%d+)$")
     sum, last = tonumber(sum), tonumber(last)
-    if now - last > WINDOW then
+    if now - last > WINDOW or last - now > WINDOW then  -- or counted by a clock that was wrong
       expired[#expired + 1] = all[i]
     else
       buckets[#buckets + 1] = {bucket, sum, last}
@@ -108,6 +109,9 @@ end
 
 local function begin_period(key)
   local kept = redis.call("HMGET", key, "day", "month", "read")
+  if (tonumber(kept[1]) or 0) > day + 86400 then  -- counted by a clock that was wrong, see counters.py
+    kept = {}
+  end
   if (tonumber(kept[2]) or 0) < month then
     redis.call("HSET", key, "month", string.format("%.0f", month), "um", 0, "tm", 0)
   end
@@ -116,6 +120,14 @@ local function begin_period(key)
   end
   redis.call("EXPIRE", key, 40 * 86400)
   return tonumber(kept[3]) or 0
+end
+
+-- First of all, because a server without memory refuses only the first write of a script, and only one that needs memory:
+-- a reservation would succeed that can never be returned.
+local had_lease = 0
+if what == "reserve" then
+  had_lease = redis.call("EXISTS", prefix .. lease)
+  redis.call("SET", prefix .. lease, "1", "PX", lease_ms)
 end
 
 local refused, levels, unread = {}, {}, {}
@@ -191,7 +203,6 @@ end
 if #refused > 0 or #unread > 0 then
   return {0, wall, wall, refused, unread}
 end
-redis.call("SET", prefix .. lease, "1", "PX", lease_ms)
 for i, key in ipairs(KEYS) do
   local at = first + (i - 1) * 4
   local amount = tonumber(ARGV[at + 2])
@@ -209,4 +220,4 @@ for i, key in ipairs(KEYS) do
     end
   end
 end
-return {1, wall, wall, levels, {}}
+return {1, wall, wall, levels, {}, had_lease}

@@ -81,7 +81,11 @@ class RedisStore:
         self._used_periods: dict[tuple[int, int], tuple[Bound, float]] = {}
 
     async def start(self) -> None:
-        """Connect, or connect again, and take the lease. Raises StoreUnavailable."""
+        """Connect, or connect again, and take the lease. Raises StoreUnavailable.
+
+        After a failover the old primary may still answer on open connections, as a replica; the address leads to the new one.
+        """
+        await self._redis.connection_pool.disconnect(inuse_connections=False)
         await self._renew_lease()
         self._send_soon()
         if self._heartbeat is None or self._heartbeat.done():
@@ -119,6 +123,10 @@ class RedisStore:
         moment = Moment(clock, period.day, period.month)
         opened = [amount if bound.family == OPEN else 0 for bound, amount in zip(bounds, amounts, strict=True)]
         if any(opened):
+            if self._open and not int(
+                answer[5]
+            ):  # this process did not run for a while: others may have removed its requests
+                self._is_uncertain = True
             self._count_open(bounds, opened)
             if lease != self._lease:  # it expired meanwhile, and with it what the script has counted
                 self._pending.append((bounds, opened, moment, self._lease))
@@ -246,6 +254,7 @@ class RedisStore:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreUnavailable):  # the next reservation notices it
                 await self._renew_lease()
+                self._send_soon()  # what could not be returned, although reservations succeeded
 
     async def _renew_lease(self) -> None:
         """Renew the lease. If it had expired, or may have counted too much, take another one, and count what is open again."""

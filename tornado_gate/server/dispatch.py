@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from tornado_gate.errors import AuthenticationFailed
+from tornado_gate.errors import AuthenticationFailed, BlockedByGuard, GateError
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.auth import HOW_TO_SEND_KEY
 from tornado_gate.gateway.guarded_replies import review_answer
@@ -51,12 +51,20 @@ async def _answer_with_guards(
 ) -> PreparedAnswer | MediaFile:
     """Answer a request with the texts that the guards leave of it, and return what they leave of the answer."""
     review = begin_review(services.gate, snapshot, call, wire)
-    if review is not None:
+    if review is None:
+        return await dispatch(services, snapshot, call, wire, is_reviewed=True)
+    if wire.route.model != "none" and review.reads("request"):
+        await services.gate.admission.begin(snapshot, review.call)
+    try:
         wire = await review.review_request(wire)
-    answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
-    if review is None or isinstance(answer, MediaFile):
-        return answer
-    return await review_answer(review, snapshot.formats[call.format], answer)
+        answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
+    except GateError as error:
+        if not isinstance(error, BlockedByGuard):
+            services.gate.admission.give_up(call.meter)
+        raise
+    return (
+        answer if isinstance(answer, MediaFile) else await review_answer(review, snapshot.formats[call.format], answer)
+    )
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:

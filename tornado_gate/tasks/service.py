@@ -15,7 +15,7 @@ import orjson
 
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
 from tornado_gate.gateway.candidates import Candidate, choose_target
-from tornado_gate.gateway.estimates import Estimate
+from tornado_gate.gateway.estimates import USUAL_VIDEO_SECONDS, Estimate
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.ledger.costs import Quantities
@@ -286,7 +286,10 @@ def _reply(call: Call, request: Request, wire_format: FormatLane, event: StreamE
 def _estimate_task(request: VideoRequest) -> Estimate:
     """What a task may use, for its bounds."""
     size = f"{request.width}x{request.height}" if request.width and request.height else ""
-    return Estimate(Quantities(seconds=(request.seconds or 0) * (request.n or 1), size=size))
+    number = request.n or 1
+    if request.seconds is None:
+        return Estimate(Quantities(size=size), usual_seconds=USUAL_VIDEO_SECONDS * number)
+    return Estimate(Quantities(seconds=request.seconds * number, size=size))
 
 
 def get_idempotency_key(call: Call) -> str:
