@@ -1,4 +1,4 @@
-"""For every test below: how many examples property tests make, and which.
+"""For every test below: how many examples property tests make, and which; and whom clients trust.
 
 How long an example takes to make or to run is no verdict, for machines differ and are busy. `make test` makes the same examples
 every time, so that a red run can be repeated. `make fuzz` sets FUZZ_FACTOR: each property test then makes so many times more
@@ -8,7 +8,9 @@ examples, new ones in each run, and keeps what failed in .hypothesis/.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +18,20 @@ FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
 settings.register_profile("house", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_certificate_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each client of httpx or of a vendor's SDK reads the certificates of all authorities (over a hundred: 30 ms of CPU
+    time), and the tests make thousands of clients. All servers of the tests are on this machine: one authority is enough.
+    """
+    first, end, _ = certifi.contents().partition("-----END CERTIFICATE-----")
+    bundle = tmp_path_factory.mktemp("authority") / "bundle.pem"
+    bundle.write_text(first + end + "\n", encoding="ascii")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(bundle))
+        patch.setenv("SSL_CERT_FILE", str(bundle))
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,7 @@ shape of a format (``type``, ``role``) are not compared; a word with a meaning (
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -53,11 +54,8 @@ def is_about(name: str, path: str) -> bool:
 
 
 def has_arrived(path: str, value: Any, arrived: Json, texts: str) -> bool:
-    for pattern, rule in RULES.items():
-        if re.fullmatch(pattern, path):
-            return rule(value, arrived)
-    if _SHAPE.search(path):
-        return True
+    if rule := find_rule(path):
+        return rule(value, arrived)
     if isinstance(value, str):
         return value in texts or json.dumps(value, ensure_ascii=False)[1:-1] in texts
     name = path.rpartition(".")[2]
@@ -69,9 +67,20 @@ def has_arrived(path: str, value: Any, arrived: Json, texts: str) -> bool:
     return any(json.dumps(value) in text for text in iterate_texts(arrived) if text.startswith("{"))
 
 
+@functools.cache
+def find_rule(path: str) -> Rule | None:
+    """How the value at this path arrives, unless as a text or as a member; kept, for thousands of bodies have the same paths."""
+    found = next((rule for pattern, rule in RULES.items() if re.fullmatch(pattern, path)), None)
+    return found or (_is_shape if _SHAPE.search(path) else None)
+
+
+def _is_shape(value: Any, arrived: Json) -> bool:
+    return True
+
+
 def iterate_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every scalar with its dotted path; an empty object or array is a leaf that says nothing."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name, member in value.items():
             yield from iterate_leaves(member, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
@@ -83,7 +92,7 @@ def iterate_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def iterate_texts(value: Any) -> Iterator[str]:
     """Every text in a body, with the names of members, which hold the properties of schemas."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name, member in value.items():
             yield name
             yield from iterate_texts(member)
