@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ import pytest
 
 from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
-from tests.support.upstream import Hang, Upstream, answer
+from tests.support.upstream import Hang, Upstream, Wait, answer
 
 KEY = "test-key-of-overload"
 OPEN_REQUESTS = 399
@@ -161,6 +162,27 @@ async def test_requests_beyond_the_places_of_a_target_wait_and_then_take_a_fallb
     async with callers_of(gateway) as callers:
         await wait_for_metric(callers, series + '"running"}', 0)
         await wait_for_metric(callers, series + '"waiting"}', 0)
+
+
+@pytest.mark.gen_test(timeout=90)
+async def test_the_places_of_a_target_are_those_of_all_processes(
+    upstream_process: Upstream, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.script(answer(Wait("go"), completion("hello"), path="/limited", repeat=True))
+    conf = CONF.format(url=upstream_process.url, key=KEY, open_requests=OPEN_REQUESTS).replace("queue: 5", "queue: 40")
+    gateway = Gateway.start(conf, tmp_path, "--processes", "3")
+    try:
+        async with callers_of(gateway) as callers:
+            series = 'tornado_gate_target_requests{provider="limited",state='
+            asked = callers.start("limited", 18)  # each on a connection of its own, so all processes have some
+            await wait_for_metric(callers, series + '"waiting"}', 15)
+            assert await callers.metric(series + '"running"}') == 3
+            assert len(upstream.requests) == 3
+            upstream.tell("go")
+            assert [one.status_code for one in await asyncio.gather(*asked)] == [200] * 18
+            await wait_for_metric(callers, series + '"running"}', 0)
+    finally:
+        gateway.stop()
 
 
 @pytest.mark.gen_test(timeout=60)

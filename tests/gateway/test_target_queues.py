@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tornado_gate.config.model import TargetConcurrency
 from tornado_gate.errors import TargetBusy
 from tornado_gate.gateway.target_queues import TargetQueue, TargetQueues
+from tornado_gate.limits.embedded import EmbeddedStore
 
 RULES = TargetConcurrency(most=2, queue=4, wait=60.0)
 
@@ -25,9 +27,14 @@ class Told:
         self.counts = running, waiting
 
 
-def make_queue() -> tuple[TargetQueue, Told]:
+@pytest.fixture
+def store(tmp_path: Path) -> EmbeddedStore:
+    return EmbeddedStore(tmp_path)
+
+
+def make_queue(store: EmbeddedStore) -> tuple[TargetQueue, Told]:
     told = Told()
-    return TargetQueue("p", told.report, told.reasons.append), told
+    return TargetQueue("p", store, told.report, told.reasons.append), told
 
 
 async def begin(queue: TargetQueue, account: str, rules: TargetConcurrency = RULES) -> asyncio.Task[Callable[[], None]]:
@@ -37,8 +44,8 @@ async def begin(queue: TargetQueue, account: str, rules: TargetConcurrency = RUL
 
 
 @pytest.mark.gen_test
-async def test_requests_beyond_the_places_wait_for_one() -> None:
-    queue, told = make_queue()
+async def test_requests_beyond_the_places_wait_for_one(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     first, second, third = [await begin(queue, "a") for _ in range(3)]
     assert (first.done(), second.done(), third.done()) == (True, True, False)
     assert told.counts == (2, 1)
@@ -51,8 +58,8 @@ async def test_requests_beyond_the_places_wait_for_one() -> None:
 
 
 @pytest.mark.gen_test
-async def test_the_account_with_the_fewest_running_requests_is_next() -> None:
-    queue, _ = make_queue()
+async def test_the_account_with_the_fewest_running_requests_is_next(store: EmbeddedStore) -> None:
+    queue, _ = make_queue(store)
     held = [await queue.enter("a", RULES) for _ in range(2)]
     again = [await begin(queue, "a") for _ in range(2)]
     other = await begin(queue, "b")
@@ -68,8 +75,8 @@ async def test_the_account_with_the_fewest_running_requests_is_next() -> None:
 
 
 @pytest.mark.gen_test
-async def test_an_account_leaves_places_of_the_queue_to_others() -> None:
-    queue, told = make_queue()
+async def test_an_account_leaves_places_of_the_queue_to_others(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     held = [await queue.enter("a", RULES) for _ in range(2)]
     waiting = [await begin(queue, "a") for _ in range(2)]
     with pytest.raises(TargetBusy, match="this account's share of it, is full") as caught:
@@ -86,8 +93,8 @@ async def test_an_account_leaves_places_of_the_queue_to_others() -> None:
 
 
 @pytest.mark.gen_test
-async def test_without_a_queue_a_request_is_refused_at_once() -> None:
-    queue, _ = make_queue()
+async def test_without_a_queue_a_request_is_refused_at_once(store: EmbeddedStore) -> None:
+    queue, _ = make_queue(store)
     rules = TargetConcurrency(most=1, queue=0)
     leave = await queue.enter("a", rules)
     with pytest.raises(TargetBusy):
@@ -97,8 +104,8 @@ async def test_without_a_queue_a_request_is_refused_at_once() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_request_waits_for_a_limited_time() -> None:
-    queue, told = make_queue()
+async def test_a_request_waits_for_a_limited_time(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     leave = await queue.enter("a", RULES)
     rules = TargetConcurrency(most=1, queue=4, wait=0.01)
     with pytest.raises(TargetBusy, match=r"none ended within 0\.01 s") as caught:
@@ -109,8 +116,8 @@ async def test_a_request_waits_for_a_limited_time() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_request_whose_caller_leaves_gives_its_place_to_the_next() -> None:
-    queue, told = make_queue()
+async def test_a_request_whose_caller_leaves_gives_its_place_to_the_next(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
     gone, next_one = await begin(queue, "b", rules), await begin(queue, "c", rules)
@@ -124,8 +131,8 @@ async def test_a_request_whose_caller_leaves_gives_its_place_to_the_next() -> No
 
 
 @pytest.mark.gen_test
-async def test_a_request_that_is_cancelled_as_its_place_comes_gives_it_back() -> None:
-    queue, told = make_queue()
+async def test_a_request_that_is_cancelled_as_its_place_comes_gives_it_back(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
     waiting = await begin(queue, "b", rules)
@@ -137,8 +144,8 @@ async def test_a_request_that_is_cancelled_as_its_place_comes_gives_it_back() ->
 
 
 @pytest.mark.gen_test
-async def test_a_place_is_not_given_to_a_request_that_has_just_been_cancelled() -> None:
-    queue, told = make_queue()
+async def test_a_place_is_not_given_to_a_request_that_has_just_been_cancelled(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
     gone, next_one = await begin(queue, "b", rules), await begin(queue, "b", rules)
@@ -151,8 +158,8 @@ async def test_a_place_is_not_given_to_a_request_that_has_just_been_cancelled() 
 
 
 @pytest.mark.gen_test
-async def test_a_lower_limit_holds_from_the_next_request_on() -> None:
-    queue, told = make_queue()
+async def test_a_lower_limit_holds_from_the_next_request_on(store: EmbeddedStore) -> None:
+    queue, told = make_queue(store)
     held = [await queue.enter("a", RULES) for _ in range(2)]
     waiting = await begin(queue, "b", TargetConcurrency(most=1, queue=4))
     assert told.counts == (2, 1)
@@ -162,10 +169,71 @@ async def test_a_lower_limit_holds_from_the_next_request_on() -> None:
     (await waiting)()
 
 
+# Several processes: each has its own store on the same files.
+
+
 @pytest.mark.gen_test
-async def test_queues_of_removed_entries_are_forgotten_when_their_requests_have_ended() -> None:
+async def test_processes_share_the_places_and_the_queue(store: EmbeddedStore, tmp_path: Path) -> None:
+    (queue, _), (other, told) = make_queue(store), make_queue(EmbeddedStore(tmp_path))
+    rules = TargetConcurrency(most=2, queue=3)
+    first, second = await queue.enter("a", rules), await other.enter("b", rules)
+    waiting = [await begin(queue, "a", rules), await begin(other, "b", rules)]
+    assert not any(task.done() for task in waiting)
+    with pytest.raises(TargetBusy, match="its queue, or this account's share of it, is full"):
+        await other.enter("b", rules)  # two of three wait: the last place of the queue is for another account
+    assert told.reasons == ["target_queue"]
+    first()
+    second()
+    for leave in await asyncio.gather(*waiting):
+        leave()
+    assert (queue.running, other.running, other.waiting) == (0, 0, 0)
+
+
+@pytest.mark.gen_test
+async def test_no_process_keeps_its_places_while_others_wait(
+    store: EmbeddedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (queue, _), (other, _) = make_queue(store), make_queue(EmbeddedStore(tmp_path))
+    rules = TargetConcurrency(most=1, queue=9)
+    leave = await queue.enter("a", rules)
+    own, foreign = await begin(queue, "a", rules), await begin(other, "b", rules)
+    monkeypatch.setattr("random.random", lambda: 0.9)  # one of two that wait: at 0.5 and above the others are due
+    leave()
+    assert not own.done()
+    other._look_again()
+    (await foreign)()
+    (await own)()
+
+
+@pytest.mark.gen_test
+async def test_the_places_of_a_process_that_has_died_become_free(store: EmbeddedStore, tmp_path: Path) -> None:
+    dead = EmbeddedStore(tmp_path)
+    (queue, _), (other, _) = make_queue(store), make_queue(dead)
+    rules = TargetConcurrency(most=1, queue=9)
+    await other.enter("b", rules)
+    waiting = await begin(queue, "a", rules)
+    dead._leases.close()  # as the end of its process does
+    (await waiting)()
+
+
+@pytest.mark.gen_test
+async def test_without_the_store_a_process_counts_its_own_requests(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    queue, _ = make_queue(EmbeddedStore(tmp_path / "file"))
+    rules = TargetConcurrency(most=1, queue=1)
+    leave = await queue.enter("a", rules)
+    waiting = await begin(queue, "b", rules)
+    with pytest.raises(TargetBusy):
+        await queue.enter("c", rules)
+    leave()
+    (await waiting)()
+    assert (queue.running, queue.waiting) == (0, 0)
+
+
+@pytest.mark.gen_test
+async def test_queues_of_removed_entries_are_forgotten_when_their_requests_have_ended(store: EmbeddedStore) -> None:
     told = Told()
-    queues = TargetQueues(told.report, told.reasons.append)
+    queues = TargetQueues(store, told.report, told.reasons.append)
     busy, idle = queues.find("busy"), queues.find("idle")
     leave = await busy.enter("a", RULES)
     queues.keep(frozenset())

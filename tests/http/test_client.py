@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.raw import Peer, always, answer, chunked, on_both_loops, once, serving, then_wait
 from tornado_gate.http.client import pool as pool_module
+from tornado_gate.http.client import response as response_module
 from tornado_gate.http.client.faults import (
     ConnectError,
     ConnectionBroken,
@@ -251,6 +252,53 @@ async def test_closing_an_answer_half_way_closes_its_connection_and_never_looks_
         await left.wait()
         with pytest.raises(ConnectionBroken):
             await anext(response)
+
+
+@on_both_loops
+async def test_a_reader_who_has_enough_keeps_the_connection_if_the_end_comes_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on, is_idle = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.say(chunked(b"last event", end=b""))
+        await go_on.wait()
+        await peer.say(b"0\r\n\r\n")
+        await peer.request()
+        await peer.say(answer(b"second"))
+
+    async with serving(script) as raw, opened() as client:
+        response = await client.request("POST", raw.url, {}, b"{}")
+        assert await anext(response) == b"last event"
+        await response.release()
+        response.close()  # as the end of the request does
+        keep = client.on_connection_idle
+        monkeypatch.setattr(client, "on_connection_idle", lambda connection: (keep(connection), is_idle.set()))
+        go_on.set()
+        await is_idle.wait()
+        assert await body_of(client, raw.url) == b"second"
+        assert len(raw.peers) == 1
+
+
+@on_both_loops
+async def test_a_connection_whose_response_does_not_end_is_closed_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(response_module, "RELEASE_SECONDS", 0.01)
+    closed = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.say(chunked(b"last event", end=b""))
+        await peer.gone()
+        closed.set()
+
+    async with serving(script) as raw, opened() as client:
+        response = await client.request("POST", raw.url, {}, b"{}")
+        assert await anext(response) == b"last event"
+        await response.release()
+        await closed.wait()
 
 
 @on_both_loops

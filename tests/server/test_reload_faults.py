@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -96,6 +97,10 @@ def make_dangling_link(path: Path) -> None:
     path.symlink_to("nowhere.yaml")
 
 
+def make_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
 def write_latin(path: Path) -> None:
     path.write_bytes(CONF.replace("name: test", "name: caf\u00e9").encode("latin-1"))
 
@@ -106,6 +111,8 @@ def write_latin(path: Path) -> None:
         (make_folder, "cannot be read: Is a directory"),
         (make_dangling_link, "cannot be read: No such file or directory"),
         (write_latin, "has a byte that is not UTF-8"),
+        (os.mkfifo, "is not a regular file"),
+        (make_device, "is not a regular file"),
     ],
 )
 def test_what_is_no_readable_file_is_not_put_in_force_and_the_gateway_stays_ready(

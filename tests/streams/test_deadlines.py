@@ -77,6 +77,54 @@ def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool, stre
     assert asyncio.run(read()) == b"ab"
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("parsed", [False, True])
+def test_a_silence_inside_a_whole_answer_is_a_gap(parsed: bool, streaming: bool) -> None:
+    async def read() -> bytes:
+        limit = deadlines(streaming=streaming, first_event=60, gap=0.01, total=60)
+        limit.expect_whole()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"a"
+            await never()
+
+        async def whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+            yield b"".join([piece async for piece in pieces])
+
+        async def first_of(items: AsyncIterator[bytes]) -> bytes:
+            return await anext(items)
+
+        translated = limit.limit_gaps(whole(limit.extend_gap_on_chunks(chunks())))
+        forwarded = whole(limit.limit_gaps(chunks()))
+        return await limit.wait_for_first_event(first_of(translated if parsed else forwarded))
+
+    with pytest.raises(UpstreamTimeout, match=r"sent no data for 0.01 s \(gap timeout\)"):
+        asyncio.run(read())
+
+
+def test_the_work_after_the_last_bytes_of_a_whole_answer_is_no_gap() -> None:
+    """The translation of a whole answer may wait, for a guard for example: that is no silence of the upstream."""
+
+    async def read() -> bytes:
+        limit = deadlines(streaming=False, first_event=60, gap=0.05, total=60)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"a"
+            yield b"b"
+
+        async def whole(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+            found = b"".join([piece async for piece in pieces])
+            await asyncio.sleep(0.2)
+            yield found
+
+        async def first_of(items: AsyncIterator[bytes]) -> bytes:
+            return await anext(items)
+
+        return await limit.wait_for_first_event(first_of(limit.limit_gaps(whole(limit.extend_gap_on_chunks(chunks())))))
+
+    assert asyncio.run(read()) == b"ab"
+
+
 @pytest.mark.parametrize("timeouts", [{"gap": 0.01}, {"total": 0.01}])
 def test_a_silence_between_events_ends_and_closes_the_stream(timeouts: dict[str, float]) -> None:
     closed = []

@@ -100,7 +100,7 @@ NO_BOUNDS = BoundsConfig()
 
 
 class TargetConcurrency(Value, frozen=True, kw_only=True):
-    """At most `most` requests of a provider entry run at a time in a process; `queue` more wait, each for `wait` seconds."""
+    """At most `most` requests of a provider entry run at a time on a machine; `queue` more wait, each for `wait` seconds."""
 
     most: int
     queue: int = 100

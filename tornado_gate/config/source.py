@@ -56,7 +56,7 @@ class Document(State):
 def read(path: Path, *, at_rest: bool = False) -> Document:
     """Read the file at `path`. Raises FileFaults if it cannot be read or is not valid YAML.
 
-    With `at_rest`, raises FileBusy if another process has the file open for writing.
+    With `at_rest`, as for a reload, raises FileBusy if another process has the file open for writing, and never waits for a pipe.
     """
     content = _read_unchanging(path, at_rest=at_rest)
     if len(content) > LARGEST_FILE:
@@ -76,8 +76,13 @@ def _read_unchanging(path: Path, *, at_rest: bool) -> bytes:
     """
     for _ in range(READ_ATTEMPTS):
         try:
-            with path.open("rb") as file, hold_off_writers(file.fileno()) as held:
+            with (
+                open(path, "rb", opener=_open_at_once if at_rest else None) as file,
+                hold_off_writers(file.fileno()) as held,
+            ):
                 before = os.fstat(file.fileno())
+                if at_rest and not stat.S_ISREG(before.st_mode):
+                    raise FileFaults([((), "is not a regular file")], path, {})
                 content = file.read(LARGEST_FILE + 1)
                 after = os.fstat(file.fileno())
         except OSError as error:
@@ -89,6 +94,11 @@ def _read_unchanging(path: Path, *, at_rest: bool) -> bytes:
             return content
         time.sleep(READ_PAUSE_SECONDS)
     raise FileFaults([((), "changes while it is read; replace it in one step, with `mv`")], path, {})
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file for reading. A pipe would wait for a writer, and with it the thread of each reload."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def parse(text: str, path: Path) -> Document:

@@ -91,7 +91,6 @@ class Gate:
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
         self.overload = Overload(config.limits, metrics.count_shed_request)
-        self.target_queues = TargetQueues(metrics.set_target_requests, metrics.count_shed_request)
         self._lag = LoopLagMonitor(metrics)
         self._lag.on_delay = self.overload.note_delay
         self.ready_checks.append(self.overload.explain_overload)
@@ -105,6 +104,9 @@ class Gate:
         self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
         self.database = keystore.database
         self.admission = Admission(make_limiter(config, self._read_spending, metrics))
+        self.target_queues = TargetQueues(
+            self.admission.limiter.local, metrics.set_target_requests, metrics.count_shed_request
+        )
         self._reading_overrides: asyncio.Task[None] | None = None
         self._override_end: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

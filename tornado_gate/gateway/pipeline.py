@@ -331,8 +331,9 @@ async def _call_in_batches(
 
     async def one(request: EmbeddingRequest) -> EmbeddingResult:
         async with places:
-            events = await call_provider(call, provider, request, Deadlines(timeouts, name, streaming=False))
-            return await read_single_event(events, EmbeddingResult)
+            deadlines = Deadlines(timeouts, name, streaming=False)
+            events = await call_provider(call, provider, request, deadlines)
+            return await deadlines.wait_for_first_event(read_single_event(events, EmbeddingResult))
 
     async def all_of_them() -> list[EmbeddingResult]:
         async with asyncio.TaskGroup() as group:

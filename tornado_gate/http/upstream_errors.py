@@ -25,12 +25,15 @@ message begins with "The upstream". Vendor-specific codes are mapped to statuses
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from tornado_gate.errors import (
+    GateError,
     UpstreamConnectTimeout,
     UpstreamError,
     UpstreamKeyRefused,
@@ -46,6 +49,11 @@ from tornado_gate.types.wire import describe_provider
 
 MOST_TEXT: Final = 2000
 """Maximum number of characters shown of an upstream's message."""
+
+MOST_RETRY_SECONDS: Final = 86_400
+"""The longest wait that a caller is told."""
+
+_SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
 MOST_REASON: Final = 100
 """Maximum number of characters shown of an upstream's finish reason."""
@@ -121,8 +129,8 @@ def error_for_status(
 ) -> UpstreamError:
     """Return the error for an upstream's status; 0 means that the error has no status.
 
-    `headers` are the upstream's, with lower-case names; Retry-After is copied from them. `in_answer`: the error is inside a
-    successful response, so its message is from the vendor and not an error page of a proxy.
+    `headers` are the upstream's, with lower-case names; a valid Retry-After is copied from them, at most a day. `in_answer`: the
+    error is inside a successful response, so its message is from the vendor and not an error page of a proxy.
     """
     if _is_about_account(status, text):
         refused = key_refused(provider)
@@ -134,10 +142,20 @@ def error_for_status(
     if row.error is UpstreamRefused:
         return UpstreamRefused(message, status=status, param=text.param, code=text.code or None)
     if headers and row.error in (UpstreamRateLimited, UpstreamOverloaded):
-        retry_after = headers.get("retry-after", "")
-        if retry_after and retry_after.isascii():  # other characters cannot be sent in a header
+        retry_after = _read_retry_after(headers.get("retry-after", ""))
+        if retry_after:
             return row.error(message, headers={"Retry-After": retry_after})
     return row.error(message)
+
+
+def _read_retry_after(value: str) -> str:
+    """The caller's Retry-After for that of an upstream, at most a day: clients wait as they are told. "" if it is invalid."""
+    if _SECONDS.fullmatch(value):
+        return str(math.ceil(min(float(value), MOST_RETRY_SECONDS)))
+    seconds = GateError("", headers={"Retry-After": value}).retry_after if value.isascii() else None
+    if seconds is None:
+        return ""
+    return value if seconds <= MOST_RETRY_SECONDS else str(MOST_RETRY_SECONDS)
 
 
 def _is_about_account(status: int, text: ErrorText) -> bool:

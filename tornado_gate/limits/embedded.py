@@ -111,6 +111,15 @@ class EmbeddedStore:
         finally:
             self._file.unlock()
 
+    def try_reserve(self, bounds: Sequence[Bound], amounts: Sequence[int]) -> Outcome | None:
+        """As `reserve`, without waiting: None while another process has the lock."""
+        if not self._try_lock():
+            return None
+        try:
+            return self._reserve(bounds, amounts)
+        finally:
+            self._file.unlock()
+
     def _reserve(self, bounds: Sequence[Bound], amounts: Sequence[int]) -> Outcome:
         bases, words = self._find(bounds)
         now, wall = self._clock(), self._wall()

@@ -17,6 +17,7 @@ from tornado_gate.errors import RateLimited
 from tornado_gate.ledger.costs import MAX_COST
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import OPEN, REQUESTS, make_bound
+from tornado_gate.limits.embedded import EmbeddedStore
 from tornado_gate.limits.refusals import NO_LEVELS, find_lowest, make_refusal, render_headers
 from tornado_gate.limits.store import Level, Moment, Outcome, Store, StoreUnavailable
 from tornado_gate.types import Bound, LimitLevels
@@ -70,7 +71,9 @@ class Claim(State):
 class Limiter:
     """The bounds of a process. `remote` is the store of conf, None: that of the machine."""
 
-    def __init__(self, local: Store, remote: Store | None, read_ledger: Reader, metrics: LimiterMetrics) -> None:
+    def __init__(
+        self, local: EmbeddedStore, remote: Store | None, read_ledger: Reader, metrics: LimiterMetrics
+    ) -> None:
         self.local = local
         self.remote = remote
         self._read_ledger = read_ledger

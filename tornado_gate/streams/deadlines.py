@@ -21,8 +21,8 @@ class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
     `first_event` limits the time to the first event of a stream, and to the first bytes of the body of a whole response, which
-    has no event before it is complete (`whole`, if it is given, replaces it there); the rest of a whole response is limited by
-    `gap` and `total`. With `slow_start`, for
+    has no event before it is complete (`whole`, if it is given, replaces it there); between its further bytes `gap` applies, and
+    to all of it `total`. With `slow_start`, for
     operations that send nothing until the work is done, only `total` applies before the response.
 
     All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
@@ -174,11 +174,14 @@ class Deadlines:
 
     def explain_error(self, outer: float, error: BaseException) -> BaseException:
         self._due = outer
-        if outer != NEVER or not self._is_own_cancellation(error):
+        is_outer = outer != NEVER and not self._begun  # `wait_for_first_event` explains it
+        if is_outer or not self._is_own_cancellation(error):
             return error
         if self._loop.time() >= self.ends_at:
             return self._make_total_error()
-        return UpstreamTimeout(f"The provider '{self._provider}' sent no data for {self.gap:g} s (gap timeout).")
+        return UpstreamTimeout(
+            f"The provider '{self._provider}' sent no data for {self._timeouts.gap:g} s (gap timeout)."
+        )
 
     def end(self) -> None:
         """The items have ended: only a wait for the first event, if there is one, stays limited."""
@@ -198,6 +201,14 @@ class Deadlines:
         self._first = self.ends_at
         if self._due != NEVER:
             self._due = self.ends_at
+
+    def begin_bytes(self) -> float:
+        """As `begin`, for further bytes of a whole response. Returns NEVER, and limits nothing, for the first ones."""
+        outer = self._due
+        if not self._begun or outer == NEVER or self._task is not asyncio.current_task(self._loop):
+            return NEVER
+        self._set_limit(min(outer, self._loop.time() + self._timeouts.gap))
+        return outer
 
     def put_off(self) -> None:
         """Data has arrived: restart the gap timeout."""
@@ -222,7 +233,10 @@ class _Begins(Attributed[T]):
 
 
 class _SignsOfLife:
-    """The limits of a chunk flow whose chunks are parsed into items: each chunk restarts the gap timeout of the items."""
+    """The limits of a chunk flow whose chunks are parsed into items: each chunk restarts the gap timeout of the items.
+
+    A whole response is one item, which comes after its last chunk: between its chunks the gap timeout applies here.
+    """
 
     __slots__ = ("deadlines",)
 
@@ -230,13 +244,15 @@ class _SignsOfLife:
         self.deadlines = deadlines
 
     def begin(self) -> float:
-        return NEVER
+        return self.deadlines.begin_bytes()
 
     def on_items(self, outer: float) -> None:
+        if outer != NEVER:
+            self.deadlines.on_items(outer)
         self.deadlines.put_off()
 
     def explain_error(self, outer: float, error: BaseException) -> BaseException:
-        return error
+        return error if outer == NEVER else self.deadlines.explain_error(outer, error)
 
     def end(self) -> None:
         """Do nothing: items may follow after the last chunk."""

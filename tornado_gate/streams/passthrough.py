@@ -235,10 +235,15 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._is_measured = call.meter.estimate_prompt is not None
         call.meter.frame_bytes = adapter.frame_bytes
 
-    def take(self, items: list[bytes], out: list[bytes]) -> None:
+    def take(self, items: list[bytes], out: list[bytes]) -> bool:
+        """Pass the complete frames on. Ends the stream after its end frame: some upstreams do not close it, or much later."""
         if self._splitter is not None:
             self._take_split(self._splitter, items, out)
-            return
+        else:
+            self._take_events(items, out)
+        return self._meter.done
+
+    def _take_events(self, items: list[bytes], out: list[bytes]) -> None:
         complete, is_quiet, meter = self._frames.take, self._adapter.is_quiet, self._meter
         measured = self._call.meter if self._is_measured else None
         for chunk in items:

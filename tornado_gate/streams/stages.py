@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from tornado_gate.errors import GateError
@@ -197,13 +198,19 @@ class Flow(BatchIterator[T]):
         self._left, self._ready, self._ending, self._paused = [], [], END, None
         await self._close()
 
-    async def _close(self) -> None:
+    async def release(self) -> None:
+        """As `aclose`, for a reader who has all that it needs."""
+        self._left, self._ready, self._ending, self._paused = [], [], END, None
+        await self._close(release)
+
+    async def _close(self, end: Callable[[AsyncIterator[Any]], Awaitable[None]] | None = None) -> None:
+        """Close the source with the function `end`, by default `close`."""
         source, self._source = self._source, None
         if source is not None:
             if self.limits is not None:
                 self.limits.end()
             try:
-                await close(source)
+                await (end or close)(source)
             except GateError:
                 raise
             except BaseException as error:
@@ -225,7 +232,7 @@ class Flow(BatchIterator[T]):
     async def _raise_ending(self) -> None:
         """Raise the error that ended the flow, or StopAsyncIteration after a normal end."""
         ending, self._ending = self._ending, END
-        await self._close()
+        await self._close(release if ending is END else None)
         if not isinstance(ending, BaseException):
             raise StopAsyncIteration
         try:
@@ -353,6 +360,11 @@ async def close(items: AsyncIterator[Any]) -> None:
     aclose = getattr(items, "aclose", None)
     if aclose is not None:
         await aclose()
+
+
+async def release(items: AsyncIterator[Any]) -> None:
+    """Close an iterator whose reader has all that it needs: its connection can be used again if nothing more comes."""
+    await getattr(items, "release", partial(close, items))()
 
 
 # Aliases for plugins written for 0.1; removed in 0.3.

@@ -19,7 +19,13 @@ from tornado_gate.http.client.faults import (
     ResponseTooLarge,
 )
 from tornado_gate.http.client.request import HeaderPairs, add_default_headers, is_idempotent
-from tornado_gate.http.client.response import UNBOUNDED, SizeBound, check_announced_length, return_unchanged
+from tornado_gate.http.client.response import (
+    RELEASE_SECONDS,
+    UNBOUNDED,
+    SizeBound,
+    check_announced_length,
+    return_unchanged,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -65,7 +71,7 @@ def as_fault(error: Exception) -> HttpClientError:
 class AiohttpResponse:
     """Interface of `client.response.HttpResponse` on an aiohttp response."""
 
-    __slots__ = ("_bound", "_inflater", "_left", "_response", "explain", "headers", "status")
+    __slots__ = ("_bound", "_inflater", "_left", "_released", "_response", "explain", "headers", "status")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         """Raises MalformedResponse for an unsupported content coding."""
@@ -75,6 +81,7 @@ class AiohttpResponse:
         self.headers: dict[str, str] = {}
         self.explain: Callable[[HttpClientError], Exception] = return_unchanged
         self._response = response
+        self._released = False
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
@@ -133,8 +140,15 @@ class AiohttpResponse:
     async def aclose(self) -> None:
         self.close()
 
+    async def release(self) -> None:
+        """As `HttpResponse.release`."""
+        if not self._released:
+            self._released = True
+            asyncio.get_running_loop().call_later(RELEASE_SECONDS, self._response.close)
+
     def close(self) -> None:
-        self._response.close()
+        if not self._released:
+            self._response.close()
 
 
 def _make_response(response: aiohttp.ClientResponse) -> AiohttpResponse:

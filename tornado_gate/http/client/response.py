@@ -19,6 +19,9 @@ FRAMING_SHARE = 16
 """The framing of a body, such as the lengths of its chunks, may take FREE_FRAMING_BYTES or this part of the body's bound: chunks
 of one byte cost as much to parse as long ones."""
 
+RELEASE_SECONDS = 1.0
+"""How long the end of a response is awaited whose reader has all that it needs. Most upstreams send it in the same moment."""
+
 
 class ResponseSource(Protocol):
     """The connection that delivers a response."""
@@ -136,6 +139,19 @@ class HttpResponse:
         if source is not None:
             self._pieces.clear()
             self.fail(ConnectionBroken("the reader closed the response"))
+            source.abort()
+
+    async def release(self) -> None:
+        """As `close`, for a reader who has all that it needs: the connection is used again if the body ends soon.
+
+        The end of a stream of events often arrives a moment after its last event.
+        """
+        source, self._source = self._source, None
+        if source is not None:
+            self._loop.call_later(RELEASE_SECONDS, self._abort_unless_ended, source)
+
+    def _abort_unless_ended(self, source: ResponseSource) -> None:
+        if not self.ended:
             source.abort()
 
     def take_complete_body(self) -> bytes:
