@@ -7,8 +7,9 @@ examples, new ones in each run, and keeps what failed in .hypothesis/.
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import certifi
 import pytest
@@ -18,6 +19,17 @@ FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
 settings.register_profile("house", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting makes millions of objects that stay. The garbage collector looks at them once, and never while tests run."""
+    gc.disable()
+    result = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.fixture(scope="session", autouse=True)
