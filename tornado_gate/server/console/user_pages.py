@@ -95,7 +95,7 @@ class UserHandler(AdminHandler):
     async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:
         """Show the user again, with what was done or why it was refused."""
         if result is None:
-            await self.show_user(identity, form, status=409)
+            await self.show_user(identity, form, status=400 if form.errors else 409)
         else:
             self.flash(done)
             self.redirect(f"{USERS}/{identity}", status=303)
