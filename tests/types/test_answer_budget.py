@@ -9,7 +9,7 @@ import pytest
 
 from tornado_gate.errors import Unavailable
 from tornado_gate.types import UpstreamResponse
-from tornado_gate.types.answer_budget import DEFAULT_ANSWERS_BYTES, _Budget, set_answers_bytes
+from tornado_gate.types.answer_budget import DEFAULT_ANSWERS_BYTES, AnswerClaim, _Budget, set_answers_bytes
 
 MIB = 1024 * 1024
 
@@ -48,12 +48,12 @@ async def test_an_account_leaves_room_for_others() -> None:
         is_read.set()
         await go_on.wait()
 
-    greedy = asyncio.create_task(UpstreamResponse(chunks=begin(), account="greedy").read())
+    greedy = asyncio.create_task(UpstreamResponse(chunks=begin(), claim=AnswerClaim("greedy")).read())
     await is_read.wait()
     assert _Budget.accounts == {"greedy": 3 * MIB}
     with pytest.raises(Unavailable, match="your account's share"):
-        await UpstreamResponse(chunks=pieces(2), account="greedy").read()
-    assert len(await UpstreamResponse(chunks=pieces(2), account="other").read()) == 2 * MIB
+        await UpstreamResponse(chunks=pieces(2), claim=AnswerClaim("greedy")).read()
+    assert len(await UpstreamResponse(chunks=pieces(2), claim=AnswerClaim("other")).read()) == 2 * MIB
     go_on.set()
     await greedy
     assert (_Budget.held, _Budget.accounts) == (0, {})

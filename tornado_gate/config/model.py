@@ -252,8 +252,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
 
     The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
     `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others; `file_bytes` for one file, such as a
-    video, which is never in memory as a whole. `answers_bytes` is the maximum memory for all whole answers above 1 MiB that are
-    being read.
+    video, which is never in memory as a whole. `answers_bytes` is the maximum memory for all large answers and incomplete events.
     """
 
     store: Secret = Secret("")

@@ -22,6 +22,7 @@ from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
 
 SLOW_START_OPERATIONS = frozenset({"images", "image_edits", "transcription"})
@@ -86,6 +87,7 @@ async def try_targets(
 def _begin_attempt(
     gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
 ) -> Call:
+    ANSWERED_ACCOUNT.set(call.caller.account)
     meter = call.meter
     meter.attempts += 1
     meter.target = target

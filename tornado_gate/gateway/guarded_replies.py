@@ -15,6 +15,7 @@ from tornado_gate.streams import stages
 from tornado_gate.streams.text_streams import guard_stream
 from tornado_gate.streams.text_views import view_response
 from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, Span, UpstreamResponse
+from tornado_gate.types.answer_budget import AnswerClaim
 from tornado_gate.types.large_json import encode_json, load_json
 from tornado_gate.types.media_type import media_type
 
@@ -45,7 +46,8 @@ async def review_answer(review: Review, wire_format: FormatLane, answer: Prepare
 
 async def _read(reply: Reply, call: Call) -> bytes:
     try:
-        return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider).read()
+        claim = AnswerClaim(call.caller.account)
+        return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, claim=claim).read()
     finally:
         await stages.close(reply.chunks)
 

@@ -29,6 +29,7 @@ from tornado_gate.http.client.faults import (
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import HttpResponse, SizeBound
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
+from tornado_gate.types.answer_budget import AnswerClaim
 from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import replace
 
@@ -162,12 +163,15 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         return UpstreamResponse(
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )
-    call.closing.callback(answer.close)
+    claim = AnswerClaim(call.caller.account)
+    call.closing.callback(_end_answer, answer, claim)
     answer.explain = partial(connection_error, provider, answered=True)
-    account = call.caller.account
-    return UpstreamResponse(
-        status=answer.status, headers=answer.headers, chunks=answer, provider=provider, account=account
-    )
+    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider, claim=claim)
+
+
+def _end_answer(answer: HttpResponse | AiohttpResponse, claim: AnswerClaim) -> None:
+    answer.close()
+    claim.release()
 
 
 def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:

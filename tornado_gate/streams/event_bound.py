@@ -1,8 +1,13 @@
-"""The maximum size of one event of an upstream's stream. One bound for each process: parsers of plugins know no conf."""
+"""The maximum size of one event of an upstream's stream, and the memory of those that are incomplete.
+
+One bound for each process: parsers of plugins know no conf.
+"""
 
 from __future__ import annotations
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT, AnswerClaim
+from tornado_gate.types.wire import UNCOUNTED_BYTES
 
 DEFAULT_EVENT_BYTES = 16 * 1024 * 1024
 
@@ -16,10 +21,27 @@ def set_event_bytes(most: int) -> None:
     _Bound.most = most
 
 
-def check_event_size(size: int) -> None:
-    """Raise UpstreamError for an event, or the beginning of one, that is too large."""
-    if size > _Bound.most:
-        raise UpstreamError(
-            f"The upstream sent a stream event above the limit of {_Bound.most} bytes (limits.event_bytes).",
-            code="upstream_event_too_large",
-        )
+class HeldEvent:
+    """The beginning of an event that a parser keeps until the rest arrives. A large one counts as a large answer does."""
+
+    __slots__ = ("_claim", "_counted")
+
+    def __init__(self) -> None:
+        self._claim: AnswerClaim | None = None
+        self._counted = 0
+
+    def check(self, size: int) -> None:
+        """The parser keeps `size` bytes now. Raises UpstreamError for too large an event, Unavailable for too many large ones."""
+        if size > _Bound.most:
+            raise UpstreamError(
+                f"The upstream sent a stream event above the limit of {_Bound.most} bytes (limits.event_bytes).",
+                code="upstream_event_too_large",
+            )
+        if size < self._counted and self._claim is not None:
+            self._claim.release()
+            self._claim, self._counted = None, 0
+        if size > UNCOUNTED_BYTES:
+            if self._claim is None:
+                self._claim = AnswerClaim(ANSWERED_ACCOUNT.get())
+            self._claim.grow(size - self._counted)
+            self._counted = size

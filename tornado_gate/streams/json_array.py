@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.event_bound import check_event_size
+from tornado_gate.streams.event_bound import HeldEvent
 from tornado_gate.types.wire import UNCOUNTED_BYTES, JsonValueCounter
 
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
@@ -26,6 +26,7 @@ class ArraySplitter:
         self._depth = 0
         self._in_string = False
         self._counter = JsonValueCounter()
+        self._event = HeldEvent()
         self.closed = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -37,7 +38,7 @@ class ArraySplitter:
         while not self.closed and (element := self._take_object()) is not None:
             found.append(element)
             self._counter = JsonValueCounter()
-        check_event_size(len(self._buffer))
+        self._event.check(len(self._buffer))
         return found
 
     def _take_object(self) -> bytes | None:

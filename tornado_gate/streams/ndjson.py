@@ -13,7 +13,7 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
-from tornado_gate.streams.event_bound import check_event_size
+from tornado_gate.streams.event_bound import HeldEvent
 from tornado_gate.streams.passthrough import StreamAdapter
 from tornado_gate.types.wire import check_json_values, describe_provider
 
@@ -26,6 +26,7 @@ class LineSplitter:
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self._size = 0
+        self._event = HeldEvent()
 
     def take(self, chunk: bytes) -> bytes:
         """Return the lines that `chunk` completes, joined and unchanged. Raises UpstreamError for a line that is too large."""
@@ -39,7 +40,7 @@ class LineSplitter:
         if chunk:
             self._held.append(chunk)
             self._size += len(chunk)
-            check_event_size(self._size)
+        self._event.check(self._size)
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
-from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, check_event_size
+from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, HeldEvent
 from tornado_gate.types.value import Value
 from tornado_gate.types.wire import check_json_values, describe_provider
 
@@ -41,6 +41,7 @@ class FrameSplitter:
         self._held: list[bytes] = []
         self._size = 0
         self._last = b""
+        self._event = HeldEvent()
 
     def take(self, chunk: bytes) -> bytes:
         """Return the frames that `chunk` completes, joined and unchanged. Raises UpstreamError for a frame that is too large."""
@@ -58,7 +59,7 @@ class FrameSplitter:
             self._held, self._size, self._last = [rest] if rest else [], len(rest), rest[-3:]
         else:
             ready, self._last = b"", window[-3:]
-        check_event_size(self._size)
+        self._event.check(self._size)
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:

@@ -193,7 +193,7 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
         return incoming
     return UpstreamResponse(
         chunks=chunks, status=incoming.status, headers=headers, context=incoming.context, provider=incoming.provider,
-        account=incoming.account,
+        claim=incoming.claim,
     )  # fmt: skip
 
 

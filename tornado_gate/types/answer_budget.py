@@ -1,16 +1,21 @@
-"""Limits the memory of all large whole answers of upstreams that are being read. One budget for each process.
+"""Limits the memory of all large answers of upstreams, until their callers have them. One budget for each process.
 
 An account may hold at most as much as is then still free, as of all shared memory (`storage/shares.py`): alone it gets half.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import ClassVar
 
 from tornado_gate.errors import Unavailable
 
 DEFAULT_ANSWERS_BYTES = 1024 * 1024 * 1024
 RETRY_SECONDS = 5
+
+
+ANSWERED_ACCOUNT: ContextVar[str] = ContextVar("answered_account", default="")
+"""The account whose request the current task answers, for parsers, which know no call."""
 
 
 class _Budget:
@@ -25,7 +30,7 @@ def set_answers_bytes(most: int) -> None:
 
 
 class AnswerClaim:
-    """What one answer of an account holds of the budget, in bytes."""
+    """What one answer of an account holds of the budget, in bytes, until `release` or the end of this object."""
 
     __slots__ = ("_account", "_held")
 
@@ -38,14 +43,17 @@ class AnswerClaim:
         own = _Budget.accounts.get(self._account, 0) + size
         if own > _Budget.most - _Budget.held - size:
             raise Unavailable(
-                "The gateway's limit for large answers that are being read (limits.answers_bytes), or your account's share of "
-                f"it, is reached. Retry after {RETRY_SECONDS} s.",
+                "The gateway's limit for the memory of large answers (limits.answers_bytes), or your account's share of it, is "
+                f"reached. Retry after {RETRY_SECONDS} s.",
                 code="overloaded",
                 headers={"Retry-After": str(RETRY_SECONDS)},
             )
         _Budget.held += size
         _Budget.accounts[self._account] = own
         self._held += size
+
+    def __del__(self) -> None:
+        self.release()
 
     def release(self) -> None:
         """Give everything back."""

@@ -229,9 +229,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
     `accepted_statuses`; others raise UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `account` is that of the
-    caller, whose share of the memory for answers this one uses. `context` is for plugins with their own `call_upstream`; the
-    core does not read it.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `claim` is what
+    this one holds of the memory for all large answers, until the request ends. `context` is for plugins with their own
+    `call_upstream`; the core does not read it.
     """
 
     chunks: AsyncIterator[bytes]
@@ -239,7 +239,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
     provider: str = ""
-    account: str = ""
+    claim: AnswerClaim | None = None
 
     @property
     def media_type(self) -> str:
@@ -258,7 +258,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         """Return a copy with other chunks."""
         return UpstreamResponse(
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
-            account=self.account,
+            claim=self.claim,
         )  # fmt: skip
 
     but = replace  # its name until 0.3
@@ -271,7 +271,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter, claim = JsonValueCounter(self.provider), AnswerClaim(self.account)
+        counter, claim = JsonValueCounter(self.provider), self.claim or AnswerClaim()
         try:
             async for piece in self.chunks:
                 pieces.append(piece)
@@ -280,8 +280,9 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
                     claim.grow(len(piece))
                     counter.add(piece, begins=pieces[0])
             return b"".join(pieces)
-        finally:
+        except BaseException:
             claim.release()
+            raise
 
     async def read_json(self) -> Any:
         """Read the whole body and parse it as JSON, a large one in a thread. Raises UpstreamError if it is not valid JSON."""

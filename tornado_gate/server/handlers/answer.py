@@ -28,6 +28,7 @@ from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
 from tornado_gate.types.call import MORE_LOSSES_MARK, LazyExitStack
+from tornado_gate.types.wire import UNCOUNTED_BYTES
 
 MAX_HEADER_LENGTH = 4096
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
@@ -71,7 +72,7 @@ class AnswerHandler(AuthenticatedHandler):
             self._describe(answer.call, answer.reply)
             if isinstance(answer.reply.chunks, BufferedBody):
                 self._add_cost(answer.call)
-                self.end(answer.reply.chunks.data)
+                await self._end_whole(answer.reply.chunks.data)
             else:
                 await self._write_reply(answer.reply)
         except GateError as error:
@@ -171,7 +172,16 @@ class AnswerHandler(AuthenticatedHandler):
             held = chunk
         if self.call is not None and not self.headers_written:
             self._add_cost(self.call)
-        self.end(held or b"")
+        await self._end_whole(held or b"")
+
+    async def _end_whole(self, chunk: bytes) -> None:
+        """Write the last chunk and finish. A large one is waited for: the request holds its memory until then."""
+        if len(chunk) > UNCOUNTED_BYTES:
+            if not self.headers_written:
+                self.headers["Content-Length"] = str(len(chunk))
+            await self.send(chunk)
+            chunk = b""
+        self.end(chunk)
 
     async def _write_pieces(self, reply: Reply) -> None:
         """Write each chunk as soon as it arrives, for streams and audio."""
