@@ -330,7 +330,7 @@ def _fit_amounts(
     fitting = []
     for bound, amount, lowest in zip(bounds, amounts, least, strict=True):
         room = left.get(bound, amount)
-        if bound in left and not 0 < max(1, lowest) <= room:
+        if bound in left and max(1, lowest) > room:
             return None
         fitting.append(min(amount, room))
     return fitting
