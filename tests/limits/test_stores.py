@@ -15,6 +15,7 @@ import pytest
 from tests.support.valkey import Valkey
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import make_bound
+from tornado_gate.limits.counters import MOST_LEASES
 from tornado_gate.limits.embedded import EmbeddedStore
 from tornado_gate.limits.redis_store import TIMEOUT_SECONDS, RedisStore, _make_name
 from tornado_gate.limits.store import Outcome, Store, StoreUnavailable
@@ -200,6 +201,7 @@ HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from tornado_gate.limits.bounds import make_bound
+from tornado_gate.limits.counters import MOST_LEASES
 from tornado_gate.limits.embedded import EmbeddedStore
 from tornado_gate.limits.redis_store import RedisStore
 async def main():
@@ -456,6 +458,20 @@ def test_a_valkey_without_memory_is_given_up_and_gets_what_is_returned_when_it_h
         while (await store.read(bounds))[1].used:
             assert time.monotonic() - began < 10
             await asyncio.sleep(0.05)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_open_requests_are_counted_after_many_processes_were_killed(tmp_path: Path, subject: str) -> None:
+    async def run() -> None:
+        bound = make_bound("key", subject, "concurrent_requests", 150)
+        for _ in range(MOST_LEASES):
+            killed = EmbeddedStore(tmp_path)
+            assert await use(killed, bound)
+            await killed.close()
+        store = EmbeddedStore(tmp_path)
+        assert sum([await use(store, bound) for _ in range(160)]) == 150
         await store.close()
 
     asyncio.run(run())

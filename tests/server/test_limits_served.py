@@ -36,6 +36,7 @@ models:
   alone: {{provider: narrow, model: local-chat}}
   rare: {{provider: local, model: local-chat, limits: {{requests_per_minute: 3}}}}
   local-video: {{provider: local}}
+  fresh: {{provider: local, model: local-chat}}
   image: {{provider: slow, model: gpt-image-1}}
 prices:
   local-video: {{per_second: 1}}
@@ -54,6 +55,7 @@ keys:
   - {{name: day, key: day-key-of-limits, budget: {{usd_per_day: 10}}}}
   - {{name: streams, key: streams-key-of-limits, budget: {{tokens_per_day: 300}}}}
   - {{name: wide, key: wide-key-of-limits, requests_per_minute: 1000, budget: {{usd_per_day: 1000}}}}
+  - {{name: guess, key: guess-key-of-limits, tokens_per_minute: 1000, budget: {{usd_per_day: 1}}}}
   - {{name: choices, key: choices-key-of-limits, budget: {{usd_per_day: 10}}}}
   - {{name: images, key: images-key-of-limits, budget: {{usd_per_day: 10}}}}
   - {{name: videos, key: videos-key-of-limits, budget: {{usd_per_day: 14}}}}
@@ -210,6 +212,21 @@ def test_concurrent_streams_together_stay_within_a_budget_and_settle_to_what_the
     used = int(left["message"].partition("tokens, ")[2].split()[0])
     assert 0 < used <= 300
     assert ask(gateway, "streams", max_tokens=1).status_code == (200 if used < 285 else 429)
+
+
+def test_a_guess_refuses_no_request_for_which_there_is_room(gateway: Gateway) -> None:
+    """A process that has not seen an answer of the model guesses 1000 tokens."""
+
+    def is_settled() -> bool:
+        told = ask(gateway, "guess", "/v1/_explain?route=/v1/chat/completions").json()["limits"]
+        return bool(told["tokens"]["remaining"] > 500)
+
+    for _ in range(12):
+        found = ask(gateway, "guess", model="fresh", max_tokens=None)
+        assert found.status_code == 200, found.text
+        wait_until(is_settled)
+    error = refused(ask(gateway, "guess", model="fresh", max_tokens=1000), "1000 tokens per minute")
+    assert error["code"] == "rate_limited"
 
 
 def test_each_of_several_choices_counts_before_it_is_made(gateway: Gateway, upstream: Upstream) -> None:

@@ -97,9 +97,9 @@ class Admission:
         if estimate is None:
             estimate = USUAL_ANSWER
         price = snapshot.prices.find(target.provider, target.upstream_model)
-        amounts = self._estimate_amounts(bounds, meter, target, price, estimate)
+        least, amounts = self._estimate_amounts(bounds, meter, target, price, estimate)
         try:
-            reservation, levels = await self.limiter.reserve(bounds, amounts)
+            reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
             refused = error.exceeded["subject"]
             if refused == "provider" or (refused == "model" and not asked):
@@ -153,19 +153,21 @@ class Admission:
 
     def _estimate_amounts(
         self, bounds: Iterable[Bound], meter: Meter, target: Target, price: Price | None, estimate: Estimate
-    ) -> list[int]:
+    ) -> tuple[list[int], list[int]]:
+        """What the request uses at least of each bound, and what it will probably use."""
         least, most = estimate.list_quantities(self.usual.find(target.model))
         costs = (estimate_cost(price, least), estimate_cost(price, most))
         tokens = tuple((each.input_tokens or 0) + (each.output_tokens or 0) for each in (least, most))
-        amounts = []
+        lowest, probable = [], []
         for bound in bounds:
             if bound.family in (REQUESTS, OPEN):
-                amounts.append(0 if meter.is_inner and bound.kind in OF_THE_WHOLE else 1)
+                low = high = 0 if meter.is_inner and bound.kind in OF_THE_WHOLE else 1
             else:
                 low, high = costs if bound.name.startswith("usd") else tokens
-                # A guess must not refuse a request for which there is room.
-                amounts.append(max(low, min(high, max(bound.limit, 1))))
-        return amounts
+                high = max(low, min(high, max(bound.limit, 1)))  # a guess is no request that is always too large
+            lowest.append(low)
+            probable.append(high)
+        return lowest, probable
 
     # After an attempt, and after the request
 

@@ -14,6 +14,7 @@ USUAL_ANSWER_TOKENS: Final = 1000
 """The estimate for an answer whose request does not limit it, until the model has answered."""
 LEARNING_RATE: Final = 0.125
 MOST_DIGITS: Final = 10
+"""A longer number of answers in a form is none."""
 USUAL_VIDEO_SECONDS: Final = 5.0
 """The estimate for a video whose request does not say how long it is."""
 ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")

@@ -218,7 +218,11 @@ class EmbeddedStore:
             words[base + _WORD_OF[bound.name]] += amount
             return words[base + _WORD_OF[bound.name]]
         if bound.family == OPEN:
-            add_open(words, base, self._get_lease(), amount)
+            if not add_open(
+                words, base, self._get_lease(), amount
+            ):  # its places are those of processes that were killed
+                drop_dead_leases(words, base, self._leases.is_alive)
+                add_open(words, base, self._lease, amount)
         elif amount:
             add_to_window(words, base, now, amount)
         return words[base + TOTAL]

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS: Final = 5.0
 PROBE_SECONDS: Final = 0.5
+GUESSES: Final = 3
+"""How often a guess is lowered to what is left, of which others take some meanwhile."""
 NO_MOMENT: Final = Moment(0, 0, 0)
 MOST_TOKENS: Final = 10**12
 """Of one request: the sum of a bucket has 55 bits."""
@@ -105,14 +107,20 @@ class Limiter:
         """Whether requests are counted on this machine although conf names a store for several."""
         return self._is_remote_away
 
-    async def reserve(self, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> tuple[Reservation, Sequence[Level]]:
-        """Reserve an amount for each bound, or nothing. Raises RateLimited for the bound that refuses."""
+    async def reserve(
+        self, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int] | None = None
+    ) -> tuple[Reservation, Sequence[Level]]:
+        """Reserve an amount for each bound, or nothing. Raises RateLimited for the bound that refuses.
+
+        `least` are smaller amounts, where `amounts` are guesses: of what is left of a bound, as much as is guessed is reserved.
+        """
         began = time.perf_counter()
         store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+        least = amounts if least is None else least
         try:
-            outcome = await self._reserve_in(store, bounds, amounts)
+            outcome, amounts = await self._reserve_in(store, bounds, amounts, least)
         except StoreUnavailable as error:
-            store, outcome = await self._reserve_without(store, bounds, amounts, error)
+            store, outcome, amounts = await self._reserve_without(store, bounds, amounts, least, error)
         self._metrics.observe_limit_store(store.name, time.perf_counter() - began)
         if outcome.moment is not None:
             return Reservation(bounds, list(amounts), outcome.moment, store), outcome.levels
@@ -122,7 +130,20 @@ class Limiter:
         self._metrics.count_limit_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
         raise refusal
 
-    async def _reserve_in(self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> Outcome:
+    async def _reserve_in(
+        self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int]
+    ) -> tuple[Outcome, Sequence[int]]:
+        """The outcome, and the amounts that were reserved or refused."""
+        outcome = await self._reserve_amounts(store, bounds, amounts)
+        for _ in range(GUESSES):
+            fitting = None if outcome.moment is not None else _fit_amounts(outcome.levels, bounds, amounts, least)
+            if fitting is None:
+                break
+            amounts = fitting
+            outcome = await self._reserve_amounts(store, bounds, amounts)
+        return outcome, amounts
+
+    async def _reserve_amounts(self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> Outcome:
         outcome = await self._reserve_uninterrupted(store, bounds, amounts)
         if outcome.unread:
             await self._read_again(store, outcome.unread)
@@ -151,21 +172,26 @@ class Limiter:
             store.change(bounds, [-amount for amount in amounts], moment)
 
     async def _reserve_without(
-        self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], error: StoreUnavailable
-    ) -> tuple[Store, Outcome]:
+        self,
+        store: Store,
+        bounds: tuple[Bound, ...],
+        amounts: Sequence[int],
+        least: Sequence[int],
+        error: StoreUnavailable,
+    ) -> tuple[Store, Outcome, Sequence[int]]:
         """Reserve on this machine while the store of conf is away, and admit without counting when that fails too."""
         reason = error
         if store is self.remote:
             self._note_remote_away(error)
             try:
-                return self.local, await self._reserve_in(self.local, bounds, amounts)
+                return self.local, *await self._reserve_in(self.local, bounds, amounts, least)
             except StoreUnavailable as local_error:
                 reason = local_error
         now = time.monotonic()
         if now - self._local_failed_at > CHECK_SECONDS:
             self._local_failed_at = now
             log.error("limits and budgets are not counted: %s", reason)
-        return self.local, Outcome([], NO_MOMENT)
+        return self.local, Outcome([], NO_MOMENT), amounts
 
     # After the request
 
@@ -297,3 +323,17 @@ class Limiter:
 def _bound_used(tokens: int, cost: int) -> Mapping[str, int]:
     """What a request has used, by the unit of bounds. What an upstream counts absurdly fits into a counter."""
     return {"tokens": min(tokens, MOST_TOKENS), "usd": min(cost, MAX_COST)}
+
+
+def _fit_amounts(
+    refused: Iterable[Level], bounds: Iterable[Bound], amounts: Iterable[int], least: Iterable[int]
+) -> list[int] | None:
+    """The amounts with guesses lowered to what is left of the bounds that refused them; None if there is no room for `least`."""
+    left = {level.bound: level.bound.limit - level.used for level in refused}
+    fitting = []
+    for bound, amount, lowest in zip(bounds, amounts, least, strict=True):
+        room = left.get(bound, amount)
+        if bound in left and max(1, lowest) > room:
+            return None
+        fitting.append(min(amount, room))
+    return fitting
