@@ -38,3 +38,21 @@ def test_what_a_long_body_had_is_there_for_the_next_where_the_allocator_can_be_t
 
 def test_the_collector_looks_at_what_comes_after_the_start_and_seldom():
     assert said_by(LEAVING) == ["True", "True", "True"]
+
+
+ASIDE = """
+import gc
+from tornado_gate.server import heap
+heap.reduce_garbage_collection()
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(info["generation"]))
+frozen = gc.get_freeze_count()
+with heap.suspend_garbage_collection():
+    collected.clear()
+    made = [[n] for n in range(50_000)]
+print(collected == [], gc.isenabled(), gc.get_freeze_count() - frozen >= 50_000)
+"""
+
+
+def test_what_a_reload_makes_is_looked_at_by_no_collection():
+    assert said_by(ASIDE) == ["True", "True", "True"]
