@@ -71,6 +71,16 @@ def exceeds(value: Any, most: int) -> bool:
     return False
 
 
+def load_text(text: str) -> Any:
+    """The value of a JSON text that is a string, such as the arguments of a tool call. Raises orjson.JSONDecodeError."""
+    return orjson.loads(text) if len(text) <= WHOLE_BYTES else load_json(text.encode("utf-8", "surrogatepass"))
+
+
+def dump_json(value: Any) -> bytes:
+    """The text of a value that may be large. Raises TypeError for one that has no text."""
+    return encode_json(value) if exceeds(value, SLICE_BYTES) else orjson.dumps(value)
+
+
 def encode_json(value: Any) -> bytes:
     """The text of a value, written in pieces."""
     return b"".join(_iterate_pieces(value))

@@ -16,6 +16,8 @@ from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
+T = TypeVar("T")
+
 OPERATIONS = frozenset(
     {
         "admin",
@@ -289,6 +291,18 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return await run_alone(parse_json, raw, self.provider)
         return parse_json(raw, self.provider)
 
+    async def read_converted(self, convert: Callable[[Any], T]) -> T:
+        """Read the whole body, parse it as JSON and return the result of `convert`; both in a thread for a large body. Raises
+        UpstreamError if it is not valid JSON, and what `convert` raises.
+        """
+        raw = await self.read()
+        if len(raw) > WHOLE_BYTES:
+            return await run_alone(self._convert, raw, convert)
+        return self._convert(raw, convert)
+
+    def _convert(self, raw: bytes, convert: Callable[[Any], T]) -> T:
+        return convert(parse_json(raw, self.provider))
+
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
         return require_object(await self.read_json(), self.provider)
@@ -363,7 +377,6 @@ def require_object(value: Any, provider: str = "") -> dict[str, Any]:
     return value
 
 
-T = TypeVar("T")
 _CLASSES: Final[dict[type, tuple[type, ...]]] = {float: (float, int)}
 
 
