@@ -291,17 +291,16 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return await run_alone(parse_json, raw, self.provider)
         return parse_json(raw, self.provider)
 
-    async def read_converted(self, convert: Callable[[Any], T]) -> T:
+    async def read_converted(self, convert: Callable[[Any], T], provider: str = "") -> T:
         """Read the whole body, parse it as JSON and return the result of `convert`; both in a thread for a large body. Raises
-        UpstreamError if it is not valid JSON, and what `convert` raises.
+        UpstreamError if it is not valid JSON, and what `convert` raises. `provider` is named in the error, else the response's.
         """
         raw = await self.read()
-        if len(raw) > WHOLE_BYTES:
-            return await run_alone(self._convert, raw, convert)
-        return self._convert(raw, convert)
 
-    def _convert(self, raw: bytes, convert: Callable[[Any], T]) -> T:
-        return convert(parse_json(raw, self.provider))
+        def parse() -> T:
+            return convert(parse_json(raw, provider or self.provider))
+
+        return await run_alone(parse) if len(raw) > WHOLE_BYTES else parse()
 
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""

@@ -285,9 +285,9 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
     def convert(body: Any) -> ChatResult:
-        return _parse_result(require_object(body, incoming.provider), responses, sound)
+        return _parse_result(require_object(body, call.target.provider), responses, sound)
 
-    return replay(await incoming.read_converted(convert))
+    return replay(await incoming.read_converted(convert, call.target.provider))
 
 
 def _parse_stream(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
