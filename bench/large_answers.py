@@ -55,8 +55,8 @@ def frame(value: object, event: str = "") -> bytes:
 
 
 def pieces(kind: str) -> list[str]:
-    if kind == "event-5":
-        return ["word " * MIB]
+    if kind.startswith("event-"):
+        return ["word " * MIB * (int(kind[6:]) // 5)]
     if kind == "events-small":
         return ["word "] * 50_000
     return ["word " * 1000] * 2000

@@ -34,6 +34,7 @@ plugins: {{openai: true, anthropic: true, gemini: true, local: true}}
 providers:
   local: {{plugin: local}}
   o: {{plugin: openai, base_url: "http://127.0.0.1:{upstream}/v1", api_key: upstream-key-0123456789}}
+  r: {{plugin: openai, base_url: "http://127.0.0.1:{upstream}/v1", api_key: upstream-key-0123456789, responses: true}}
   a: {{plugin: anthropic, base_url: "http://127.0.0.1:{upstream}", api_key: upstream-key-0123456789}}
   g: {{plugin: gemini, base_url: "http://127.0.0.1:{upstream}", api_key: upstream-key-0123456789}}
 models:
@@ -44,13 +45,14 @@ models:
   local-image-edit: {{provider: local}}
   local-tts: {{provider: local}}
   "o/*": {{provider: o}}
+  "r/*": {{provider: r}}
   "a/*": {{provider: a}}
   "g/*": {{provider: g}}
 keys:
   - {{name: caller, key: {key}}}
   - {{name: budgeted, key: {key}-budget, budget: {{tokens_per_day: 1000000000}}}}
   - {{name: root, key: {root}, role: administrator}}
-limits: {{body_bytes: 67108864 {more}}}
+limits: {{body_bytes: 67108864}}
 fetch: {{allow_private: true}}
 """
 
@@ -62,6 +64,7 @@ class Probed:
     port: int
     process: int
     memory: Path
+    conf: Path
 
     def post(self, path: str, body: bytes, key: str = KEY, kind: str = "application/json", **headers: str) -> str:
         return self.send("POST", path, body, {"Authorization": f"Bearer {key}", "Content-Type": kind, **headers})
@@ -97,14 +100,26 @@ class Probed:
 
 Case = Callable[[Probed], str]
 CASES: dict[str, Case] = {}
-RAISED: set[str] = set()
+WIDE_ENTRIES = 10_000
+CONFS = {
+    "usual": lambda: CONF,
+    "raised": lambda: CONF.replace("67108864", "67108864, body_values: 100000000"),
+    "wide": lambda: widen(CONF),
+}
+"""The configurations of cases: `raised` has a limits.body_values far above the default, `wide` 10,000 keys and models more."""
+USED_CONFS: dict[str, str] = {}
 
 
-def case(name: str, send: Case, *, raised: bool = False) -> None:
-    """Add a case. `raised`: with limits.body_values far above the default."""
+def case(name: str, send: Case, *, conf: str = "usual") -> None:
+    """Add a case with one of CONFS."""
     CASES[name] = send
-    if raised:
-        RAISED.add(name)
+    USED_CONFS[name] = conf
+
+
+def widen(conf: str) -> str:
+    models = "".join(f'  "many/{n}": {{{{provider: o, model: model-{n}}}}}\n' for n in range(WIDE_ENTRIES))
+    keys = "".join(f"  - {{{{name: many-{n}, key: many-key-{n:020}}}}}\n" for n in range(WIDE_ENTRIES))
+    return conf.replace("keys:\n", f"{models}keys:\n{keys}", 1)
 
 
 def chat(model: str, **more: object) -> bytes:
@@ -115,6 +130,10 @@ def messages(model: str, **more: object) -> bytes:
     return json.dumps(
         {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}], **more}
     ).encode()
+
+
+def inputs(model: str, **more: object) -> bytes:
+    return json.dumps({"model": model, "input": "hello", **more}).encode()
 
 
 def contents(**more: object) -> bytes:
@@ -143,8 +162,9 @@ LANES = {
     "O to local": (CHAT, chat, "local-chat"),
     "A to O": (A, messages, "o/x"),
     "A verbatim": (A, messages, "a/x"),
-    "R verbatim": (R, lambda model, **more: json.dumps({"model": model, "input": "hello", **more}).encode(), "o/x"),
-    "R to A": (R, lambda model, **more: json.dumps({"model": model, "input": "hello", **more}).encode(), "a/x"),
+    "R verbatim": (R, inputs, "r/x"),
+    "R to O": (R, inputs, "o/x"),
+    "R to A": (R, inputs, "a/x"),
 }
 
 
@@ -157,7 +177,7 @@ def add_requests() -> None:
         case(
             f"embeddings of 2,000,000 texts, {model}",
             to(E, lambda model=model: json.dumps({"model": model, "input": ["word"] * 2_000_000}).encode()),
-            raised=True,
+            conf="raised",
         )
         case(
             f"embeddings of 450,000 texts, {model}",
@@ -175,7 +195,9 @@ def add_requests() -> None:
         case(f"18,000 messages, {name}", to(path, lambda make=make, model=model, m=many: make(model, **m)))
         more = {one: value * 6 for one, value in many.items()}  # type: ignore[operator]
         case(
-            f"100,000 messages, {name}", to(path, lambda make=make, model=model, m=more: make(model, **m)), raised=True
+            f"100,000 messages, {name}",
+            to(path, lambda make=make, model=model, m=more: make(model, **m)),
+            conf="raised",
         )
         tool = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "d"} for n in range(200)}}
         if path == A:
@@ -434,6 +456,7 @@ ANSWERS = (
     "text-30",
     "tool-30",
     "event-5",
+    "event-15",
     "events-small",
     "text-long-stream",
     "logprobs",
@@ -489,17 +512,40 @@ def add_answers() -> None:
     )
     for model in ("o/text-30", "g/text-30"):
         case(f"G: answer of 30 MiB, {model}", to(g(model), contents))
-    for model in ("o/event-5", "g/event-5"):
-        case(f"G: event of 5 MiB, {model}", to(g(model, "streamGenerateContent?alt=sse"), contents))
+    for model in ("o/event-5", "g/event-5", "o/event-15", "g/event-15"):
+        case(f"G: one event, {model}", to(g(model, "streamGenerateContent?alt=sse"), contents))
+
+
+def get(path: str) -> Case:
+    """A GET of `path` by an administrator."""
+    return lambda gateway: gateway.send("GET", path, None, {"Authorization": f"Bearer {ROOT_KEY}"})
+
+
+def add_wide_configurations() -> None:
+    """What depends on the number of entries in conf."""
+    case("reload of 10,000 keys and 10,000 models", reload_conf, conf="wide")
+    for path in ("/v1/models", "/metrics", "/admin/v1/models", "/admin/v1/keys", "/admin/v1/usage", "/openapi.json"):
+        case(f"{path} with 10,000 keys and models", get(path), conf="wide")
+
+
+def reload_conf(gateway: Probed) -> str:
+    """Add a model to the configuration, and wait until the gateway has it."""
+    text = gateway.conf.read_text(encoding="utf-8")
+    name = f"reloaded-{len(text)}"
+    gateway.conf.write_text(text.replace("models:\n", f"models:\n  {name}: {{provider: local}}\n", 1), encoding="utf-8")
+    os.kill(gateway.process, signal.SIGHUP)
+    while (outcome := get(f"/v1/models/{name}")(gateway)).startswith("404"):
+        time.sleep(0.1)
+    return outcome
 
 
 @contextlib.contextmanager
-def run_probed(upstream: int, more: str = "", traces: Path | None = None) -> Iterator[Probed]:
+def run_probed(upstream: int, template: str = CONF, traces: Path | None = None) -> Iterator[Probed]:
     """Run the gateway of this checkout with a probe."""
     port = find_free_port()
     with tempfile.TemporaryDirectory() as data:
         conf, memory = Path(data, "gate.yaml"), Path(data, "probe")
-        text = CONF.format(data=Path(data, "var"), upstream=upstream, key=KEY, root=ROOT_KEY, more=more)
+        text = template.format(data=Path(data, "var"), upstream=upstream, key=KEY, root=ROOT_KEY)
         conf.write_text(text, encoding="utf-8")
         memory.write_bytes(bytes(16))
         command = [sys.executable, "-m", "bench.probed", memory, "serve", "--conf", conf, "--port", str(port)]
@@ -508,7 +554,7 @@ def run_probed(upstream: int, more: str = "", traces: Path | None = None) -> Ite
         child = subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True, env=environment)
         try:
             wait_until_ready(port, child)
-            yield Probed(port, child.pid, memory)
+            yield Probed(port, child.pid, memory, conf)
         finally:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -533,6 +579,7 @@ def main(options: argparse.Namespace) -> None:
     add_other_routes()
     add_heads_and_forms()
     add_answers()
+    add_wide_configurations()
     chosen = [name for name in CASES if not options.cases or any(one in name for one in options.cases)]
     upstream = find_free_port()
     large = subprocess.Popen(
@@ -543,10 +590,10 @@ def main(options: argparse.Namespace) -> None:
     print("| case | block ms | late ms | seconds | answer |\n|---|---|---|---|---|")
     longest = 0.0
     try:
-        for raised in (False, True):
-            these = [name for name in chosen if (name in RAISED) == raised]
+        for conf, make in CONFS.items():
+            these = [name for name in chosen if USED_CONFS[name] == conf]
             if these:
-                with run_probed(upstream, ", body_values: 100000000" if raised else "", options.traces) as gateway:
+                with run_probed(upstream, make(), options.traces) as gateway:
                     for name in these:
                         if options.traces:
                             with options.traces.open("a", encoding="utf-8") as file:

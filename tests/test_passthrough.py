@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.support.guides import find_example
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError, UpstreamError, UpstreamTimeout
+from tornado_gate.streams.stages import LARGE_BYTES
 from tornado_gate.testing import call_to, iterate
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 
@@ -153,3 +155,22 @@ def test_comments_before_the_first_data_take_bounded_memory(plugin: dict[str, An
     found = b"".join(streamed(plugin, *[b": ping\n\n" * 500] * 100, WORD, END))
     assert found.endswith(WORD + END)
     assert 0 < found.count(b": ping") * len(b": ping\n\n") <= passthrough.MAX_HELD_BYTES
+
+
+def test_a_large_frame_is_looked_at_in_a_thread_and_passes_in_its_place(plugin: dict[str, Any]) -> None:
+    threads: dict[bool, set[str]] = {False: set(), True: set()}
+
+    class Watched(type(plugin["ADAPTER"])):  # type: ignore[misc]
+        def is_quiet(self, frames: bytes) -> bool:
+            threads[len(frames) > LARGE_BYTES].add(threading.current_thread().name)
+            return bool(super().is_quiet(frames))
+
+    large = b'data: {"word": "%b"}\n\n' % (b"long " * LARGE_BYTES)
+    pieces = [large[start : start + 65_536] for start in range(0, len(large), 65_536)]
+    call = call_to()
+    sent = chunks_of(forward(Watched(), WORD, *pieces[:-1], pieces[-1] + WORD, WORD, END, call=call))
+    assert b"".join(sent) == WORD + large + WORD + WORD + END
+    assert call.meter.finish_reason == "stop"
+    assert threads[True]
+    assert threading.current_thread().name not in threads[True]
+    assert threading.current_thread().name in threads[False]

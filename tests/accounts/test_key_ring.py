@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tornado_gate.accounts import key_ring as keys
-from tornado_gate.accounts.key_ring import KeyRing
+from tornado_gate.accounts.key_ring import KeyRecord, KeyRing, make_conf_records
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.config.model import KeyEntry, Secret
 from tornado_gate.database.engine import Database, DatabaseError
@@ -52,7 +52,7 @@ def counting(tmp_path: Path) -> Iterator[CountingStore]:
     opened.close()
 
 
-def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[bytes, KeyEntry]:
+def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[bytes, KeyRecord]:
     made = KeyEntry(
         name=name,
         key=Secret(key),
@@ -60,7 +60,7 @@ def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[b
         models=("local-*",),
         requests_per_minute=requests_per_minute,
     )
-    return {digest_key(key): made}
+    return make_conf_records([made])
 
 
 @pytest.mark.gen_test

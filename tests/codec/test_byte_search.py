@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tornado_gate.codec import byte_search
-from tornado_gate.codec.byte_search import contains_any, find_in_slices
+from tornado_gate.codec.byte_search import contains_any, find_in_slices, search
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +37,13 @@ def test_one_of_several_marks_is_enough() -> None:
     assert contains_any(b"." * 30 + b"second", (b"first", b"second"))
     assert not contains_any(b"." * 30, (b"first", b"second"))
     assert not contains_any(b"", (b"first",))
+
+
+@pytest.mark.parametrize("place", range(25))
+def test_the_first_match_of_a_pattern_is_found_after_places_where_only_its_mark_is(place: int) -> None:
+    raw = b"a0" + b"." * place + b"a12a3"
+    found = search(raw, b"a", re.compile(rb"a([1-9]+)"))
+    assert found is not None
+    assert (found.start(), found[1]) == (place + 2, b"12")
+    assert search(raw, b"a", re.compile(rb"a4")) is None
+    assert search(raw, b"b", re.compile(rb"b")) is None

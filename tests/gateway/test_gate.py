@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_gate
-from tornado_gate.config.model import ProviderConfig, Secret
+from tornado_gate.accounts import key_ring
+from tornado_gate.config.model import KeyEntry, ProviderConfig, Secret
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import build
 from tornado_gate.types import replace
@@ -32,6 +33,20 @@ async def test_an_account_that_a_reload_leaves_alone_keeps_its_connections(gate:
     pool = gate.pool(gate.snapshot.providers["fake"])
     reload(gate)
     assert gate.pool(gate.snapshot.providers["fake"]) is pool
+
+
+@pytest.mark.gen_test
+async def test_keys_of_a_new_configuration_are_hashed_when_it_is_built_which_is_not_in_the_event_loop(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = KeyEntry(name="new", key=Secret("new-key-0123456789"), account="new")
+    snapshot = build(replace(gate.snapshot.config, keys=(key,)), gate.host, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(key_ring, "digest_key", None)
+        gate.replace(snapshot)
+    found = await gate.keys.find(key.key)
+    assert found is not None
+    assert found.account == "new"
 
 
 @pytest.mark.gen_test

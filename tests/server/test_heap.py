@@ -70,3 +70,21 @@ def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
     if shared == "True":
         assert said_by(SHARING, MALLOC_ARENA_MAX="8")[0] == "False"
         assert int(said_by(SHARING, MALLOC_ARENA_MAX="8")[1]) > 1
+
+
+ASIDE = """
+import gc
+from tornado_gate.server import heap
+heap.reduce_garbage_collection()
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(info["generation"]))
+frozen = gc.get_freeze_count()
+with heap.suspend_garbage_collection():
+    collected.clear()
+    made = [[n] for n in range(50_000)]
+print(collected == [], gc.isenabled(), gc.get_freeze_count() - frozen >= 50_000)
+"""
+
+
+def test_what_a_reload_makes_is_looked_at_by_no_collection():
+    assert said_by(ASIDE) == ["True", "True", "True"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -133,5 +135,23 @@ def test_a_complete_file_is_read_at_once_after_sighup(tmp_path: Path, monkeypatc
         stage.reloader.request_reload()
         assert await stage.wait_for_load() == CONF
         watching.cancel()
+
+    asyncio.run(play())
+
+
+def test_a_snapshot_is_built_in_a_thread_without_garbage_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        stage = Stage(tmp_path / "gate.yaml", monkeypatch, lambda path: True)
+        monkeypatch.undo()
+        monkeypatch.setattr(stage.reloader, "_build", lambda: (gc.isenabled(), threading.current_thread()))
+        built: list[Any] = []
+        monkeypatch.setattr(stage.reloader, "_put_in_force", built.append)
+        assert await stage.reloader.reload()
+        ((collects, thread),) = built
+        assert not collects
+        assert thread is not threading.current_thread()
+        assert gc.isenabled()
 
     asyncio.run(play())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, PluginError, UpstreamError, UpstreamTimeout
-from tornado_gate.streams.events import OrderError, collect, iterate_events, replay
+from tornado_gate.streams.events import OrderError, collect, iterate_events, render_collected, render_result, replay
 from tornado_gate.streams.events import check_events as checked_events
+from tornado_gate.streams.stages import LARGE_BYTES
 from tornado_gate.types import (
     Audio,
     ChatResult,
@@ -154,3 +156,38 @@ def test_collecting_a_failed_stream_raises_its_error() -> None:
 def test_collecting_half_a_stream_raises() -> None:
     with pytest.raises(UpstreamError):
         asyncio.run(collect(given_events([START, *TEXT])))
+
+
+LONG = "x" * (LARGE_BYTES + 1)
+LARGE_PARTS = [Text(text=LONG), ToolCall(id="c", name="f", arguments=LONG), Thinking(text=LONG), Refusal(text=LONG)]
+
+
+def result_of(part: Part, **fields: object) -> ChatResult:
+    return ChatResult(model="m", choices=(Choice(parts=(part,), reason="stop", **fields),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", LARGE_PARTS, ids=lambda part: type(part).__name__)
+def test_a_large_answer_is_rendered_in_a_thread_and_a_small_one_where_it_is(part: Part) -> None:
+    seen: list[tuple[str, ChatResult]] = []
+
+    def render(result: ChatResult) -> bytes:
+        seen.append((threading.current_thread().name, result))
+        return b"rendered"
+
+    async def read(result: ChatResult) -> list[bytes]:
+        chunks = [chunk async for chunk in render_collected(iterate_events(replay(result)), render)]
+        return [*chunks, await render_result(result, render)]
+
+    large, small = result_of(part), result_of(Text(text="x"))
+    assert asyncio.run(read(large)) == asyncio.run(read(small)) == [b"rendered", b"rendered"]
+    assert [result for _, result in seen] == [large, large, small, small]
+    here = threading.current_thread().name
+    assert [name == here for name, _ in seen] == [False, False, True, True]
+
+
+def test_many_log_probabilities_make_an_answer_large() -> None:
+    async def find_thread(result: ChatResult) -> str:
+        return await render_result(result, lambda result: threading.current_thread().name)
+
+    entries = {"content": [{"token": "a", "logprob": -0.1}] * LARGE_BYTES}
+    assert asyncio.run(find_thread(result_of(Text(text="x"), logprobs=entries))) != threading.current_thread().name

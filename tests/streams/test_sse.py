@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -172,3 +173,37 @@ def test_values_before_one_that_is_no_json_are_given() -> None:
         return seen
 
     assert asyncio.run(read()) == [1]
+
+
+class Threads(stages.Step[Any, Any]):
+    """Notes in which threads it is used."""
+
+    takes_large = True
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def take(self, items: list[Any], out: list[Any]) -> None:
+        self.names += [threading.current_thread().name] * len(items)
+        out += items
+
+
+@pytest.mark.parametrize("size", [10, stages.LARGE_BYTES])
+def test_only_a_large_event_is_parsed_in_a_thread_and_the_values_are_the_same(size: int) -> None:
+    text = "long " * (size // 5)
+    stream = b'event: a\ndata: {"a": 1}\n\n' + sse.render_json({"b": text}, "b") + b'data: {"c": 3}\n\ndata: [DONE]\n\n'
+    pieces = [stream[start : start + 65_536] for start in range(0, len(stream), 65_536)]
+    threads = Threads()
+
+    async def read() -> list[Any]:
+        return [value async for value in stages.add_step(sse.read_json_frames(chunks_of(pieces)), threads)]
+
+    assert asyncio.run(read()) == [{"a": 1}, {"b": text}, {"c": 3}]
+    here = threading.current_thread().name
+    assert (threads.names[1] != here) == (size > 10)
+
+
+def test_borders_are_found_without_a_pattern_as_with_it() -> None:
+    for joined in (b"a\n\nb\n\n", b"a\n\n\n\nb\n\n\n", b"\n\n", b"a\n\n\nb\n\n", b"a", b""):
+        with_pattern = sse.split(joined.replace(b"\n", b"\r\n"))
+        assert sse.split(joined) == [frame.replace(b"\r\n", b"\n") for frame in with_pattern], joined

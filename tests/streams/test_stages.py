@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Iterable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -375,3 +377,113 @@ def test_a_failure_leaves_nothing_that_only_a_collector_could_free() -> None:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+
+
+class Slow(stages.Step[int, int]):
+    """Gives 5 to the thread of large answers, with what follows it in the batch; at the end a 50, in the thread too."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+        self.on_work: Callable[[], object] = lambda: None
+        self.released = threading.Event()
+        self.released.set()
+        self._ended = False
+
+    def take(self, items: list[int], out: list[int]) -> stages.Large | None:
+        for place, item in enumerate(items):
+            if item == 5:
+                return stages.Large(items[place + 1 :], self.work)
+            out.append(item)
+        return None
+
+    def work(self, out: list[int]) -> bool:
+        self.threads.append(threading.current_thread().name)
+        self.on_work()
+        assert self.released.wait(10)
+        out.append(5)
+        return False
+
+    def end(self, out: list[int]) -> stages.Large | None:
+        if self._ended:
+            return None
+        self._ended = True
+        return stages.Large([], lambda out: out.append(50))
+
+
+class Watched(Told):
+    """Notes the thread in which it takes each item."""
+
+    def __init__(self, takes_large: bool) -> None:
+        self.takes_large = takes_large  # type: ignore[misc]
+        self.threads: dict[int, str] = {}
+
+    def take(self, items: list[int], out: list[int]) -> None:
+        self.threads |= dict.fromkeys(items, threading.current_thread().name)
+        out += items
+
+
+def test_large_items_and_what_becomes_of_them_are_processed_in_a_thread_and_keep_their_place() -> None:
+    slow, may, may_not = Slow(), Watched(takes_large=True), Watched(takes_large=False)
+    assert seen([[1, 5, 2], [3]], slow, may, may_not) == [[1], [5], [2], [3], [50], [-2, -2]]
+    (here,) = {may.threads[1], may.threads[2], may.threads[3], *may_not.threads.values()}
+    assert here == threading.current_thread().name
+    (aside,) = {*slow.threads, may.threads[5], may.threads[50]}
+    assert aside != here
+
+
+def test_a_later_step_may_pause_while_an_earlier_one_has_more() -> None:
+    assert seen([[5, 1, 5, 2]], Slow(), Held(nothing()), Told()) == [[5], [1], [5], [2], [50], [-5, -2]]
+
+
+def test_a_failure_in_the_thread_is_told_like_any_other() -> None:
+    class Failing(Slow):
+        def work(self, out: list[int]) -> bool:
+            out.append(4)
+            raise UpstreamError("large")
+
+    assert seen([[1, 5, 2], [3]], Failing(), Told()) == [[1], [4, -8]]
+
+
+def test_a_failure_of_a_later_step_is_told_by_the_steps_after_it() -> None:
+    class Failing(Told):
+        takes_large = True
+
+        def take(self, items: list[int], out: list[int]) -> None:
+            for item in items:
+                if item == 5:
+                    raise UpstreamError("large")
+                out.append(item)
+
+        def fail(self, error: GateError) -> list[int] | GateError:
+            return error
+
+    assert seen([[1, 5, 2], [3]], Slow(), Failing(), Told()) == [[1], [-8]]
+
+
+def test_a_step_that_ends_the_flow_in_the_thread_ends_it() -> None:
+    class Last(Slow):
+        def work(self, out: list[int]) -> bool:
+            out.append(9)
+            return True
+
+    assert seen([[1, 5, 2], [3]], Last(), Told()) == [[1], [9, -2]]
+
+
+def test_a_cancelled_reader_waits_for_the_thread_because_the_steps_are_in_use() -> None:
+    async def read() -> bool:
+        slow, working = Slow(), asyncio.Event()
+        slow.on_work = partial(asyncio.get_running_loop().call_soon_threadsafe, working.set)
+        slow.released.clear()
+        source = Source([[5]])
+        waiting = asyncio.ensure_future(stages.Flow(source, slow).next_batch())
+        await working.wait()
+        waiting.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        was_done, was_closed = waiting.done(), source.closed
+        slow.released.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return not was_done and not was_closed and source.closed == 1
+
+    assert asyncio.run(read())

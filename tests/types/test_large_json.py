@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tornado_gate.types import large_json
-from tornado_gate.types.large_json import load_json
+from tornado_gate.types.large_json import dump_json, load_json, load_text
 
 TEXTS = st.text(alphabet=st.sampled_from('a"\\/é€😀\n\t\x1f u0dD8'), max_size=40)
 VALUES = st.recursive(
@@ -103,3 +103,17 @@ def test_no_call_of_the_parser_gets_a_long_text(monkeypatch: pytest.MonkeyPatch)
     value = load_json(raw)
     assert (len(value["long"]), len(value["many"]), len(value["nested"]["long"][0])) == (20_000_000, 10_000, 5_000_000)
     assert max(lengths) <= 2 * 1024 * 1024
+
+
+@given(value=VALUES, escaped=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_text_and_a_value_go_both_ways(value: Any, escaped: bool) -> None:
+    text = json.dumps(value, ensure_ascii=escaped)
+    assert load_text(text) == orjson.loads(text)
+    assert dump_json(value) == orjson.dumps(value)
+
+
+def test_half_a_character_is_no_json_of_any_length() -> None:
+    for text in ('"\ud800"', '{"a": "' + "x" * 50 + '\ud800"}'):
+        with pytest.raises(orjson.JSONDecodeError):
+            load_text(text)

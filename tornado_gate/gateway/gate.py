@@ -278,7 +278,7 @@ class Gate:
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
         set_answers_bytes(config.limits.answers_bytes)
-        self.keys.replace({digest_key(entry.key): entry for entry in config.keys})
+        self.keys.replace(snapshot.keys)
         for pool in self._pools.values():
             pool.limits = config.limits
         self.health.rules = config.circuits

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from cachetools import FIFOCache
 
+from tornado_gate.accounts.key_ring import KeyRecord, make_conf_records
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
 from tornado_gate.config.routing import RetriesConfig
@@ -100,10 +101,10 @@ class ConfiguredProvider(Value, frozen=True):
 class Snapshot(Value, frozen=True, kw_only=True):
     """One loaded configuration. `number` counts them in this process, from 1.
 
-    `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
-    the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe. `measured` are the model
-    entries whose targets' loads are measured, `retries` are those of entries that have any; `has_affinity`: an entry has cache
-    affinity; `has_guards`: a wrapper is a guard.
+    `keys` are those of conf by their digests. `failed` are the plugins that are on and cannot work, with their errors; for those
+    in `closed`, which are required wrappers, the requests in their scopes get 503. `warnings` are (key path, message) of what is
+    valid but unsafe. `measured` are the model entries whose targets' loads are measured, `retries` are those of entries that have
+    any; `has_affinity`: an entry has cache affinity; `has_guards`: a wrapper is a guard.
     """
 
     number: int
@@ -113,6 +114,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     routes: RouteTable
     models: ModelTable
     prices: PriceTable
+    keys: Mapping[bytes, KeyRecord]
     created: int
     failed: Mapping[str, str] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
@@ -130,7 +132,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
     )
     """Cached results of `select_targets` for models with one target."""
 
-    hidden_fields = frozenset({"chance", "loads", "_offers", "_single_targets"})
+    hidden_fields = frozenset({"chance", "keys", "loads", "_offers", "_single_targets"})
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """The entry for the model `name`. Raises UnknownModel, or NotAllowed when the key does not allow the model."""
@@ -391,6 +393,7 @@ class _SnapshotBuilder:
             routes=routes,
             models=ModelTable(self.config.models),
             prices=PriceTable(self.config, [name for name, one in providers.items() if one.capabilities.costs_nothing]),
+            keys=make_conf_records(self.config.keys),
             created=int(time.time()),
             failed={**active.failed, **self.failed},
             closed=active.closed,

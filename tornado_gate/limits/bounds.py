@@ -8,7 +8,7 @@ from hashlib import blake2b
 from struct import unpack
 from typing import Final
 
-from tornado_gate.types import Bound, Budget, Limits
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Bound, Budget, Limits
 
 SUBJECT_KINDS: Final = ("key", "user", "team", "model", "provider", "gateway")
 CALLER_KINDS: Final = frozenset({"key", "user", "team"})
@@ -64,9 +64,13 @@ def list_bounds(
     """The bounds of a subject. `overrides` are values by name that replace those of `limits` and `budget`."""
     values: dict[str, float] = {}
     for source in (limits, budget):
-        if source is not None:
+        if (
+            source is not None and source is not NO_LIMITS and source is not NO_BUDGET
+        ):  # of 10,000 models few have bounds
             values |= {name: value for name in source.__struct_fields__ if (value := getattr(source, name)) is not None}
     values |= overrides
+    if not values:
+        return ()
     return tuple(make_bound(kind, subject, name, values[name]) for name in BOUND_NAMES if name in values)
 
 

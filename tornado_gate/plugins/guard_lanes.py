@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from tornado_gate.errors import GateError, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import GUARD_PROJECT, GuardSpec
-from tornado_gate.plugins.host import Plugin, PluginHost, make_manager
+from tornado_gate.plugins.host import Plugin, PluginHost, make_manager, release_manager
 from tornado_gate.plugins.watchdog import EventLoopBlocked
 from tornado_gate.types import Block, Call, Decision, GuardedText, Replace
 
@@ -45,6 +45,7 @@ class GuardLane:
             for side, hook in _HOOKS.items()
             if hook in plugin.hooks["guard"] and side in plugin.guard_options.reads
         }
+        release_manager(manager)
         self._reported: set[str] = set()
         self._hanging: threading.Event | None = None
 

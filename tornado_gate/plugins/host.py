@@ -272,6 +272,8 @@ class PluginHost:
             detail = f"configure_plugin failed: {type(error).__name__}: {error}"
             self.record_failure(plugin.name, detail, error)
             return replace(plugin, error=detail)
+        finally:
+            release_manager(manager)
         return replace(plugin, implementation=implementation)
 
     def _read_guard_options(self, plugin: Plugin) -> Plugin:
@@ -289,6 +291,8 @@ class PluginHost:
             detail = f"guard_options failed: {type(error).__name__}: {error}"
             self.record_failure(plugin.name, detail, error)
             return replace(plugin, error=detail)
+        finally:
+            release_manager(manager)
         return replace(plugin, guard_options=options)
 
     def load_deferred_modules(self) -> dict[str, str]:
@@ -398,3 +402,11 @@ def make_manager(project: str, spec: type, plugins: Iterable[tuple[str, Any]]) -
         manager.register(implementation, name)
     manager.check_pending()
     return manager
+
+
+def release_manager(manager: pluggy.PluginManager) -> None:
+    """Break the reference cycle of a manager and its hooks, so that it is freed without a garbage collection.
+
+    Hooks that were taken from it can still be called.
+    """
+    vars(manager.hook).clear()

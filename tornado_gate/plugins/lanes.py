@@ -23,7 +23,7 @@ from tornado_gate.hookspecs import (
     provider_impl,
 )
 from tornado_gate.http import upstream, websocket
-from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager
+from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager, release_manager
 from tornado_gate.plugins.route_checks import find_route_fault
 from tornado_gate.plugins.watchdog import EventLoopBlocked
 from tornado_gate.plugins.wrappers import (
@@ -142,6 +142,7 @@ class Lane:
         self.hooks = {
             hook: _make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
         }
+        release_manager(manager)
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook and check that its result is of `kind`."""

@@ -21,6 +21,7 @@ from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.plugins import running_versions
 from tornado_gate.plugins.lock import get_lock_path
+from tornado_gate.server.heap import suspend_garbage_collection
 from tornado_gate.server.services import Services
 from tornado_gate.telemetry import logs
 from tornado_gate.types.value import replace
@@ -136,7 +137,7 @@ class Reloader:
         """Build a new snapshot and apply it. Returns whether it was applied."""
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
-                snapshot = await asyncio.to_thread(self._build)
+                snapshot = await asyncio.to_thread(self._build_aside)
         except conf.FileBusy:
             self._seen = UNKNOWN  # it was opened again: look at it again
             return False
@@ -152,6 +153,11 @@ class Reloader:
             return True
         self._gate.metrics.count_reload(False)
         return False
+
+    def _build_aside(self) -> Snapshot:
+        """Runs in a thread, where a garbage collection would block the event loop too."""
+        with suspend_garbage_collection():
+            return self._build()
 
     def _build(self) -> Snapshot:
         config = self._load()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import OrderChecker, OrderError
-from tornado_gate.types.content import Audio, Data, Part, Refusal, Text, Thinking, ToolCall
+from tornado_gate.types.content import Audio, Data, Image, Part, Refusal, Text, Thinking, ToolCall
 from tornado_gate.types.events import (
     Finish,
     PartDelta,
@@ -24,6 +24,7 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
+from tornado_gate.types.large_json import exceeds, run_alone
 from tornado_gate.types.media_results import PartialImage, SpeechStart
 from tornado_gate.types.results import ChatResult, Choice, Usage
 from tornado_gate.types.value import State, field
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 E = TypeVar("E")
+R = TypeVar("R")
 
 _HELD_EVENTS = (ResponseStart, SpeechStart)
 """Events without content, held back until the first event with content: an error before that keeps its status."""
@@ -184,6 +186,8 @@ def render_events(
 class _RenderStep(stages.Step[E, bytes]):
     __slots__ = ("_begun", "_failure", "_frames", "_last")
 
+    takes_large = True
+
     def __init__(
         self,
         frames: Callable[[list[E], list[bytes]], None],
@@ -202,7 +206,7 @@ class _RenderStep(stages.Step[E, bytes]):
         finally:
             if frames:
                 self._begun = True
-                out.append(b"".join(frames))
+                out += join_frames(frames)
 
     def end(self, out: list[bytes]) -> None:
         if last := self._last():
@@ -212,25 +216,62 @@ class _RenderStep(stages.Step[E, bytes]):
         return [self._failure(error)] if self._begun else error
 
 
+def join_frames(frames: list[bytes]) -> list[bytes]:
+    """Frames as one chunk, which is written at once; large ones as they are, because joining copies them."""
+    return [b"".join(frames)] if sum(map(len, frames)) <= stages.LARGE_BYTES else frames
+
+
 def render_collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
     """Return one chunk: `render` applied to the whole response. Raises as `collect`."""
     return stages.add_step(events, _CollectStep(render))
 
 
 class _CollectStep(stages.Step[StreamEvent, bytes]):
-    __slots__ = ("_collector", "_render")
+    __slots__ = ("_collector", "_is_rendered", "_render")
 
     def __init__(self, render: Callable[[ChatResult], bytes]) -> None:
         self._render = render
         self._collector = Collector()
+        self._is_rendered = False
 
     def take(self, items: list[StreamEvent], out: list[bytes]) -> None:
         add = self._collector.add
         for event in items:
             add(event)
 
-    def end(self, out: list[bytes]) -> None:
-        out.append(self._render(self._collector.result()))
+    def end(self, out: list[bytes]) -> stages.Large | None:
+        if self._is_rendered:
+            return None
+        self._is_rendered = True
+        result = self._collector.result()
+        if is_large(result):
+            return stages.Large([], lambda out: out.append(self._render(result)))
+        out.append(self._render(result))
+        return None
+
+
+async def render_result(result: ChatResult, render: Callable[[ChatResult], R]) -> R:
+    """The result of `render`, which runs in a thread for a large response."""
+    return await run_alone(render, result) if is_large(result) else render(result)
+
+
+def is_large(result: ChatResult) -> bool:
+    """Whether a response is so long that it is rendered in a thread."""
+    left = stages.LARGE_BYTES
+    for choice in result.choices:
+        left -= sum(map(_measure_part, choice.parts))
+        if left < 0 or (choice.logprobs and exceeds(choice.logprobs, left)):
+            return True
+    return False
+
+
+def _measure_part(part: Part) -> int:
+    match part:
+        case Text(text=text) | Thinking(text=text) | Refusal(text=text) | ToolCall(arguments=text):
+            return len(text)
+        case Audio(source=Data(base64=text)) | Image(source=Data(base64=text)):
+            return len(text)
+    return 0
 
 
 def replay(result: ChatResult) -> Iterator[StreamEvent]:
@@ -281,9 +322,6 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
         case _:
             yield start(kind="vendor", part=part)
             yield PartEnd(index=index)
-
-
-R = TypeVar("R")
 
 
 async def read_single_event(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final, Protocol
 
 import orjson
 
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
+from tornado_gate.streams.events import join_frames
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
 from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
@@ -113,8 +115,8 @@ class StreamAdapter(ABC):
         return False
 
     def render_frames(self, meter: Any, frames: list[bytes]) -> list[bytes]:
-        """Return the caller's chunks for frames that arrived together and are not all quiet. Default: one unchanged chunk."""
-        return [b"".join(frames)]
+        """Return the caller's chunks for frames that arrived together and are not all quiet. Default: unchanged."""
+        return join_frames(frames)
 
     @abstractmethod
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
@@ -235,19 +237,20 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._is_measured = call.meter.estimate_prompt is not None
         call.meter.frame_bytes = adapter.frame_bytes
 
-    def take(self, items: list[bytes], out: list[bytes]) -> bool:
+    def take(self, items: list[bytes], out: list[bytes]) -> bool | stages.Large:
         """Pass the complete frames on. Ends the stream after its end frame: some upstreams do not close it, or much later."""
         if self._splitter is not None:
             self._take_split(self._splitter, items, out)
-        else:
-            self._take_events(items, out)
-        return self._meter.done
+            return self._meter.done
+        return self._take_events(items, out) or self._meter.done
 
-    def _take_events(self, items: list[bytes], out: list[bytes]) -> None:
-        complete, is_quiet, meter = self._frames.take, self._adapter.is_quiet, self._meter
+    def _take_events(self, items: list[bytes], out: list[bytes]) -> stages.Large | None:
+        splitter, is_quiet, meter = self._frames, self._adapter.is_quiet, self._meter
         measured = self._call.meter if self._is_measured else None
-        for chunk in items:
-            frames = complete(chunk)
+        for place, chunk in enumerate(items):
+            if splitter.size + len(chunk) > stages.LARGE_BYTES:
+                return stages.Large(items[place + 1 :], partial(self._take_large, chunk))
+            frames = splitter.take(chunk)
             if not frames:
                 continue
             if not frames.isascii():
@@ -261,6 +264,19 @@ class _Passthrough(stages.Step[bytes, bytes]):
                 out.append(frames)
             else:
                 self._pass(frames, out)
+        return None
+
+    def _take_large(self, chunk: bytes, out: list[bytes]) -> bool:
+        """As `take`, for a chunk that may complete a large frame; in a thread."""
+        frames = self._frames.take(chunk)
+        if not frames:
+            return False
+        if not frames.isascii():
+            _check_text(frames)
+        if self._is_measured:
+            self._measure(len(frames), frames.count(b"\n\n"))
+        self._pass(frames, out)
+        return self._meter.done
 
     def _take_split(self, splitter: Splitter, items: list[bytes], out: list[bytes]) -> None:
         chosen: list[bytes] = []

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from tornado_gate.errors import GateError
+from tornado_gate.types.large_json import run_alone
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -86,17 +88,37 @@ class Pause(NamedTuple):
     until: Callable[[], Awaitable[object]]
 
 
+LARGE_BYTES: Final = 512 * 1024
+"""Items above this size are processed in a thread: each megabyte takes about 10 ms."""
+
+
+class Large(NamedTuple):
+    """Returned by a step whose next items are above LARGE_BYTES: the flow runs `work` in the thread of large answers, then passes
+    `items` to the step again.
+
+    `work` is a part of `take`: it appends results to the list that it gets, and returns True to end the flow.
+    """
+
+    items: list[Any]
+    work: Callable[[list[Any]], bool | None]
+
+
 class Step(Generic[T, U]):
-    """A synchronous transformation of items. If it raises, the items that it appended before the error are still passed on."""
+    """A synchronous transformation of items. If it raises, the items that it appended before the error are still passed on.
+
+    `takes_large`: `take` uses nothing of the event loop, so it may get the results of a `Large` of an earlier step in the thread.
+    """
 
     __slots__ = ()
 
-    def take(self, items: list[T], out: list[U]) -> bool | Pause | None:
+    takes_large = False
+
+    def take(self, items: list[T], out: list[U]) -> bool | Pause | Large | None:
         """Append the results for `items` to `out`. Returns True to end the flow here."""
         raise NotImplementedError
 
-    def end(self, out: list[U]) -> None:
-        """Append final results after the normal end of the items."""
+    def end(self, out: list[U]) -> Large | None:
+        """Append final results after the normal end of the items. After a `Large` it is called again."""
 
     def attribute(self, error: BaseException) -> BaseException:
         """Map an exception of the items or of this step that is not a GateError to the exception to pass on."""
@@ -156,7 +178,7 @@ class Flow(BatchIterator[T]):
         self._steps = list(steps)
         self._ready: list[T] = []
         self._ending: Ending = None
-        self._paused: tuple[Step[Any, Any], Pause, Ending] | None = None
+        self._paused: list[tuple[Step[Any, Any], Pause | Large, Ending]] = []  # the last one continues first
         self.begun = False
         self.limits = limits
 
@@ -165,7 +187,7 @@ class Flow(BatchIterator[T]):
         limits = self.limits
         outer = 0.0
         while not self._ready:
-            if self._paused is not None:
+            if self._paused:
                 await self._resume()
                 continue
             if self._ending is not None:
@@ -195,12 +217,12 @@ class Flow(BatchIterator[T]):
         return ready
 
     async def aclose(self) -> None:
-        self._left, self._ready, self._ending, self._paused = [], [], END, None
+        self._left, self._ready, self._ending, self._paused = [], [], END, []
         await self._close()
 
     async def release(self) -> None:
         """As `aclose`, for a reader who has all that it needs."""
-        self._left, self._ready, self._ending, self._paused = [], [], END, None
+        self._left, self._ready, self._ending, self._paused = [], [], END, []
         await self._close(release)
 
     async def _close(self, end: Callable[[AsyncIterator[Any]], Awaitable[None]] | None = None) -> None:
@@ -241,19 +263,57 @@ class Flow(BatchIterator[T]):
             del ending  # avoids a reference cycle through its traceback
 
     async def _resume(self) -> None:
-        """Await the paused step's `until`, then continue with its items from that step."""
-        assert self._paused is not None, "the caller checks this"
-        (step, pause, ending), self._paused = self._paused, None
+        """Continue where a step has paused: wait, or do its work in the thread."""
+        step, pause, ending = self._paused.pop()
         place = self._steps.index(step)
         try:
-            await pause.until()
+            if isinstance(pause, Large):
+                failed = await self._run_large(step, pause, ending, place)
+            else:
+                await pause.until()
+                failed = self._run_steps(pause.items, ending, place)
         except BaseException as error:
             failed = self._run_steps([], error, place)
-        else:
-            failed = self._run_steps(pause.items, ending, place)
         del ending  # avoids a reference cycle through its traceback
         if failed:
             await self._close()
+
+    async def _run_large(self, step: Step[Any, Any], large: Large, ending: Ending, place: int) -> bool:
+        """Run the work of a step, and the steps after it, in the thread. Returns whether an error occurred."""
+        items: list[Any] = []
+        try:
+            if await _run_aside(large.work, items):
+                ending = END
+            elif large.items or ending is not None:
+                self._paused.append((step, Pause(large.items, _continue), ending))
+                ending = None
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            items, ending = _handle_error(step, error, items)
+            self._run_steps(items, ending, place + 1)
+            items, ending = [], None
+            return True
+        failed = False
+        for later in self._steps[place + 1 :]:
+            out: list[Any] = []
+            try:
+                taken = None
+                if items:
+                    taken = await _run_aside(later.take, items, out) if later.takes_large else later.take(items, out)
+                if taken or ending is not None:
+                    ending = self._settle(later, taken, ending, out)
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                ending = error
+            if isinstance(ending, BaseException):
+                failed = True
+                out, ending = _handle_error(later, ending, out)
+            items = out
+        self._keep_results(items, ending)
+        items, ending, out = [], None, []  # a traceback may keep this frame alive
+        return failed
 
     def _run_steps(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
         """Pass items and their ending through the steps from `place`; store the results. Returns whether an error occurred."""
@@ -262,23 +322,58 @@ class Flow(BatchIterator[T]):
             out: list[Any] = []
             try:
                 taken = step.take(items, out) if items else None
-                if taken is True:
-                    ending = END
-                elif taken:
-                    self._paused, ending = (step, taken, ending), None
-                elif ending is END:
-                    step.end(out)
+                if taken or ending is not None:
+                    ending = self._settle(step, taken, ending, out)
             except BaseException as error:
                 ending = error
             if ending is not None and isinstance(ending, BaseException):
                 failed = True
                 out, ending = _handle_error(step, ending, out)
             items = out
-        if ending is not None:
-            self._paused = None  # a later step has ended the items
-        self._ready, self._ending = items, ending
+        self._keep_results(items, ending)
         items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
+
+    def _settle(
+        self, step: Step[Any, Any], taken: bool | Pause | Large | None, ending: Ending, out: list[Any]
+    ) -> Ending:
+        """The ending of a step's results, after `take` has returned `taken`."""
+        if taken is True:
+            return END
+        if ending is END and not taken:
+            taken = step.end(out)
+        if taken:
+            self._paused.append((step, taken, ending))
+            return None
+        return ending
+
+    def _keep_results(self, items: list[Any], ending: Ending) -> None:
+        if ending is not None:
+            self._paused.clear()  # a later step has ended the items
+        self._ready, self._ending = items, ending
+
+
+async def _continue() -> None:
+    """What a step waits for that has only items left."""
+
+
+async def _run_aside(function: Callable[..., T], *arguments: Any) -> T:
+    """The result of a part of a step, which runs in the thread of large answers. If the wait is cancelled, it ends when the part
+    has ended: the steps must not be used before.
+    """
+    work = asyncio.ensure_future(run_alone(function, *arguments))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError as cancelled:
+        interruption = find_interruption(cancelled)
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((work,))
+        if not work.cancelled():
+            work.exception()  # marks it as retrieved
+        if interruption is not None:
+            raise interruption from None
+        raise
 
 
 def _handle_error(step: Step[Any, Any], error: BaseException, out: list[Any]) -> tuple[list[Any], Ending]:

@@ -5,6 +5,7 @@ An account may hold at most as much as is then still free, as of all shared memo
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar
 from typing import ClassVar
 
@@ -22,6 +23,8 @@ class _Budget:
     most = DEFAULT_ANSWERS_BYTES
     held = 0
     accounts: ClassVar[dict[str, int]] = {}
+    lock: ClassVar[threading.RLock] = threading.RLock()
+    """Large answers are read in the loop and in a thread; a garbage collection may end a claim while the lock is held."""
 
 
 def set_answers_bytes(most: int) -> None:
@@ -40,24 +43,32 @@ class AnswerClaim:
 
     def grow(self, size: int) -> None:
         """Hold `size` bytes more. Raises Unavailable when the answers of all, or of the account, would hold too much."""
-        own = _Budget.accounts.get(self._account, 0) + size
-        if own > _Budget.most - _Budget.held - size:
+        if not self._try_to_grow(size):
             raise Unavailable(
                 "The gateway's limit for the memory of large answers (limits.answers_bytes), or your account's share of it, is "
                 f"reached. Retry after {RETRY_SECONDS} s.",
                 code="overloaded",
                 headers={"Retry-After": str(RETRY_SECONDS)},
             )
-        _Budget.held += size
-        _Budget.accounts[self._account] = own
-        self._held += size
+
+    def _try_to_grow(self, size: int) -> bool:
+        with _Budget.lock:
+            own = _Budget.accounts.get(self._account, 0) + size
+            if own > _Budget.most - _Budget.held - size:
+                return False
+            _Budget.held += size
+            _Budget.accounts[self._account] = own
+            self._held += size
+            return True
 
     def __del__(self) -> None:
         self.release()
 
     def release(self) -> None:
         """Give everything back."""
-        if self._held:
+        if not self._held:
+            return
+        with _Budget.lock:
             _Budget.held -= self._held
             _Budget.accounts[self._account] -= self._held
             if not _Budget.accounts[self._account]:

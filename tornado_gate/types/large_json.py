@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -49,9 +50,10 @@ def load_json(raw: bytes | memoryview) -> Any:
 async def run_alone(function: Callable[..., Result], *arguments: Any) -> Result:
     """The result of a function that processes a large answer, in the one thread that all of them share.
 
-    Several threads would delay the event loop several times as long, because Python runs one at a time.
+    Several threads would delay the event loop several times as long, because Python runs one at a time. Context variables are
+    those of the caller.
     """
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(function, *arguments))
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(copy_context().run, function, *arguments))
 
 
 def exceeds(value: Any, most: int) -> bool:
@@ -69,6 +71,16 @@ def exceeds(value: Any, most: int) -> bool:
         if left < 0:
             return True
     return False
+
+
+def load_text(text: str) -> Any:
+    """The value of a JSON text that is a string, such as the arguments of a tool call. Raises orjson.JSONDecodeError."""
+    return orjson.loads(text) if len(text) <= WHOLE_BYTES else load_json(text.encode("utf-8", "surrogatepass"))
+
+
+def dump_json(value: Any) -> bytes:
+    """The text of a value that may be large. Raises TypeError for one that has no text."""
+    return encode_json(value) if exceeds(value, SLICE_BYTES) else orjson.dumps(value)
 
 
 def encode_json(value: Any) -> bytes:

@@ -16,6 +16,8 @@ from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.upstream_objects import ObjectReference
 from tornado_gate.types.value import Value, field
 
+T = TypeVar("T")
+
 OPERATIONS = frozenset(
     {
         "admin",
@@ -291,6 +293,17 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return await run_alone(parse_json, raw, self.provider)
         return parse_json(raw, self.provider)
 
+    async def read_converted(self, convert: Callable[[Any], T], provider: str = "") -> T:
+        """Read the whole body, parse it as JSON and return the result of `convert`; both in a thread for a large body. Raises
+        UpstreamError if it is not valid JSON, and what `convert` raises. `provider` is named in the error, else the response's.
+        """
+        raw = await self.read()
+
+        def parse() -> T:
+            return convert(parse_json(raw, provider or self.provider))
+
+        return await run_alone(parse) if len(raw) > WHOLE_BYTES else parse()
+
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
         return require_object(await self.read_json(), self.provider)
@@ -365,7 +378,6 @@ def require_object(value: Any, provider: str = "") -> dict[str, Any]:
     return value
 
 
-T = TypeVar("T")
 _CLASSES: Final[dict[type, tuple[type, ...]]] = {float: (float, int)}
 
 

@@ -26,6 +26,7 @@ from tornado_gate.types import (
     VerbatimRequest,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.types.wire import require_object
 from tornado_gate.wire.anthropic_messages import (
     BETA_HEADER,
     BINDING_BETA,
@@ -220,11 +221,11 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
 
 
 async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    body = await incoming.read_object()
     if isinstance(request, CountTokensRequest):
-        yield _parse_count(call, body)
+        yield _parse_count(call, await incoming.read_object())
         return
-    for event in replay(parse_response(body)):
+    result = await incoming.read_converted(lambda body: parse_response(require_object(body, incoming.provider)))
+    for event in replay(result):
         yield event
 
 

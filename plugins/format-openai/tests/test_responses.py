@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import orjson
@@ -12,7 +13,9 @@ from openai.types.responses import Response
 from responses_calls import CALLS, SDK, asked, replied, response_call, says, streamed, whole
 
 import tornado_gate_format_openai as plugin
+from tornado_gate import sse
 from tornado_gate.errors import InvalidField, NotFound, RequestError, UpstreamError
+from tornado_gate.streams import stages
 from tornado_gate.types import (
     Finish,
     Message,
@@ -395,3 +398,32 @@ def test_a_kept_response_is_neither_streamed_again_nor_cancelled() -> None:
     with pytest.raises(RequestError, match="background"):
         stored(memory, f"{RESPONSE}/cancel", first["id"], "POST")
     assert stored(memory, RESPONSE, first["id"], stream="false")["id"] == first["id"]
+
+
+def test_large_events_are_rendered_in_a_thread_and_have_the_same_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[tuple[str, int]] = []
+    render = sse.render
+
+    def note(data: bytes, event: str = "") -> bytes:
+        rendered.append((threading.current_thread().name, len(data)))
+        return render(data, event)
+
+    def events_of(word: str, count: int) -> list[StreamEvent]:
+        first, start, _, *rest = says(word)
+        return [first, start, *[PartDelta(index=0, data=word)] * count, *rest]
+
+    monkeypatch.setattr(sse, "render", note)
+    few, many = (
+        streamed(response_call(), events_of("word", 2)),
+        streamed(response_call(), events_of("word" * 1024, 256)),
+    )
+    ends = [event for event in many if event["type"] != "response.output_text.delta"]
+    assert [event["type"] for event in ends] == [e["type"] for e in few if e["type"] != "response.output_text.delta"]
+    assert [event["sequence_number"] for event in many] == list(range(len(many)))
+    text = "word" * 1024 * 256
+    assert [event["text"] for event in ends if event["type"] == "response.output_text.done"] == [text]
+    assert ends[-1]["response"]["output"][0]["content"][0]["text"] == text
+    here = threading.current_thread().name
+    large = [name for name, size in rendered if size > stages.LARGE_BYTES]
+    assert len(large) == 4
+    assert here not in large

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate import sse
 from tornado_gate.codec.checks import raise_invalid
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import close, collect
+from tornado_gate.streams.events import close, collect, join_frames, render_result
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
+from tornado_gate.types.large_json import dump_json, encode_json, exceeds
 from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire.openai_responses import (
     INCLUDE_ENCRYPTED,
@@ -123,31 +122,50 @@ async def _render_whole(
     body = render_response(result, **envelope)
     await _store_turn(call, state, body)
     shown = _hide_encrypted(body, state.asked)
-    yield orjson.dumps(contract.render_response(shown) if state.dialect == "contract" else shown)
+    if state.dialect == "contract":
+        shown = contract.render_response(shown)
+    yield await render_result(result, lambda _result: dump_json(shown))
 
 
 class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
-    """Renders each event as a frame. The turn is stored before its last event is sent, so that it can be continued at once."""
+    """Renders each event as a frame. The turn is stored before its last event is sent, so that it can be continued at once.
 
-    __slots__ = ("_call", "_kept", "_state")
+    The last events repeat all that was said, so from LARGE_BYTES on it is looked at their size.
+    """
+
+    __slots__ = ("_call", "_kept", "_size", "_state")
+
+    takes_large = True
 
     def __init__(self, call: Call, state: ResponseState) -> None:
         self._call = call
         self._state = state
         self._kept = False
+        self._size = 0
 
-    def take(self, items: list[dict[str, Any]], out: list[bytes]) -> stages.Pause | None:
+    def take(self, items: list[dict[str, Any]], out: list[bytes]) -> stages.Pause | stages.Large | None:
         frames: list[bytes] = []
-        pause: stages.Pause | None = None
+        pause: stages.Pause | stages.Large | None = None
         for place, event in enumerate(items):
             if event["type"] in _STORED_END_EVENTS and not self._kept:
                 self._kept = True
                 pause = stages.Pause(items[place:], partial(_store_turn, self._call, self._state, event["response"]))
                 break
+            is_long = self._size > stages.LARGE_BYTES or len(event.get("delta", "")) > stages.LARGE_BYTES
+            if is_long and exceeds(event, stages.LARGE_BYTES):
+                pause = stages.Large(items[place + 1 :], partial(self._render_large, event))
+                break
             frames.append(render_event_frame(_hide_encrypted(event, self._state.asked)))
         if frames:
-            out.append(b"".join(frames))
+            self._size += sum(map(len, frames))
+            out += join_frames(frames)
         return pause
+
+    def _render_large(self, event: dict[str, Any], out: list[bytes]) -> None:
+        """Runs in a thread."""
+        shown = _hide_encrypted(event, self._state.asked)
+        out.append(sse.render(encode_json(shown), str(event["type"])))
+        self._size += len(out[-1])
 
 
 def render_event_frame(event: Mapping[str, Any]) -> bytes:

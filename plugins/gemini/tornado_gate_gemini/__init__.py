@@ -249,7 +249,8 @@ def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> A
 
 async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     audio = request.audio if isinstance(request, ChatRequest) else None
-    result = parse_response(await incoming.read_json(), wav=(audio or {}).get("format") == "wav")
+    wav = (audio or {}).get("format") == "wav"
+    result = await incoming.read_converted(lambda body: parse_response(body, wav=wav))
     for event in replay(result):
         yield event
 

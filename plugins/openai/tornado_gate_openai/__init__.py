@@ -38,10 +38,10 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.wire import require_object
 from tornado_gate.wire import formats, openai_chat
 from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai import cross_format
-from tornado_gate_openai.answers import read_json_object
 from tornado_gate_openai.body import apply_changes, compute_changes
 from tornado_gate_openai.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
@@ -286,7 +286,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
 
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
-    return replay(_parse_result(await read_json_object(call, incoming), responses, sound))
+    def convert(body: Any) -> ChatResult:
+        return _parse_result(require_object(body, call.target.provider), responses, sound)
+
+    return replay(await incoming.read_converted(convert, call.target.provider))
 
 
 def _parse_stream(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:

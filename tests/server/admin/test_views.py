@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -51,8 +52,9 @@ def services(tmp_path: Path) -> Services:
     return make_services(tmp_path, make_conf(tmp_path), fake=FakeProvider(), broken=BrokenProvider())
 
 
-def test_the_health_of_a_model_follows_from_its_targets(services: Services) -> None:
-    found = {view.name: view for view in views.describe_models(services)}
+@pytest.mark.gen_test
+async def test_the_health_of_a_model_follows_from_its_targets(services: Services) -> None:
+    found = {view.name: view for view in await views.describe_models(services)}
     assert {name: view.health for name, view in found.items()} == {
         "m": "available", "mixed": "degraded", "dead": "unavailable", "idle": "unavailable", "all/*": "available",
         "gone": "off",
@@ -63,7 +65,8 @@ def test_the_health_of_a_model_follows_from_its_targets(services: Services) -> N
     assert found["all/*"].wildcard
 
 
-def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services) -> None:
+@pytest.mark.gen_test
+async def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services) -> None:
     gate = services.gate
     target, _ = gate.snapshot.list_targets("m")[0]
     for account in ("a", "b"):
@@ -71,7 +74,7 @@ def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services)
         assert circuit is not None
         for _ in range(gate.snapshot.config.circuits.failures):
             circuit.record_failure(account, gate.health.clock(), gate.snapshot.config.circuits)
-    shown = next(view for view in views.describe_models(services) if view.name == "m")
+    shown = next(view for view in await views.describe_models(services) if view.name == "m")
     assert shown.health == "unavailable"
     assert shown.reason == "fake: its circuit for big is open"
     provider = views.describe_providers(services)[0]
@@ -80,7 +83,8 @@ def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services)
     assert 9 < provider.circuits[0].retry_seconds <= 10
 
 
-def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
+@pytest.mark.gen_test
+async def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
     config = make_config(
         tmp_path, {"m": model("m", "fake", strategy="latency", affinity=Affinity())}, providers=("fake",)
     )
@@ -92,7 +96,7 @@ def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
     gate = services.gate
     target, _ = gate.snapshot.list_targets("m")[0]
     gate.key_health.note_failure(target, UpstreamKeyRefused("no"), gate.health.clock(), gate.snapshot.config.circuits)
-    (shown,) = views.describe_models(services)
+    (shown,) = await views.describe_models(services)
     assert (shown.health, shown.strategy) == ("available", "latency")
     assert shown.affinity == ("prompt_cache_key", "session_headers", "metadata.user_id", "prefix")
     first, second = shown.targets[0].keys
@@ -101,18 +105,19 @@ def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
     gate.health.mark_down("fake")
     (provider,) = views.describe_providers(services)
     assert (provider.health, len(provider.keys)) == ("down", 2)
-    (shown,) = views.describe_models(services)
+    (shown,) = await views.describe_models(services)
     assert (shown.health, shown.reason) == ("unavailable", "fake: its health checks fail")
     assert SECRET.encode() not in msgspec.json.encode([shown, provider])
 
 
-def test_providers_show_their_host_and_no_secret(services: Services) -> None:
+@pytest.mark.gen_test
+async def test_providers_show_their_host_and_no_secret(services: Services) -> None:
     found = {view.name: view for view in views.describe_providers(services)}
     assert found["fake"].origin == "https://up.example:8443"
     assert found["fake"].has_api_key
     assert found["fake"].models == ("m", "mixed", "idle", "all/*")
     assert (found["broken"].state, found["away"].state) == ("failed", "off")
-    shown = msgspec.json.encode([views.describe_models(services), list(found.values())])
+    shown = msgspec.json.encode([await views.describe_models(services), list(found.values())])
     assert SECRET.encode() not in shown
 
 
@@ -144,3 +149,16 @@ async def test_tasks_of_all_accounts_are_filtered_and_show_no_prompt(services: S
     assert b"a cat" not in msgspec.json.encode(page)
     with pytest.raises(InvalidField):
         await views.list_tasks(services, after="video_x")
+
+
+@pytest.mark.gen_test
+async def test_many_models_are_described_in_several_turns_of_the_event_loop(tmp_path: Path) -> None:
+    names = [f"m{number}" for number in range(2 * views.MODELS_AT_ONCE)]
+    services = make_services(
+        tmp_path, make_config(tmp_path, {name: model(name, "fake") for name in names}), fake=FakeProvider()
+    )
+    describing = asyncio.ensure_future(views.describe_models(services))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        assert not describing.done()
+    assert [view.name for view in await describing] == names

@@ -147,11 +147,10 @@ class RequestConnection(HTTPConnection):
         self.started = True
         if not chunk or self._head_only:
             return self._line.send(data)
-        body = self._frame_chunk(chunk)
-        if len(body) <= MAX_JOINED_BYTES:
-            return self._line.send(data + body)
+        if len(chunk) <= MAX_JOINED_BYTES:
+            return self._line.send(data + self._frame_chunk(chunk))
         self._line.send(data)
-        return self._line.send(body)
+        return self._send_long(chunk)
 
     def write(self, chunk: bytes) -> asyncio.Future[None]:
         """Write a piece of the body. The future fails with StreamClosedError if the client has disconnected."""
@@ -164,7 +163,19 @@ class RequestConnection(HTTPConnection):
             return _make_closed_future()
         if not self.started:
             raise RuntimeError("call write_headers before write")
-        return self._line.send(self._frame_chunk(chunk)) if chunk and not self._head_only else None
+        if not chunk or self._head_only:
+            return None
+        return self._line.send(self._frame_chunk(chunk)) if len(chunk) <= MAX_JOINED_BYTES else self._send_long(chunk)
+
+    def _send_long(self, chunk: bytes) -> asyncio.Future[None] | None:
+        """Send a long piece of the body without copying it."""
+        line = self._line
+        assert line is not None, "the callers have looked"
+        if not self._chunked:
+            return line.send(self._frame_chunk(chunk))
+        line.send(b"%x\r\n" % len(chunk))
+        line.send(chunk)
+        return line.send(b"\r\n")
 
     def finish(self) -> None:
         """End the body. Raises HTTPOutputError if it is shorter than its Content-Length."""

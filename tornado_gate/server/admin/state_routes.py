@@ -16,7 +16,7 @@ _MODELS, _TASKS = "admin: models and providers", "admin: tasks"
 
 
 async def list_models(request: AdminRequest) -> Page[ModelView]:
-    found = tuple(views.describe_models(request.services))
+    found = tuple(await views.describe_models(request.services))
     return Page(data=found, total=len(found))
 
 

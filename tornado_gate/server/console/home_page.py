@@ -26,7 +26,7 @@ class HomePage(ConsoleHandler):
     access = "member"
 
     async def get(self) -> None:
-        models = [view for view in describe_models(self.services) if view.health != "off"]
+        models = [view for view in await describe_models(self.services) if view.health != "off"]
         titles = list_snippets()
         sdk = self.get_query_argument("sdk", "")
         sdk = sdk if sdk in titles else next(iter(titles))

@@ -21,9 +21,10 @@ ROWS = 100
 class ModelsPage(AdminHandler):
     """`/console/models`."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         query = self.get_query("search", "health")
-        found = [model for model in describe_models(self.services) if _matches(model, query["search"], query["health"])]
+        models = await describe_models(self.services)
+        found = [model for model in models if _matches(model, query["search"], query["health"])]
         number = parse_page(self.get_query_argument("page", ""))
         self.render_page(
             "models.html",

@@ -23,7 +23,7 @@ from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import close
+from tornado_gate.streams.events import close, join_frames
 from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
@@ -187,9 +187,10 @@ class AnswerHandler(AuthenticatedHandler):
         """Write each chunk as soon as it arrives, for streams and audio."""
         set_nodelay(self.connection)
         async for batch in stages.iterate_batches(reply.chunks):
-            waiting = self.write(batch[0] if len(batch) == 1 else b"".join(batch))
-            if waiting is not None:
-                await self._wait_for_reader(waiting)
+            for chunk in batch if len(batch) == 1 else join_frames(batch):
+                waiting = self.write(chunk)
+                if waiting is not None:
+                    await self._wait_for_reader(waiting)
         self.end()
 
     async def _wait_for_reader(self, waiting: Awaitable[None] | None) -> None:

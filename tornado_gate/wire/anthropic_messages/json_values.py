@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.types.large_json import dump_json, load_text
+
 WIRE_FORMAT: Final = "anthropic-messages"
 BETA_HEADER: Final = "anthropic-beta"
 """The header with the beta features of a request. It has this name in `ChatRequest.extra` too: other upstreams report it."""
@@ -45,7 +47,7 @@ def add_extra(value: dict[str, Any], extra: Mapping[str, Any], inside: str = "")
 def dump_compact(value: Any) -> str:
     """Compact JSON text. Falls back to `json` for integers over 64 bits, which orjson rejects."""
     try:
-        return orjson.dumps(value).decode()
+        return dump_json(value).decode()
     except TypeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -55,7 +57,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = orjson.loads(text)
+        value = load_text(text)
     except orjson.JSONDecodeError:
         return {"input": text}
     return value if isinstance(value, dict) else {"input": text}

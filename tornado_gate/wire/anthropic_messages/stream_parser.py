@@ -84,6 +84,8 @@ class _BlockState(State):
 class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
     """State of one stream."""
 
+    takes_large = True
+
     def __init__(self) -> None:
         self.finished = False
         self._started = False

@@ -72,6 +72,8 @@ def render_stream(events: AsyncIterator[StreamEvent], *, id: str, model: str) ->
 class _RenderMessagesEventsStep(stages.Step[StreamEvent, Event]):
     __slots__ = ("_writer",)
 
+    takes_large = True
+
     def __init__(self, writer: MessagesStreamRenderer) -> None:
         self._writer = writer
 

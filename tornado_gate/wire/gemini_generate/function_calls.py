@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.types import Part, Text, ToolCall, ToolResult
+from tornado_gate.types.large_json import dump_json, load_text
 from tornado_gate.wire.gemini_generate.json_values import (
     drop_none,
     parse_signature,
@@ -67,7 +68,7 @@ class CallRegistry:
         return ToolCall(
             id=identity,
             name=name,
-            arguments=orjson.dumps(call.get("args") or {}).decode(),
+            arguments=dump_json(call.get("args") or {}).decode(),
             signature=None if signed_id else signature,
             extra=extra if given_id else {**extra, **_NO_ID},
         )
@@ -123,7 +124,7 @@ def render_call(call: ToolCall) -> dict[str, Any] | None:
     arguments: Any = {"input": call.arguments}
     if call.kind == "function":
         try:
-            arguments = orjson.loads(call.arguments) if call.arguments.strip() else {}
+            arguments = load_text(call.arguments) if call.arguments.strip() else {}
         except orjson.JSONDecodeError:
             return None
         if not isinstance(arguments, dict):

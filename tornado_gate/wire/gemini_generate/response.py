@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
@@ -27,6 +25,7 @@ from tornado_gate.types import (
     ToolCall,
     VendorPart,
 )
+from tornado_gate.types.large_json import dump_json
 from tornado_gate.types.value import replace
 from tornado_gate.wire.gemini_generate.audio import convert_to_wav, decode_base64
 from tornado_gate.wire.gemini_generate.errors import find_error
@@ -188,7 +187,7 @@ def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") ->
     return ToolCall(
         id=read_string(call.get("id")) or make_call_id(),
         name=read_string(call.get("name")),
-        arguments=orjson.dumps(call.get("args") or {}).decode(),
+        arguments=dump_json(call.get("args") or {}).decode(),
         signature=None if read_call_id(signature) else signature,
     )
 

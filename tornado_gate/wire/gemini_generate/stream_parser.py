@@ -66,6 +66,8 @@ def parse_stream(chunks: AsyncIterator[Any], *, cites: bool = False) -> AsyncIte
 class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
     """State of one stream."""
 
+    takes_large = True
+
     def __init__(self, cites: bool) -> None:
         self._cites = cites
         self._started = False

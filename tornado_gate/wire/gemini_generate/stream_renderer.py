@@ -63,6 +63,8 @@ def render_stream(
 class _RenderGenerateChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
     __slots__ = ("_writer",)
 
+    takes_large = True
+
     def __init__(self, writer: _GenerateStreamRenderer) -> None:
         self._writer = writer
 

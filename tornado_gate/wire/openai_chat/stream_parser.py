@@ -62,6 +62,8 @@ def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> A
 class _ChatStreamParser(stages.Step[Any, StreamEvent]):
     """The parser state of one stream."""
 
+    takes_large = True
+
     def __init__(self, audio_media_type: str) -> None:
         self._audio_media_type = audio_media_type
         self._started = False

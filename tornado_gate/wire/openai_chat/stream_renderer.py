@@ -67,6 +67,8 @@ def render_stream(
 class _RenderChatChunksStep(stages.Step[StreamEvent, dict[str, Any]]):
     __slots__ = ("_writer",)
 
+    takes_large = True
+
     def __init__(self, writer: ChatStreamRenderer) -> None:
         self._writer = writer
 

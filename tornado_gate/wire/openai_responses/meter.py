@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.byte_search import search
 from tornado_gate.errors import GateError
 from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.openai_chat import parse_frame
@@ -18,9 +19,10 @@ from tornado_gate.wire.openai_responses.stored_items import list_issued
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 
-_METERED_FRAME: Final = re.compile(
-    rb'"type"\s*+:\s*+"(?:error|response\.(?:created|queued|completed|incomplete|failed))"|"error"\s*+:\s*+\{'
+_METERED_TYPE: Final = re.compile(
+    rb'"type"\s*+:\s*+"(?:error|response\.(?:created|queued|completed|incomplete|failed))"'
 )
+_ERROR_OBJECT: Final = re.compile(rb'"error"\s*+:\s*+\{')
 _SEQUENCE_NUMBER: Final = re.compile(rb'"sequence_number"\s*+:\s*+(\d{1,9})')
 _CALL_TYPES: Final = ("function_call", "custom_tool_call")
 _UNFINISHED_STATUSES: Final = ("queued", "in_progress")
@@ -50,9 +52,9 @@ class ResponsesStreamMeter:
 
     def note(self, raw: bytes) -> bool:
         """Note one frame. Always returns False, because this format has no frame that must be hidden from the client."""
-        if (number := _SEQUENCE_NUMBER.search(raw)) is not None:
+        if (number := search(raw, b'"sequence_number"', _SEQUENCE_NUMBER)) is not None:
             self._number = int(number[1]) + 1
-        if _METERED_FRAME.search(raw) is not None and isinstance(body := parse_frame(raw), Mapping):
+        if _is_metered(raw) and isinstance(body := parse_frame(raw), Mapping):
             self._note_body(body)
         return False
 
@@ -75,6 +77,10 @@ class ResponsesStreamMeter:
             response = errors.make_failed_response(self._response, error)
             events.append({"type": "response.failed", "sequence_number": self._number + 1, "response": response})
         return events
+
+
+def _is_metered(raw: bytes) -> bool:
+    return search(raw, b'"type"', _METERED_TYPE) is not None or search(raw, b'"error"', _ERROR_OBJECT) is not None
 
 
 def is_unfinished(body: Any) -> bool:

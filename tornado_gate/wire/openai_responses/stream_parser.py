@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.events import close
+from tornado_gate.streams import stages
 from tornado_gate.types import (
     Finish,
     Part,
@@ -51,28 +51,13 @@ _THINKING_DELTAS: Final = ("response.reasoning_summary_text.delta", "response.re
 _CALL_DELTAS: Final = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 
 
-async def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """Yield the common events of a stream. `frames` are the parsed events from `sse.read_json_frames`.
+def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
+    """Return the common events of a stream. `frames` are the parsed events from `sse.read_json_frames`.
 
     Raises UpstreamError for an event that is not an object. If the stream breaks off, there is no `Finish` event, and the
     core reports an error.
     """
-    reader = _ResponsesStreamParser()
-    try:
-        async for frame in frames:
-            if not isinstance(frame, Mapping):
-                raise UpstreamError("The upstream sent a stream event that is not an object. Retry the request.")
-            kind = read_string(frame.get("type"))
-            failing = kind in ("error", "response.failed", "")
-            if failing and (error := find_error(frame)) is not None:
-                yield StreamError(error=error)
-                return
-            for event in reader.read(kind, frame):
-                yield event
-            if reader.finished:
-                return
-    finally:
-        await close(frames)
+    return stages.add_step(frames, _ResponsesStreamParser())
 
 
 class _OpenItemPart(State):
@@ -92,17 +77,33 @@ class _ItemState(State):
     done: bool = False
 
 
-class _ResponsesStreamParser:
+class _ResponsesStreamParser(stages.Step[Any, StreamEvent]):
     """The parser state of one stream."""
 
+    takes_large = True
+
     def __init__(self) -> None:
-        self.finished = False
+        self._finished = False
         self._started = False
         self._calls = False
         self._next_part = 0
         self._items: dict[int, _ItemState] = {}
 
-    def read(self, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
+        for frame in items:
+            if not isinstance(frame, Mapping):
+                raise UpstreamError("The upstream sent a stream event that is not an object. Retry the request.")
+            kind = read_string(frame.get("type"))
+            failing = kind in ("error", "response.failed", "")
+            if failing and (error := find_error(frame)) is not None:
+                out.append(StreamError(error=error))
+                return True
+            out.extend(self._read(kind, frame))
+            if self._finished:
+                return True
+        return False
+
+    def _read(self, kind: str, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Yield the common events of one upstream event."""
         response = frame.get("response")
         if isinstance(response, Mapping) and not self._started:
@@ -232,7 +233,7 @@ class _ResponsesStreamParser:
             yield UsageReport(usage=usage)
         reason, raw = parse_reason(response, self._calls)
         yield Finish(reason=reason, raw=raw)
-        self.finished = True
+        self._finished = True
 
 
 def _append_delta(

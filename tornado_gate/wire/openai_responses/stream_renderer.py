@@ -76,6 +76,8 @@ def render_stream(
 class _RenderResponsesEventsStep(stages.Step[StreamEvent, Event]):
     __slots__ = ("_writer",)
 
+    takes_large = True
+
     def __init__(self, writer: ResponsesStreamRenderer) -> None:
         self._writer = writer
 
@@ -115,9 +117,11 @@ class _ResponsesPartState(State):
     pieces: list[str] = field(default_factory=list)
     logprobs: list[Mapping[str, Any]] = field(default_factory=list)
 
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
+    def join_pieces(self) -> str:
+        """Return all of the text so far, as one piece."""
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
 
     def get_position(self) -> Event:
         """Return the members of an event that locate the part."""
@@ -337,7 +341,7 @@ class ResponsesStreamRenderer:
                 yield from self._end_content(part, end)
 
     def _end_thinking(self, part: _ResponsesPartState, end: PartEnd) -> Iterator[Event]:
-        text = None if part.start.redacted and not part.pieces else part.text
+        text = None if part.start.redacted and not part.pieces else part.join_pieces()
         if text is not None:
             done = {"type": "summary_text", "text": text}
             yield self._make_event(
@@ -351,16 +355,17 @@ class ResponsesStreamRenderer:
     def _end_content(self, part: _ResponsesPartState, end: PartEnd) -> Iterator[Event]:
         message = part.message
         assert message is not None, "content parts belong to a message"
+        text = part.join_pieces()
         if part.start.kind == "refusal":
-            content = render_refusal_content(part.text)
-            yield self._make_event("response.refusal.done", **part.get_position(), refusal=part.text)
+            content = render_refusal_content(text)
+            yield self._make_event("response.refusal.done", **part.get_position(), refusal=text)
         else:
-            content = render_text_content(part.text, end.citations, part.logprobs)
+            content = render_text_content(text, end.citations, part.logprobs)
             for number, annotation in enumerate(content["annotations"]):
                 added = {"annotation_index": number, "annotation": annotation}
                 yield self._make_event("response.output_text.annotation.added", **part.get_position(), **added)
             yield self._make_event(
-                "response.output_text.done", **part.get_position(), text=part.text, logprobs=content["logprobs"]
+                "response.output_text.done", **part.get_position(), text=text, logprobs=content["logprobs"]
             )
         yield self._make_event("response.content_part.done", **part.get_position(), part=content)
         message.content[part.number] = content
@@ -383,7 +388,7 @@ class ResponsesStreamRenderer:
 def _make_tool_call(part: _ResponsesPartState, end: PartEnd | None = None) -> ToolCall:
     extra = {**part.start.extra, **(end.extra if end is not None else {})}
     start = part.start
-    return ToolCall(id=start.id, name=start.name, arguments=part.text, kind=start.tool_kind, extra=extra)
+    return ToolCall(id=start.id, name=start.name, arguments=part.join_pieces(), kind=start.tool_kind, extra=extra)
 
 
 def _get_argument_names(part: _ResponsesPartState) -> tuple[str, str]:
