@@ -73,18 +73,28 @@ def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
 
 
 ASIDE = """
-import gc
+import gc, weakref
 from tornado_gate.server import heap
 heap.reduce_garbage_collection()
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(info["generation"]))
 frozen = gc.get_freeze_count()
-with heap.suspend_garbage_collection():
+class Node:
+    pass
+def make_cycle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+with heap.shorten_garbage_collection():
     collected.clear()
-    made = [[n] for n in range(50_000)]
-print(collected == [], gc.isenabled(), gc.get_freeze_count() - frozen >= 50_000)
+    made = [([n], make_cycle()) for n in range(50_000)]
+    while collected.count(0) < 30:  # otherwise the next generation is collected after 20
+        made.append([[n] for n in range(1000)])
+within = set(collected)
+kept = sum(type(one) is tuple and one[1]() is not None for one in made)
+print(within, gc.get_threshold() == heap.GARBAGE_THRESHOLDS, gc.get_freeze_count() - frozen >= 50_000, kept < 50)
 """
 
 
-def test_what_a_reload_makes_is_looked_at_by_no_collection():
-    assert said_by(ASIDE) == ["True", "True", "True"]
+def test_what_a_reload_makes_is_looked_at_by_short_collections_only_and_no_garbage_stays():
+    assert said_by(ASIDE) == ["{0}", "True", "True", "True"]

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
 """For `gc.set_threshold`: the number of new objects before the youngest generation is collected, and so on."""
 
+_NEVER = 1_000_000
+
 RETAINED_BYTES = 32 * 1024 * 1024
 """Free memory at the end of the heap that is retained for reuse: the maximum that glibc accepts."""
 
@@ -31,19 +33,21 @@ def reduce_garbage_collection() -> None:
 
 
 @contextlib.contextmanager
-def suspend_garbage_collection() -> Iterator[None]:
-    """Make objects that live long without collections, and exclude those that exist at the end from later ones.
+def shorten_garbage_collection() -> Iterator[None]:
+    """Make many objects that live long with short collections only, and exclude those that exist at the end from later ones.
 
-    A collection looks at all new objects in one piece, also in a thread: those of 10,000 keys and 10,000 models keep the event
-    loop waiting for 90 ms. What forms a reference cycle at the end is never freed, so younger garbage is collected first.
+    A collection of an older generation looks at all of them in one piece, also in a thread: those of 10,000 keys and models
+    keep the event loop waiting for 90 ms. The youngest generation has `GARBAGE_THRESHOLDS[0]` objects. It is still collected,
+    because what forms a reference cycle at the end is never freed.
     """
     gc.collect(1)
-    gc.disable()
+    gc.set_threshold(GARBAGE_THRESHOLDS[0], _NEVER, _NEVER)
     try:
         yield
     finally:
+        gc.collect(0)
         gc.freeze()
-        gc.enable()
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def retain_freed_memory() -> bool:

@@ -21,7 +21,7 @@ from tornado_gate.gateway.pricing import load_default_prices
 from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.plugins import running_versions
 from tornado_gate.plugins.lock import get_lock_path
-from tornado_gate.server.heap import suspend_garbage_collection
+from tornado_gate.server.heap import shorten_garbage_collection
 from tornado_gate.server.services import Services
 from tornado_gate.telemetry import logs
 from tornado_gate.types.value import replace
@@ -155,8 +155,8 @@ class Reloader:
         return False
 
     def _build_aside(self) -> Snapshot:
-        """Runs in a thread, where a garbage collection would block the event loop too."""
-        with suspend_garbage_collection():
+        """Runs in a thread, where a long garbage collection would block the event loop too."""
+        with shorten_garbage_collection():
             return self._build()
 
     def _build(self) -> Snapshot:
