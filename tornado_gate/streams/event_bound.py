@@ -21,6 +21,15 @@ def set_event_bytes(most: int) -> None:
     _Bound.most = most
 
 
+def check_event_size(size: int) -> None:
+    """Raise UpstreamError for an event, or the beginning of one, that is too large."""
+    if size > _Bound.most:
+        raise UpstreamError(
+            f"The upstream sent a stream event above the limit of {_Bound.most} bytes (limits.event_bytes).",
+            code="upstream_event_too_large",
+        )
+
+
 class HeldEvent:
     """The beginning of an event that a parser keeps until the rest arrives. A large one counts as a large answer does."""
 
@@ -32,11 +41,7 @@ class HeldEvent:
 
     def check(self, size: int) -> None:
         """The parser keeps `size` bytes now. Raises UpstreamError for too large an event, Unavailable for too many large ones."""
-        if size > _Bound.most:
-            raise UpstreamError(
-                f"The upstream sent a stream event above the limit of {_Bound.most} bytes (limits.event_bytes).",
-                code="upstream_event_too_large",
-            )
+        check_event_size(size)
         if size < self._counted and self._claim is not None:
             self._claim.release()
             self._claim, self._counted = None, 0
