@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
+from typing import Final
 
 from tornado_gate.errors import AuthenticationFailed, BlockedByGuard, GateError
 from tornado_gate.gateway import pipeline
@@ -28,6 +30,9 @@ from tornado_gate.types import (
     TaskRequest,
     WireRequest,
 )
+
+MANY_MODELS: Final = 1000
+"""More models are listed in a thread: 10,000 take 25 ms."""
 
 
 def dispatch(
@@ -96,7 +101,7 @@ async def _answer_without_model(
     if isinstance(request, ClientSecretRequest):
         made = await connect.make_client_secret(services.secrets, snapshot, call, request)
         return await _answer_with(call, wire_format, request, made)
-    return await _answer_with(call, wire_format, request, _find_models(snapshot, call, request))
+    return await _answer_with(call, wire_format, request, await _find_models(snapshot, call, request))
 
 
 async def _answer_with(
@@ -106,7 +111,9 @@ async def _answer_with(
     return await pipeline.begin_answer(call, wire_format, reply)
 
 
-def _find_models(snapshot: Snapshot, call: Call, request: ModelsRequest) -> ModelList:
-    if request.model is None:
-        return ModelList(models=snapshot.list_models(call.caller))
-    return ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)
+async def _find_models(snapshot: Snapshot, call: Call, request: ModelsRequest) -> ModelList:
+    if request.model is not None:
+        return ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)
+    if len(snapshot.config.models) > MANY_MODELS:
+        return ModelList(models=await asyncio.to_thread(snapshot.list_models, call.caller))
+    return ModelList(models=snapshot.list_models(call.caller))
