@@ -21,12 +21,12 @@ def test_a_limit_is_changed_for_a_time_listed_and_ended(tmp_path: Path) -> None:
     )
     assert status == 0, made
     status, other = run(
-        tmp_path, "limits", "override", "key", "k", "tokens_per_minute", "--factor", "2", "--until", "1d"
+        tmp_path, "limits", "override", "key", "conf:k", "tokens_per_minute", "--factor", "2", "--until", "1d"
     )
     assert status == 0, other
     listed = json.loads(run(tmp_path, "limits", "list", "--json")[1])
     assert [(one["id"], one["subject"], one["bound"], one["change"]) for one in listed] == [
-        (other.strip(), "key k", "tokens_per_minute", "x 2"),
+        (other.strip(), "key conf:k", "tokens_per_minute", "x 2"),
         (made.strip(), "gateway", "usd_per_day", "12.5"),
     ]
     assert run(tmp_path, "limits", "end", made.strip())[0] == 0
@@ -39,6 +39,22 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     status, text = run(tmp_path, "limits", "override", "team", "t", "tokens_per_year", "--value", "1", "--until", "2h")
     assert (status, "A bound is one of requests_per_minute" in text) == (1, True)
     assert run(tmp_path, "limits", "override", "team", "t", "tokens_per_day", "--value", "1", "--until", "soon")[0] == 2
+    for kind in ("key", "user", "team"):
+        status, text = run(tmp_path, "limits", "override", kind, "t", "tokens_per_day", "--value", "1", "--until", "1h")
+        assert (status, f"There is no {kind} with this id." in text) == (1, True)
+    assert run(tmp_path, "limits", "list", "--json")[1].strip() == "[]"
+
+
+def test_a_rotated_key_is_the_key_under_which_it_counts(tmp_path: Path) -> None:
+    assert run(tmp_path, "keys", "create", "--name", "app")[0] == 0
+    (first,) = json.loads(run(tmp_path, "keys", "list", "--json")[1])
+    assert run(tmp_path, "keys", "rotate", first["id"], "--overlap", "1h")[0] == 0
+    (second,) = (one for one in json.loads(run(tmp_path, "keys", "list", "--json")[1]) if one["id"] != first["id"])
+    status, text = run(
+        tmp_path, "limits", "override", "key", second["id"], "requests_per_minute", "--factor", "2", "--until", "1h"
+    )
+    assert status == 0, text
+    assert json.loads(run(tmp_path, "limits", "list", "--json")[1])[0]["subject"] == f"key {first['id']}"
 
 
 def test_the_keys_of_a_user_are_limited_together(tmp_path: Path) -> None:

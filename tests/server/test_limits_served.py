@@ -386,6 +386,9 @@ def test_a_temporary_limit_of_one_node_is_in_force_in_the_other(
         ({"factor": 2}, "factor"),
         ({"until": "yesterday"}, "until"),
         ({"subject": "x", "kind": "gateway"}, "subject"),
+        ({"subject": "x"}, "subject"),
+        ({"subject": "x", "kind": "user"}, "subject"),
+        ({"subject": "x", "kind": "team"}, "subject"),
         ({"value": -1}, "value"),
     ],
 )

@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any, Final
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, NotFound
@@ -19,13 +19,16 @@ from tornado_gate.codec.durations import LATEST_MOMENT
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.types import Budget, Limits
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 SUBJECT_KINDS: Final = ("key", "user", "team", "model", "provider", "gateway")
 BOUNDS: Final = (*Limits.__struct_fields__, *Budget.__struct_fields__)
 MOST: Final = 10_000
 LARGEST: Final = 1e15
+CONF_KEY: Final = "conf:"
+"""The beginning of the ids of keys in conf."""
 _TABLE = tables.limit_overrides
+_TABLES: Final = {"user": tables.users, "team": tables.teams, "key": tables.keys}
 
 
 class Override(Value, frozen=True, kw_only=True):
@@ -78,9 +81,10 @@ class LimitOverridePart(Part):
             until=until,
         )
         _check(made)
-        row = {name: getattr(made, name) for name in Override.__struct_fields__}
         with self.database.write() as connection:
             lock_accounts(connection)
+            made = replace(made, subject=_find_subject(connection, kind, subject))
+            row = {name: getattr(made, name) for name in Override.__struct_fields__}
             connection.execute(delete(_TABLE).where(_TABLE.c.until <= made.created))
             if len(connection.execute(select(_TABLE.c.id).limit(MOST)).all()) >= MOST:
                 raise AccountError(f"There are {MOST} overrides. End some.", code="too_many_overrides")
@@ -136,6 +140,21 @@ def _check(given: Override) -> None:
         raise _fault(field, f"The {field} must be a number from {least:g}.")
     if not _is_number(given.until) or not time.time() < given.until <= LATEST_MOMENT:
         raise _fault("until", "The end must be in the future, and before the year 10000.")
+
+
+def _find_subject(connection: Connection, kind: str, subject: str) -> str:
+    """The id under which the subject's requests are counted. Raises AccountError for a user, team or key that does not exist.
+
+    Names of conf are not known here: those of models, of provider entries, and of keys (``conf:NAME``).
+    """
+    if kind not in _TABLES or (kind == "key" and subject.startswith(CONF_KEY)):
+        return subject
+    table = _TABLES[kind]
+    found = connection.execute(select(table).where(table.c.id == make_storable(subject))).one_or_none()
+    if found is None:
+        also = f", or {CONF_KEY}NAME for a key of the configuration" if kind == "key" else ""
+        raise _fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
+    return (found.counted_as if kind == "key" else None) or str(found.id)
 
 
 def _is_number(value: Any) -> bool:

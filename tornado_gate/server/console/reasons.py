@@ -183,6 +183,9 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The storage for files is full.",
         "Raise media.max_bytes or videos.max_bytes in conf, or wait until files expire.",
     ),
+    "file_too_large": Reason(
+        "The file is larger than the storage takes of one file.", "Raise media.max_bytes or videos.max_bytes in conf."
+    ),
     # Providers
     "upstream_error": Reason(
         "The provider failed, or its answer could not be understood.",
@@ -237,7 +240,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Check base_url, and fetch.allow_networks in conf.",
     ),
     "upstream_file_too_large": Reason(
-        "A file of the provider's answer is too large.", "Raise fetch.max_bytes in conf."
+        "A file of the provider's answer is too large.", "Raise fetch.max_bytes or limits.file_bytes in conf."
     ),
     "upstream_file_unreachable": Reason(
         "A file of the provider's answer cannot be downloaded.", "Check that the gateway reaches the address."

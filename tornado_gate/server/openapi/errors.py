@@ -93,7 +93,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     504: ("The upstream did not answer in time.", ("upstream_timeout",)),
-    507: ("The storage of files is full.", ("storage_full",)),
+    507: ("The storage of files is full, or the file is larger than it takes.", ("storage_full", "file_too_large")),
 }
 """Status -> (meaning, codes)."""
 
