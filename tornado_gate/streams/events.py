@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
+import orjson
+
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import OrderChecker, OrderError
@@ -24,7 +26,7 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
-from tornado_gate.types.large_json import exceeds, run_alone
+from tornado_gate.types.large_json import encode_json, exceeds, run_alone
 from tornado_gate.types.media_results import PartialImage, SpeechStart
 from tornado_gate.types.results import ChatResult, Choice, Usage
 from tornado_gate.types.value import State, field
@@ -253,6 +255,11 @@ class _CollectStep(stages.Step[StreamEvent, bytes]):
 async def render_result(result: ChatResult, render: Callable[[ChatResult], R]) -> R:
     """The result of `render`, which runs in a thread for a large response."""
     return await run_alone(render, result) if is_large(result) else render(result)
+
+
+def dump_result(result: ChatResult, body: Any) -> bytes:
+    """The JSON text of `body`, which shows `result`: that of a large response in pieces."""
+    return encode_json(body) if is_large(result) else orjson.dumps(body)
 
 
 def is_large(result: ChatResult) -> bool:

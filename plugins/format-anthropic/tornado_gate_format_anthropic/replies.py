@@ -10,9 +10,8 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import close, render_collected, render_events
+from tornado_gate.streams.events import close, dump_result, render_collected, render_events
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
-from tornado_gate.types.large_json import dump_json
 from tornado_gate.wire.anthropic_messages import MessagesStreamRenderer, render_error, render_frame, render_response
 from tornado_gate_format_anthropic.models import render_models
 from tornado_gate_format_anthropic.thinking import MessagesState, omit_thinking
@@ -42,7 +41,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
             lambda error: render_error_frame(error, call.id),
         )
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = render_collected(events, lambda result: dump_json(render_response(result, **envelope)))
+    whole = render_collected(events, lambda result: dump_result(result, render_response(result, **envelope)))
     return Reply(content_type=JSON_TYPE, chunks=whole)
 
 

@@ -11,7 +11,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, collect, render_events, render_result
+from tornado_gate.streams.events import close, collect, dump_result, render_events, render_result
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -22,7 +22,6 @@ from tornado_gate.types import (
     StreamEvent,
     TokenCount,
 )
-from tornado_gate.types.large_json import dump_json
 from tornado_gate.types.value import Value
 from tornado_gate.wire.gemini_generate import render_response, render_stream
 from tornado_gate.wire.server_tools import may_cite
@@ -69,7 +68,7 @@ async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, 
         result = await collect(events)
     finally:
         await close(events)
-    yield await render_result(result, lambda result: dump_json(render_response(result, **envelope)))
+    yield await render_result(result, lambda result: dump_result(result, render_response(result, **envelope)))
 
 
 def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:

@@ -28,9 +28,8 @@ from tornado_gate.codec.fields import (
 )
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import InvalidField
-from tornado_gate.streams.events import close, collect, render_result
+from tornado_gate.streams.events import close, collect, dump_result, render_result
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
-from tornado_gate.types.large_json import dump_json
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.openai_completions import parse_request, read_prompt, render_response, render_stream
 from tornado_gate_format_openai.paths import KEEP_ALIVE
@@ -141,4 +140,4 @@ async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, 
         result = await collect(events)
     finally:
         await close(events)
-    yield await render_result(result, lambda result: dump_json(render_response(result, **envelope)))
+    yield await render_result(result, lambda result: dump_result(result, render_response(result, **envelope)))

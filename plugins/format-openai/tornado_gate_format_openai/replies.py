@@ -11,9 +11,8 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import render_collected, render_events
+from tornado_gate.streams.events import dump_result, render_collected, render_events
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
-from tornado_gate.types.large_json import dump_json
 from tornado_gate.wire.openai_chat import ChatStreamRenderer, is_legacy, mark_legacy_call, render_response
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_format_openai.models import render_models
@@ -49,7 +48,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
             render_error_frame,
         )
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = render_collected(events, lambda result: dump_json(render_response(result, **envelope)))
+    whole = render_collected(events, lambda result: dump_result(result, render_response(result, **envelope)))
     return Reply(content_type=JSON_TYPE, chunks=whole)
 
 

@@ -12,9 +12,9 @@ from tornado_gate.codec.checks import raise_invalid
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import close, collect, join_frames, render_result
+from tornado_gate.streams.events import close, collect, dump_result, join_frames, render_result
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
-from tornado_gate.types.large_json import dump_json, encode_json, exceeds
+from tornado_gate.types.large_json import encode_json, exceeds
 from tornado_gate.types.value import Value, field, replace
 from tornado_gate.wire.openai_responses import (
     INCLUDE_ENCRYPTED,
@@ -124,7 +124,7 @@ async def _render_whole(
     shown = _hide_encrypted(body, state.asked)
     if state.dialect == "contract":
         shown = contract.render_response(shown)
-    yield await render_result(result, lambda _result: dump_json(shown))
+    yield await render_result(result, lambda result: dump_result(result, shown))
 
 
 class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
