@@ -42,8 +42,12 @@ class AnswerClaim:
         self._held = 0
 
     def grow(self, size: int) -> None:
-        """Hold `size` bytes more. Raises Unavailable when the answers of all, or of the account, would hold too much."""
+        """Hold `size` bytes more. Raises Unavailable when the answers of all, or of the account, would hold too much.
+
+        The answer is then given up, so its claim is released at once: others that grow at the same time still fit.
+        """
         if not self._try_to_grow(size):
+            self.release()
             raise Unavailable(
                 "The gateway's limit for the memory of large answers (limits.answers_bytes), or your account's share of it, is "
                 f"reached. Retry after {RETRY_SECONDS} s.",
