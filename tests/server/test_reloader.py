@@ -14,6 +14,7 @@ import pytest
 
 from tornado_gate.config.written import is_unwritten
 from tornado_gate.server import reloader as module
+from tornado_gate.server.heap import GARBAGE_THRESHOLDS
 from tornado_gate.server.reloader import Reloader, get_file_state
 
 CONF = """
@@ -139,19 +140,20 @@ def test_a_complete_file_is_read_at_once_after_sighup(tmp_path: Path, monkeypatc
     asyncio.run(play())
 
 
-def test_a_snapshot_is_built_in_a_thread_without_garbage_collection(
+def test_a_snapshot_is_built_in_a_thread_with_short_garbage_collections_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
         stage = Stage(tmp_path / "gate.yaml", monkeypatch, lambda path: True)
         monkeypatch.undo()
-        monkeypatch.setattr(stage.reloader, "_build", lambda: (gc.isenabled(), threading.current_thread()))
+        monkeypatch.setattr(stage.reloader, "_build", lambda: (gc.get_threshold(), threading.current_thread()))
         built: list[Any] = []
         monkeypatch.setattr(stage.reloader, "_put_in_force", built.append)
         assert await stage.reloader.reload()
-        ((collects, thread),) = built
-        assert not collects
+        ((thresholds, thread),) = built
+        assert thresholds[0] == GARBAGE_THRESHOLDS[0]
+        assert min(thresholds[1:]) > 1000 * max(GARBAGE_THRESHOLDS[1:])
         assert thread is not threading.current_thread()
-        assert gc.isenabled()
+        assert gc.get_threshold() == GARBAGE_THRESHOLDS
 
     asyncio.run(play())
