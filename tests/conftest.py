@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.aimock import Aimock
+from tests.support.curl import find_path_with_curl
 from tests.support.databases import (
     database,
     database_address,
@@ -50,6 +51,7 @@ def environment_of_children() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        environment.setenv("PATH", find_path_with_curl())
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield
