@@ -30,7 +30,7 @@ class EchoHandler(BaseHTTPRequestHandler):
 
     do_POST = do_DELETE = do_GET
 
-    def log_message(self, format: str, *_: object) -> None:  # noqa: A002  # the name of the base class
+    def log_message(self, format: str, *_: object) -> None:  # the name of the base class
         pass
 
 
