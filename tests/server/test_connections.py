@@ -64,8 +64,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         one.child.stop()
 
 
-def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(start: Start) -> None:
-    gateway = start("ulimit -n 256")
+@pytest.mark.parametrize("server", ["httptools", "tornado"])
+def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(start: Start, server: str) -> None:
+    gateway = start("ulimit -n 256", server=f"{{http: {server}}}")
     idle = [socket.create_connection(gateway.address) for _ in range(300)]
     for _ in range(5):
         assert gateway.chat().status_code == 200

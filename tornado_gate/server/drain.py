@@ -16,8 +16,6 @@ import signal
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-from tornado.httpserver import HTTPServer
-
 from tornado_gate.errors import Unavailable
 from tornado_gate.server import systemd
 from tornado_gate.server.services import Services
@@ -33,35 +31,13 @@ FLUSH_SECONDS = 2.0
 
 
 class Listener(Protocol):
-    """An HTTP server for callers: `http.server.front.HttpServer` or a `TornadoListener`."""
+    """An HTTP server for callers: `HttpServer` or `TornadoServer` (`http.server`)."""
 
     def retire(self) -> None: ...
     def stop_listening(self) -> None: ...
     def close_idle(self) -> None: ...
     async def wait_closed(self) -> None: ...
     async def close_all_connections(self) -> None: ...
-
-
-class TornadoListener:
-    """Tornado's HTTPServer as a `Listener`. It cannot tell which connections are idle: they close with all others."""
-
-    def __init__(self, server: HTTPServer) -> None:
-        self._server = server
-
-    def retire(self) -> None:
-        """Does nothing: handlers send `Connection: close`."""
-
-    def stop_listening(self) -> None:
-        self._server.stop()
-
-    def close_idle(self) -> None:
-        """Does nothing."""
-
-    async def wait_closed(self) -> None:
-        """Does not wait."""
-
-    async def close_all_connections(self) -> None:
-        await self._server.close_all_connections()
 
 
 class Drain:

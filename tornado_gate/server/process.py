@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
 from tornado_gate import config as conf
@@ -23,12 +22,13 @@ from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
+from tornado_gate.http.server.tornado_front import TornadoServer
 from tornado_gate.plugins import failure_log, running_versions
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import descriptors, heap, systemd
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
 from tornado_gate.server.command_name import format_command
-from tornado_gate.server.drain import HANDED_OVER_SECONDS, Drain, Listener, TornadoListener
+from tornado_gate.server.drain import HANDED_OVER_SECONDS, Drain, Listener
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.server.greeting import print_greeting
 from tornado_gate.server.handover import Predecessor, Replacement
@@ -276,20 +276,16 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     async def _start_listener(
         self, app: Application, sockets: Sequence[socket.socket], limits: ConnectionLimits, refusals: GateRefusals
     ) -> Listener:
-        if self.config.server.http == "httptools":
-            server = HttpServer(
-                app,
-                times=Times(
-                    first_head_seconds=FIRST_HEAD_SECONDS,
-                    idle_seconds=IDLE_SECONDS,
-                    body_seconds=BODY_SECONDS,
-                    stall_seconds=self.config.server.stalled_reader_seconds,
-                ),
-                limits=limits,
-                refusals=refusals,
-            )
-            await server.listen(sockets)
-            return server
-        tornados = HTTPServer(app, idle_connection_timeout=IDLE_SECONDS, body_timeout=BODY_SECONDS)
-        tornados.add_sockets(sockets)
-        return TornadoListener(tornados)
+        times = Times(
+            first_head_seconds=FIRST_HEAD_SECONDS,
+            idle_seconds=IDLE_SECONDS,
+            body_seconds=BODY_SECONDS,
+            stall_seconds=self.config.server.stalled_reader_seconds,
+        )
+        if self.config.server.http == "tornado":
+            tornados = TornadoServer(app, times=times, limits=limits, refusals=refusals)
+            tornados.add_sockets(sockets)
+            return tornados
+        server = HttpServer(app, times=times, limits=limits, refusals=refusals)
+        await server.listen(sockets)
+        return server
