@@ -108,12 +108,13 @@ def test_the_503_of_a_connection_beyond_the_limit_arrives_although_the_client_ha
 def test_a_connection_that_waits_gives_its_place_to_a_new_one() -> None:
     async def test() -> None:
         async with serve(limits=ConnectionLimits(total=2)) as served:
-            waited_longest, _ = await served.ask()
-            waited_less, _ = await served.ask()
-            await served.ask()
+            (waited_longest, *kept), (waited_less, *kept_too) = await served.ask(), await served.ask()
+            last = await served.ask()
             assert await waited_longest.read() == b""
             assert not waited_less.at_eof()
             assert served.refusals.limits == [Limit.CONNECTIONS]
+            for writer in (*kept, *kept_too, last[1]):
+                writer.close()  # a collected writer would close its connection earlier
 
     run(test)
 
@@ -148,10 +149,11 @@ def test_the_time_for_the_first_head_does_not_end_a_connection_that_has_had_a_re
     async def test() -> None:
         async with serve(Times(first_head_seconds=0.1)) as served:
             reader, writer = await served.ask()
-            silent, _ = await served.connect()
+            silent, other = await served.connect()
             assert await silent.read() == b""  # its time has passed, so that of the first has
             writer.write(GET)
             assert await reader.readuntil(b"hello")
+            other.close()
 
     run(test)
 
@@ -174,10 +176,26 @@ def test_a_websocket_leaves_its_place_and_works() -> None:
             upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
             writer.write(b"GET /socket HTTP/1.1\r\nHost: here\r\n" + upgrade + b"AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
-            await served.ask()
+            _, other = await served.ask()
             writer.write(b"\x81\x82\x00\x00\x00\x00hi")  # a masked text frame
             assert await reader.readexactly(4) == b"\x81\x02hi"
             assert served.refusals.limits == []
             writer.close()
+            other.close()
+
+    run(test)
+
+
+def test_a_waiting_connection_whose_request_has_arrived_keeps_its_place() -> None:
+    async def test() -> None:
+        async with serve(limits=ConnectionLimits(total=2)) as served:
+            with socket.create_connection(served.address) as asking, socket.create_connection(served.address) as idle:
+                asking.sendall(GET)  # the server has not run since: it accepts all three, and reads afterwards
+                late, writer = await served.connect()
+                writer.write(GET)
+                assert await late.readuntil(b"hello")
+                asking.settimeout(10)
+                assert asking.recv(100).startswith(b"HTTP/1.1 200 ")
+                assert idle.recv(1) == b""
 
     run(test)

@@ -60,6 +60,8 @@ CASES: list[tuple[list[str], int, str]] = [
     (["-s", "{}", "-w", "\\n%{http_code}\\n"], 0, "GET / None None \n200\n"),
     (["-s", "{}/missing"], 0, "GET /missing None None "),
     (["-sf", "{}/missing"], 22, ""),
+    (["-s", "{}", "--data-binary", "@-"], 0, "POST / application/x-www-form-urlencoded None two\nlines\n"),
+    (["-s", "{}", "-d", "@-"], 0, "POST / application/x-www-form-urlencoded None twolines"),
     (["--there-is-no-such-option", "{}"], 2, ""),
 ]
 
@@ -68,7 +70,7 @@ CASES: list[tuple[list[str], int, str]] = [
 def test_command_lines_have_the_results_of_curl(program: str, address: str) -> None:
     def run(words: list[str]) -> tuple[int, str]:
         command = [program, *(word.replace("{}", address, 1) if word.startswith("{}") else word for word in words)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, input="two\nlines\n", capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
 
     results = {" ".join(words): run(words) for words, _, _ in CASES}

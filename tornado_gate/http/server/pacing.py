@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
 from math import inf
 from typing import Final
 
@@ -53,6 +54,18 @@ class Phase:
 
 
 _READING_PHASES = (Phase.HEAD, Phase.BODY)
+
+
+def has_unread_input(opened: socket.socket | None) -> bool:
+    """Whether the client has sent what the loop has not read yet: a close would answer it with a reset.
+
+    The loop reads it after its next poll. Under load that may be a while after the data has arrived, and timers come first.
+    """
+    if opened is None or opened.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(opened.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class PacedProtocol(asyncio.Protocol):
@@ -128,16 +141,7 @@ class PacedProtocol(asyncio.Protocol):
     # Closing
 
     def _has_unread_input(self) -> bool:
-        """Whether the client has sent what the loop has not read yet: a close would answer it with a reset.
-
-        The loop reads it after its next poll. Under load that may be a while after the data has arrived, and timers come first.
-        """
-        opened = self._transport.get_extra_info("socket")
-        if opened is None or opened.fileno() < 0:
-            return False
-        poll = select.poll()
-        poll.register(opened.fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        return has_unread_input(self._transport.get_extra_info("socket"))
 
     def _close_when_written(self) -> None:
         """Close when the client has received everything."""

@@ -14,7 +14,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
-from heapq import nsmallest
+from itertools import islice
 from typing import Any, Final, cast
 
 from tornado.http1connection import HTTP1ServerConnection
@@ -25,7 +25,7 @@ from tornado.web import Application
 
 from tornado_gate.http.server.front import HEADER_BYTES, WAITING_SHARE
 from tornado_gate.http.server.limits import ConnectionLimits
-from tornado_gate.http.server.pacing import LINGER_SECONDS, Times
+from tornado_gate.http.server.pacing import LINGER_SECONDS, Times, has_unread_input
 from tornado_gate.http.server.refusals import Limit, Refusals, too_many_connections_error
 
 LINGER_READS: Final = 64
@@ -86,8 +86,9 @@ class TornadoServer(HTTPServer):
                 self._refuse(stream)
                 return
             self._limits.admit(stream, peer)
-        seconds = self._times.first_head_seconds
-        self._first[stream] = asyncio.get_running_loop().call_later(seconds, self._end_first_wait, stream, peer)
+        loop = asyncio.get_running_loop()
+        self._waiting[stream] = loop.time()  # others may arrive before Tornado begins to read
+        self._first[stream] = loop.call_later(self._times.first_head_seconds, self._end_first_wait, stream, peer)
         super().handle_stream(stream, address)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
@@ -119,12 +120,15 @@ class TornadoServer(HTTPServer):
 
     def _close_waiting(self) -> bool:
         """Close some connections that wait for a request, those first that have waited longest. Returns whether any was."""
-        waiting = [(since, index, stream) for index, (stream, since) in enumerate(self._waiting.items())]
-        for _, _, stream in nsmallest(max(1, len(self._connections) // WAITING_SHARE), waiting):
+        streams = sorted(self._waiting, key=self._waiting.__getitem__)
+        idle = (stream for stream in streams if not has_unread_input(stream.socket))
+        has_closed = False
+        for stream in islice(idle, max(1, len(self._connections) // WAITING_SHARE)):
             self._end_wait(stream)
             self._limits.release(stream)
             stream.close()
-        return bool(waiting)
+            has_closed = True
+        return has_closed
 
     def _refuse(self, stream: IOStream) -> None:
         """Close a connection beyond the limits; with a 503, unless many such connections are already closing."""
