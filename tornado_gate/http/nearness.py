@@ -89,4 +89,4 @@ def _remove_port(host: str) -> str:
 
 
 def _is_port(text: str) -> bool:
-    return text[:1] == ":" and len(text) <= 6 and (text[1:].isascii() and text[1:].isdigit() or text == ":")
+    return text[:1] == ":" and len(text) <= 6 and ((text[1:].isascii() and text[1:].isdigit()) or text == ":")

@@ -49,7 +49,7 @@ class SignUpPage(PublicPage):
             self.redirect(self.get_next(), status=303)
 
     def is_on_this_machine(self) -> bool:
-        """Whether the visitor's browser runs on the machine of the gateway, and nothing in conf says that a proxy lets others in."""
+        """Whether the visitor's browser runs on this machine, and conf names no proxy that lets others in."""
         server = self.snapshot.config.server
         is_behind_proxy = server.public_url or server.trusted_proxies
         return not is_behind_proxy and is_from_this_machine(self.request, server)
