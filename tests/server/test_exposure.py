@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -59,12 +60,61 @@ def error_code(response: httpx.Response) -> str:
 # Metrics
 
 
-def test_metrics_are_open_on_loopback_but_not_through_a_proxy(start_gateway: StartGateway) -> None:
-    gateway = start_gateway(make_conf())
-    assert get(gateway.url + "/metrics").status_code == 200
-    for name in ("X-Forwarded-For", "Forwarded"):
-        refused = get(gateway.url + "/metrics", **{name: "for=1.1.1.1"})
-        assert (refused.status_code, error_code(refused)) == (404, "metrics_off")
+FROM_ELSEWHERE = [
+    {"X-Forwarded-For": "1.1.1.1"},
+    {"X-Forwarded-For": ""},
+    {"Forwarded": "for=1.1.1.1"},
+    {"Forwarded": ""},
+    {"X-Forwarded-Proto": "https"},
+    {"X-Forwarded-Host": "gate.example"},
+    {"X-Forwarded-Port": "443"},
+    {"X-Forwarded-Client-Cert": "Hash=1"},
+    {"X_Forwarded_For": "1.1.1.1"},
+    {"X-Real-IP": "1.1.1.1"},
+    {"X-Real-IP": ""},
+    {"Via": "1.1 proxy"},
+    {"True-Client-IP": "1.1.1.1"},
+    {"CF-Connecting-IP": "1.1.1.1"},
+    {"CF-Ray": "1"},
+    {"X-Client-IP": "1.1.1.1"},
+    {"X-Cluster-Client-IP": "1.1.1.1"},
+    {"Client-IP": "1.1.1.1"},
+    {"Fastly-Client-IP": "1.1.1.1"},
+    {"Fly-Client-IP": "1.1.1.1"},
+    {"X-Azure-ClientIP": "1.1.1.1"},
+    {"X-Envoy-External-Address": "1.1.1.1"},
+    {"X-Original-For": "1.1.1.1"},
+    {"X-Original-Forwarded-For": "1.1.1.1"},
+    {"X-Original-Host": "gate.example"},
+    {"X-ProxyUser-IP": "1.1.1.1"},
+    {"WL-Proxy-Client-IP": "1.1.1.1"},
+    {"Proxy-Connection": "keep-alive"},
+    {"X-Remote-Addr": "1.1.1.1"},
+    {"Host": "rebound.example"},
+    {"Host": "rebound.example:8080"},
+    {"Host": "127.0.0.1.rebound.example"},
+    {"Host": "localhost.rebound.example"},
+    {"Host": "gate.example"},  # server.public_url: a proxy may keep the Host of its visitors
+    {"Host": "192.0.2.1"},
+    {"Host": "0.0.0.0"},
+]
+
+
+@pytest.mark.parametrize("http", ["httptools", "tornado"])
+def test_metrics_are_open_to_this_machine_only(start_gateway: StartGateway, http: str) -> None:
+    """Any sign of a proxy, or a name that is not of this machine, counts as from elsewhere."""
+    gateway = start_gateway(make_conf(f"http: {http}, public_url: https://gate.example"))
+    port = gateway.url.rpartition(":")[2]
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST", "127.0.0.2", f"[::1]:{port}"):
+        assert get(gateway.url + "/metrics", Host=host).status_code == 200, host
+    for headers in FROM_ELSEWHERE:
+        refused = get(gateway.url + "/metrics", **headers)
+        assert (refused.status_code, error_code(refused)) == (404, "metrics_off"), headers
+    assert get(gateway.url + "/metrics", traceparent="00-1-1-00", **{"X-Request-Id": "scrape"}).status_code == 200
+    head = b"GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"  # what nginx sends unless it is told otherwise
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as connection:
+        connection.sendall(head)
+        assert connection.makefile("rb").readline().split()[1] == b"404"
 
 
 def test_metrics_are_off_where_other_machines_reach_the_port(start_gateway: StartGateway) -> None:
@@ -90,8 +140,6 @@ def test_metrics_with_a_token_need_the_token(start_gateway: StartGateway, host: 
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
@@ -197,6 +245,26 @@ def test_a_trusted_proxy_is_believed(behind_proxy: Gateway) -> None:
     url, client = make_picture(behind_proxy, FORWARDED)
     assert url.startswith("https://api.example/")
     assert client == "198.51.100.7"
+
+
+UNREADABLE = [
+    {"Forwarded": "for=unknown"},
+    {"Forwarded": "for=_hidden;proto=https"},
+    {"Forwarded": ""},
+    {"Forwarded": 'for="'},
+    {"X-Forwarded-For": ""},
+    {"X-Forwarded-For": "unknown"},
+    {"X-Forwarded-For": "198.51.100.7", "Forwarded": "for=127.0.0.1"},
+    {"X-Real-IP": "198.51.100.7"},
+]
+
+
+def test_a_caller_whom_a_trusted_proxy_does_not_name_is_logged_as_unknown(behind_proxy: Gateway) -> None:
+    for number, headers in enumerate(UNREADABLE):
+        name = f"unnamed-{number}"
+        get(behind_proxy.url + "/nowhere", **headers, **{"X-Request-Id": name})
+        line = behind_proxy.child.wait_for_line(rf'"request_id":"{name}".*"client":"([^"]*)"')
+        assert line[1] == "unknown", headers
 
 
 def test_a_stranger_is_not_believed(without_proxy: Gateway) -> None:

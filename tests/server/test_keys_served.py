@@ -85,6 +85,35 @@ def test_what_a_client_invents_does_not_count(gateway: Gateway, client: str) -> 
     assert is_refused(ask(gateway, "GET", "/v1/models", client=client))
 
 
+UNREADABLE = [
+    {"forwarded": "for=unknown"},
+    {"forwarded": "for=_hidden"},
+    {"forwarded": ""},
+    {"forwarded": "aaaa"},
+    {"forwarded": "proto=https"},
+    {"x-forwarded-for": ""},
+    {"x-forwarded-for": "unknown"},
+    {"x-forwarded-for": f"{HERE}, unknown"},
+    {"x-forwarded-proto": "https"},
+    {"x-forwarded-for": HERE, "forwarded": "for=127.0.0.1"},
+    {"x-forwarded-for": "127.0.0.1", "forwarded": "for=unknown"},
+    {"x-real-ip": HERE},
+    {"via": "1.1 proxy"},
+]
+
+
+def test_a_caller_whom_the_proxy_does_not_name_matches_no_address(gateway: Gateway) -> None:
+    """Not even the proxy's own, which the key `near` allows."""
+    for headers in UNREADABLE:
+        for key in ("near", "far"):
+            given = headers | {"authorization": f"Bearer {key}-{KEY}"}
+            response = httpx.get(gateway.url + "/v1/models", headers=given, trust_env=False, timeout=60)
+            assert is_refused(response), (headers, key)
+            assert "does not say yours" in response.text, headers
+        given = headers | {"authorization": f"Bearer any-{KEY}"}
+        assert httpx.get(gateway.url + "/v1/models", headers=given, trust_env=False, timeout=60).status_code == 200
+
+
 def test_the_address_of_the_connection_counts_without_a_proxy_and_keys_without_addresses_work_anywhere(
     gateway: Gateway,
 ) -> None:

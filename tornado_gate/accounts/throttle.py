@@ -38,7 +38,11 @@ class Bound(Value, frozen=True):
 
 
 def find_network(address: str) -> str:
-    """The network that counts as one attacker: an IPv4 address, or the /64 of an IPv6 address."""
+    """The network that counts as one attacker: an IPv4 address, or the /64 of an IPv6 address.
+
+    Every text that is no address is one network: all callers whom their proxy does not name ("unknown") share one count, which is
+    the strictest. Otherwise a caller who makes its own address unreadable would have no limit.
+    """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -20,7 +20,7 @@ MAX_HEADER_BYTES = 8 * 1024
 MAX_PREAMBLE_BYTES = 64 * 1024
 """Limit for the bytes before the first boundary: a body without a boundary is refused before all of it is read."""
 
-_HEADER_LINE: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)")
+_HEADER_LINE: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([^\r\n\0]*+)")
 _AFTER_BORDER: Final = 2
 """The bytes after a delimiter that make it a border: CR LF before a part, two hyphens at the end of the form."""
 

@@ -23,7 +23,7 @@ from tornado_gate.config.model import Secret
 DAY_SECONDS = 86_400
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
 _BOOLEAN_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 

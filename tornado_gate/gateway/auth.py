@@ -14,6 +14,7 @@ from typing import Any
 from tornado_gate.codec.networks import compile_networks
 from tornado_gate.config.globs import matches_any
 from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed, NotFound
+from tornado_gate.http.forwarded import UNKNOWN
 from tornado_gate.types import Caller
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -104,6 +105,11 @@ def check_address(caller: Caller, address: str) -> None:
     """Raises NotAllowed when the key may not be used from this IP address. Call it only for a caller with `addresses`."""
     if address not in compile_networks(caller.addresses):
         message = f"This API key may not be used from the address {address or 'of this connection'}."
+        if address == UNKNOWN:
+            message = (
+                "This API key may be used from some addresses only, and a proxy before the gateway does not say yours. "
+                "Let the proxy send it, either in X-Forwarded-For or in Forwarded."
+            )
         raise NotAllowed(message, code="address_not_allowed")
 
 

@@ -3,6 +3,11 @@
 `X-Forwarded-For` (with `-Proto` and `-Host`) and `Forwarded` (RFC 7239) are believed from the networks in
 ``server.trusted_proxies`` only. Each proxy appends the address of its peer, so the list is walked from the right: the caller is
 the first address that is not a trusted proxy, because everything to the left of it may be invented.
+
+A request that a trusted proxy has forwarded without a readable address of its peer has the address `UNKNOWN`, never that of the
+proxy: an unknown address lies in no network, so it matches no list of allowed addresses.
+
+Texts are parsed by splitting, from the right and up to a length, so that what a caller writes costs no more than its bytes.
 """
 
 from __future__ import annotations
@@ -12,20 +17,24 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+from tornado_gate.http.nearness import is_forwarding_header
 from tornado_gate.types.value import Value
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
-FORWARDING_HEADERS = ("x-forwarded-for", "forwarded")
-_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
-_PAIR = re.compile(r'\s*([A-Za-z]+)\s*=\s*(?:"([^"\\]*)"|([^",;\s]*))\s*(?:;|$)')
-_ELEMENT = re.compile(r'(?:[^,"]|"[^"]*")+')
-_PORT = re.compile(r":[0-9]{1,5}$")
+UNKNOWN = "unknown"
+"""The address of a caller whose proxy does not say it, or not readably. RFC 7239 has the same word."""
 MAX_HOPS = 50
+MAX_LENGTH = 8192
+"""Characters of a header that are read, from its end. The entries of trusted proxies are there."""
+_MAX_ADDRESS = 60
+"""Characters of an address with its port, in brackets: an IPv6 address has at most 45."""
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_ONE_KIND = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
 
 class Origin(Value, frozen=True):
-    """Where a request comes from: the caller's IP address, and the scheme and host that the caller used."""
+    """Where a request comes from: the caller's IP address or `UNKNOWN`, and the scheme and host that the caller used."""
 
     address: str
     protocol: str
@@ -33,40 +42,46 @@ class Origin(Value, frozen=True):
 
 
 class _Hop(Value, frozen=True):
-    """What one proxy says of its peer; "" where it says nothing."""
+    """What one proxy says of its peer; "" where it says nothing that can be read."""
 
-    address: str
+    address: str = ""
     protocol: str = ""
     host: str = ""
+
+
+_UNREADABLE = _Hop()
 
 
 def find_origin(peer: Origin, headers: Mapping[str, str], trusted: Networks) -> Origin:
     """The origin of a request from `peer`, which is the other end of the connection. `headers` have lower-case names.
 
     If both kinds of headers are present they must name the same caller, otherwise neither is believed: a proxy sets one kind
-    and may pass the caller's own headers of the other kind.
+    and may pass the caller's own headers of the other kind. Then, and after other signs of a proxy, the caller is unknown.
     """
     if not trusted or not is_trusted(peer.address, trusted):
         return peer
-    origins = [
-        _walk(peer, hops, trusted)
-        for hops in (_parse_x_forwarded(headers), _parse_forwarded(headers.get("forwarded", "")))
-        if hops
-    ]
-    if not origins or any(origin.address != origins[0].address for origin in origins):
-        return peer
-    return origins[0]
+    kinds = []
+    if any(name in headers for name in _ONE_KIND):
+        kinds.append(_parse_x_forwarded(headers))
+    if "forwarded" in headers:
+        kinds.append(_parse_forwarded(headers["forwarded"]))
+    if not kinds:
+        return Origin(UNKNOWN, peer.protocol, peer.host) if any(map(is_forwarding_header, headers)) else peer
+    origins = [_walk(peer, hops, trusted) for hops in kinds]
+    if len(origins) == 1 or origins[0].address == origins[1].address != UNKNOWN:
+        return origins[0]
+    return Origin(UNKNOWN, peer.protocol, peer.host)
 
 
 def _walk(peer: Origin, hops: Sequence[_Hop], trusted: Networks) -> Origin:
-    """The origin after `hops`, which are in the order of the headers: the nearest proxy's is the last."""
+    """The origin after `hops`, which are in the order of the headers: the nearest proxy's is the last.
+
+    Scheme and host of a hop without a readable address count: a trusted proxy says them of its own listener.
+    """
     found = peer
     for hop in reversed(hops):
-        address = _parse_address(hop.address) if hop.address else found.address
-        if not address:
-            break
-        found = Origin(address, hop.protocol or found.protocol, hop.host or found.host)
-        if not hop.address or not is_trusted(address, trusted):
+        found = Origin(_read_address(hop.address), hop.protocol or found.protocol, hop.host or found.host)
+        if not is_trusted(found.address, trusted):
             break
     return found
 
@@ -75,8 +90,8 @@ def _parse_x_forwarded(headers: Mapping[str, str]) -> list[_Hop]:
     addresses = _split(headers.get("x-forwarded-for", ""))
     protocols = [_check_protocol(word) for word in _split(headers.get("x-forwarded-proto", ""))]
     hosts = [_check_host(word) for word in _split(headers.get("x-forwarded-host", ""))]
-    if not addresses:
-        return [_Hop("", protocols[-1] if protocols else "", hosts[-1] if hosts else "")] if protocols or hosts else []
+    if "x-forwarded-for" not in headers:
+        return [_Hop("", protocols[-1], hosts[-1])]
     count = len(addresses)
     return [
         _Hop(address, _get_from_right(protocols, count - index), _get_from_right(hosts, count - index))
@@ -86,22 +101,60 @@ def _parse_x_forwarded(headers: Mapping[str, str]) -> list[_Hop]:
 
 def _get_from_right(words: Sequence[str], place: int) -> str:
     """The word for the hop number `place` from the right. A list that is shorter than that of addresses has one for all hops."""
-    if not words:
-        return ""
     return words[-place] if place <= len(words) else words[0]
 
 
 def _split(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")][-MAX_HOPS:] if text.strip() else []
+    """The words of a list, at least one. If the list is too long, an empty word stands for its beginning."""
+    words = [word.strip() for word in text[-MAX_LENGTH:].split(",")]
+    if len(text) > MAX_LENGTH:
+        words[0] = ""
+    return words if len(words) <= MAX_HOPS else ["", *words[-MAX_HOPS:]]
 
 
 def _parse_forwarded(text: str) -> list[_Hop]:
-    hops = []
-    for element in _ELEMENT.findall(text)[-MAX_HOPS:]:
-        pairs = {name.lower(): quoted or plain for name, quoted, plain in _PAIR.findall(element)}
-        address = pairs.get("for", "")
-        hops.append(_Hop(address, _check_protocol(pairs.get("proto", "")), _check_host(pairs.get("host", ""))))
-    return hops
+    elements = _split_quoted(text[-MAX_LENGTH:], ",")
+    if len(text) > MAX_LENGTH:
+        elements[0] = ""
+    if len(elements) > MAX_HOPS:
+        elements = ["", *elements[-MAX_HOPS:]]
+    return [_parse_element(element) for element in elements]
+
+
+def _split_quoted(text: str, separator: str) -> list[str]:
+    """Split where a separator is outside of quoted strings, counted from the right.
+
+    So no quote that a caller has left open can swallow the entry that a proxy has appended to it. What is left of the last open
+    quote is one part, which cannot be read. A quote that is escaped within a quoted string counts as its end: no address has one.
+    """
+    parts: list[str] = []
+    words: list[str] = []
+    quotes = 0
+    for word in reversed(text.split(separator)):
+        words.append(word)
+        quotes += word.count('"')
+        if quotes % 2 == 0:
+            parts.append(separator.join(reversed(words)))
+            words, quotes = [], 0
+    if words:
+        parts.append('"')
+    return parts[::-1]
+
+
+def _parse_element(text: str) -> _Hop:
+    """The pairs of one proxy: ``for="[2001:db8::7]:47";proto=https;by=…``. A pair that cannot be read spoils all."""
+    values: dict[str, str] = {}
+    for pair in _split_quoted(text, ";"):
+        name, equals, value = pair.partition("=")
+        name, value = name.strip().lower(), value.strip()
+        if not name and not equals:
+            continue
+        if len(value) > 1 and value[0] == value[-1] == '"':
+            value = value[1:-1]
+        if not name or not equals or name in values or '"' in value or "\\" in value:
+            return _UNREADABLE
+        values[name] = value
+    return _Hop(values.get("for", ""), _check_protocol(values.get("proto", "")), _check_host(values.get("host", "")))
 
 
 def _check_protocol(word: str) -> str:
@@ -112,17 +165,24 @@ def _check_host(word: str) -> str:
     return word if _HOST.fullmatch(word) else ""
 
 
+def _read_address(text: str) -> str:
+    return _parse_address(text) if len(text) <= _MAX_ADDRESS else UNKNOWN
+
+
 @lru_cache(maxsize=1000)
 def _parse_address(text: str) -> str:
-    """The IP address in ``1.2.3.4``, ``1.2.3.4:80``, ``2001:db8::1`` or ``[2001:db8::1]:80``; "" for anything else."""
-    if text.startswith("["):
-        text = text[1:].partition("]")[0]
+    """The IP address in ``1.2.3.4``, ``1.2.3.4:80``, ``2001:db8::1`` or ``[2001:db8::1]:80``; `UNKNOWN` for anything else."""
+    port = ""
+    if text.startswith("[") and "]" in text:
+        text, _, port = text[1:].partition("]")
     elif text.count(":") == 1:
-        text = _PORT.sub("", text)
+        text, _, port = text.partition(":")
+        port = ":" + port
+    is_port = not port or (port[0] == ":" and port[1:].isascii() and port[1:].isdigit() and len(port) <= 6)
     try:
-        return str(_normalize(ip_address(text)))
+        return str(_normalize(ip_address(text))) if is_port and "%" not in text else UNKNOWN
     except ValueError:
-        return ""
+        return UNKNOWN
 
 
 @lru_cache(maxsize=1000)

@@ -160,7 +160,7 @@ _NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|
 """Text in an error before a key."""
 _SECRET_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|password|credential|cookie")
 _KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
-_RANDOM: Final = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16}")
+_RANDOM: Final = re.compile(r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[A-Za-z0-9]{16}")
 """A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
 _BINARY: Final = ("audio/", "image/", "video/")
 _ESCAPE_START: Final = b"\\u00"

@@ -30,7 +30,7 @@ TIMED_FORMATS: Final = ("srt", "vtt", "verbose_json", "diarized_json")
 DELTA_EVENT: Final = "transcript.text.delta"
 DONE_EVENT: Final = "transcript.text.done"
 
-_ARROW: Final = re.compile(r"--+>")
+_ARROW: Final = re.compile(r"(?<!-)-{2,}+>")
 _KNOWN_MEMBERS: Final = ("model", "file", "language", "prompt", "response_format", "stream", "temperature")
 _RESPONSE_MEMBERS: Final = ("task", "text", "language", "duration", "segments", "words", "usage")
 _COUNT_MEMBERS: Final = ("type", "input_tokens", "output_tokens", "total_tokens")

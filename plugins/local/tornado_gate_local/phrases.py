@@ -13,9 +13,9 @@ from tornado_gate_local.conversation import LocalTurn, ToolAnswer, describe_atta
 
 MAX_QUOTE_LENGTH = 80  # of the user's message that are quoted
 
-_ASKED = r"(?:please\s+|now\s+|just\s+|then\s+|can you\s+|could you\s+|would you\s+|simply\s+)*"
+_ASKED = r"(?:(?:please|now|just|then|can you|could you|would you|simply)\s{1,20}+){0,5}+"
 _ECHO = re.compile(
-    rf"(?:^|[.!?:;\n]\s{{0,20}}){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b"
+    rf"(?:^|[.!?:;\n]\s{{0,20}}+){_ASKED}(say|repeat|echo|reply|respond|answer|write|print|output)\b"
     r"(?!\s+(?:a|an|me a|my|your|in|to)\b)"
     r"(\s+(?:with|back to me|back|after me|only|just|exactly|this|these|one word"
     r"|(?:the|a) (?:single |exact |following )?(?:words?|phrase|text|sentence|number|string|line))\b)*\s*([:,]?)\s*",
@@ -25,8 +25,8 @@ _NEEDS_WITH = frozenset({"reply", "respond", "answer", "write", "print", "output
 _OPENING = "\"'“\u2018`«"
 _CLOSING = {'"': '"', "'": "'", "“": "”", "\u2018": "\u2019", "`": "`", "«": "»"}
 _TAIL = re.compile(
-    r"\s*,?\s*(?:(?:and|with)?\s*nothing (?:else|more)|please|exactly|only|and (?:then )?stop|in (?:one|a single) word"
-    r"|back(?: to me)?|to me)\s*$",
+    r"\s*+,?\s*+(?:(?:and|with)?\s*+nothing (?:else|more)|please|exactly|only|and (?:then )?stop|in (?:one|a single) word"
+    r"|back(?: to me)?|to me)\s*+$",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")

@@ -22,8 +22,8 @@ _PLURAL = re.compile(r"(?<=\w\w[^\Ws])s$")
 _NUMBER = re.compile(r"(?<![\w.])(?<!\d[-:/])-?\d{1,15}(?:\.\d{1,10})?(?!\w|[-.:/]\d)")  # no parts of dates
 _TERM = r"-?\d{1,15}(?:\.\d{1,10})?"
 _SIGN = r"[-+*/\u00d7\u00f7x]|plus|minus|times|divided by"
-_SUM = re.compile(rf"{_TERM}(?:\s*(?:{_SIGN})\s*{_TERM}){{1,10}}")
-_OPERATOR = re.compile(rf"\s*({_SIGN})\s*({_TERM})")
+_SUM = re.compile(rf"{_TERM}(?:\s{{0,20}}(?:{_SIGN})\s{{0,20}}{_TERM}){{1,10}}")
+_OPERATOR = re.compile(rf"\s{{0,20}}({_SIGN})\s{{0,20}}({_TERM})")
 _OPERATORS = {"plus": "+", "minus": "-", "times": "*", "\u00d7": "*", "x": "*", "divided by": "/", "\u00f7": "/"}
 
 _STOP_WORDS = (

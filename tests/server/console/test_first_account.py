@@ -14,6 +14,13 @@ BEHIND_A_PROXY = [
     {"X-Forwarded-For": "203.0.113.9"},
     {"X-Real-IP": "203.0.113.9"},
     {"Via": "1.1 proxy"},
+    {"X-Forwarded-For": ""},
+    {"X-Real-IP": ""},
+    {"Forwarded": ""},
+    {"True-Client-IP": "203.0.113.9"},
+    {"X-Forwarded-Port": "443"},
+    {"X-Client-IP": "203.0.113.9"},
+    {"X-Original-Host": "gate.example"},
     {"Host": "gate.example"},
     {"Host": "127.0.0.1.gate.example"},
 ]

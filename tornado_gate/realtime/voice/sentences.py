@@ -8,9 +8,11 @@ from typing import Final
 MAX_SENTENCE_LENGTH: Final = 300
 """Characters; a longer sentence is split at a comma or between words."""
 
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]+|\n+")
 _SOFT_END = re.compile(r"[,;:、，；]\s*|\s+")
 _WORD = re.compile(r"\w")
+_NUMBER = re.compile(r"\s*+\d++\.\s++")
+"""A number at the beginning of a line ("1. "), which is not a sentence."""
 
 
 class SentenceSplitter:
@@ -23,11 +25,14 @@ class SentenceSplitter:
         """The sentences that are complete now. The text after a sentence shows that it has ended."""
         self._text += text
         found: list[str] = []
-        start = 0
+        start = searched = 0
+        has_word = False
         for end in _END.finditer(self._text):
-            if _is_speakable(self._text[start : end.end()]):
-                found += _cut_long_text(self._text[start : end.end()])
-                start = end.end()
+            has_word = has_word or _WORD.search(self._text, searched, end.end()) is not None
+            searched = end.end()
+            if has_word and not _NUMBER.fullmatch(self._text, start, searched):
+                found += _cut_long_text(self._text[start:searched])
+                start, has_word = searched, False
         self._text = self._text[start:]
         if len(self._text) > MAX_SENTENCE_LENGTH:
             *cut, self._text = _cut_long_text(self._text)
@@ -41,20 +46,20 @@ class SentenceSplitter:
 
 
 def _is_speakable(text: str) -> bool:
-    """Whether the text contains words. A number at the beginning of a line ("1. ") is not a sentence."""
-    return bool(_WORD.search(text)) and not re.fullmatch(r"\s*\d+\.\s+", text)
+    """Whether the text contains words and is not only a number."""
+    return bool(_WORD.search(text)) and not _NUMBER.fullmatch(text)
 
 
 def _cut_long_text(text: str) -> list[str]:
     """The text in pieces of at most MAX_SENTENCE_LENGTH characters."""
     pieces: list[str] = []
-    while len(text) > MAX_SENTENCE_LENGTH:
+    start = 0
+    while len(text) - start > MAX_SENTENCE_LENGTH:
+        last = start + MAX_SENTENCE_LENGTH
         ends = [
-            end.end()
-            for end in _SOFT_END.finditer(text, 0, MAX_SENTENCE_LENGTH)
-            if end.end() > MAX_SENTENCE_LENGTH // 2
+            end.end() for end in _SOFT_END.finditer(text, start, last) if end.end() > start + MAX_SENTENCE_LENGTH // 2
         ]
-        at = ends[-1] if ends else MAX_SENTENCE_LENGTH
-        pieces.append(text[:at])
-        text = text[at:]
-    return [*pieces, text] if text else pieces
+        at = ends[-1] if ends else last
+        pieces.append(text[start:at])
+        start = at
+    return [*pieces, text[start:]] if start < len(text) else pieces

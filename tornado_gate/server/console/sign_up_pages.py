@@ -6,13 +6,11 @@ from typing import Any
 
 from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.accounts.people import Invitation
-from tornado_gate.config.exposure import is_loopback
-from tornado_gate.http.forwarded import FORWARDING_HEADERS
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.sign_in_pages import SIGN_UP, PublicPage
+from tornado_gate.server.handlers.common import is_from_this_machine
 
-_OF_PROXIES = (*FORWARDING_HEADERS, "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
 FIELDS = ("setup_token", "email", "password")
 
 
@@ -51,15 +49,10 @@ class SignUpPage(PublicPage):
             self.redirect(self.get_next(), status=303)
 
     def is_on_this_machine(self) -> bool:
-        """Whether the visitor's browser runs on the machine of the gateway, which no other machine can reach.
-
-        A proxy on the same machine lets others in: conf then has `public_url` or `trusted_proxies`, or the request has headers
-        of a proxy, or a Host that is not of this machine.
-        """
-        server, request = self.snapshot.config.server, self.request
-        hosts = (server.host, request.remote_ip or "", request.host_name.strip("[]"))
-        is_behind_proxy = server.public_url or server.trusted_proxies or any(map(request.headers.get, _OF_PROXIES))
-        return not is_behind_proxy and request.version != "HTTP/1.0" and all(map(is_loopback, hosts))
+        """Whether the visitor's browser runs on this machine, and conf names no proxy that lets others in."""
+        server = self.snapshot.config.server
+        is_behind_proxy = server.public_url or server.trusted_proxies
+        return not is_behind_proxy and is_from_this_machine(self.request, server)
 
     async def _show(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("invitation", "")

@@ -14,7 +14,7 @@ _BROWSERS = (
     ("Samsung Internet", re.compile(r"SamsungBrowser/(\d+)")),
     ("Firefox", re.compile(r"(?:Firefox|FxiOS)/(\d+)")),
     ("Chrome", re.compile(r"(?:Chrome|CriOS|Chromium)/(\d+)")),
-    ("Safari", re.compile(r"Version/(\d+)[\d.]* (?:Mobile/\S+ )?Safari/")),
+    ("Safari", re.compile(r"Version/(\d++)[\d.]*+ (?:Mobile/\S++ )?Safari/")),
 )
 _SYSTEMS = (
     ("Windows", "Windows"),

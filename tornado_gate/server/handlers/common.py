@@ -19,6 +19,7 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.observers import tell_observers
 from tornado_gate.gateway.pricing import record_usage
 from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.http import nearness
 from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.telemetry.logs import AccessLine, log_access
@@ -144,6 +145,17 @@ def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
     if not server.trusted_proxies:
         return peer
     return find_origin(peer, lower_header_names(request.headers), server.trusted_proxies)
+
+
+def is_from_this_machine(request: HTTPServerRequest, server: ServerConfig) -> bool:
+    """Whether only a program on this machine can have sent the request: see `http.nearness`."""
+    return nearness.is_from_this_machine(
+        listener=server.host,
+        peer=request.remote_ip or "",
+        host=request.headers.get("Host", ""),
+        version=request.version,
+        header_names=request.headers,
+    )
 
 
 def check_address(caller: Caller, request: RequestLine, server: ServerConfig) -> None:

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import Awaitable
 
 from tornado_gate import __version__
-from tornado_gate.config.exposure import is_loopback
 from tornado_gate.errors import GateError, NotAllowed
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.http.forwarded import FORWARDING_HEADERS
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.cors import is_allowed, make_preflight_headers
@@ -81,12 +79,11 @@ class MetricsHandler(StatusHandler):
 
     async def get(self) -> None:
         server = self.snapshot.config.server
-        is_forwarded = any(name in self.request.headers for name in FORWARDING_HEADERS)
         try:
             auth.check_metrics_access(
                 self.request.headers.get("Authorization", ""),
                 token=server.metrics_token,
-                is_local=self.has_own_port or (is_loopback(server.host) and not is_forwarded),
+                is_local=self.has_own_port or common.is_from_this_machine(self.request, server),
             )
         except GateError as error:
             self.fail(error)

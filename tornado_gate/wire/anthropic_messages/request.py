@@ -33,8 +33,7 @@ from tornado_gate.wire.json_schema import close_objects
 from tornado_gate.wire.prompt_cache import refuses_caching, select_losses
 from tornado_gate.wire.reasoning import BUDGET_OF_EFFORT
 
-_PERSONAL_USER: Final = re.compile(r"\S+@\S+|\+?[\d\s().-]{7,}")
-"""A user id that the vendor rejects, or says it may: an e-mail address or a phone number."""
+_PHONE_NUMBER: Final = re.compile(r"\+?[\d\s().-]{7,}")
 
 _KNOWN_MEMBERS: Final = frozenset(
     (
@@ -191,8 +190,14 @@ def _join_system(system: str | list[dict[str, Any]] | None, text: str) -> str | 
 
 def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
     user = request.user
-    personal = user is not None and request.wire_format != WIRE_FORMAT and _PERSONAL_USER.fullmatch(user) is not None
+    personal = user is not None and request.wire_format != WIRE_FORMAT and _is_personal(user)
     return make_opaque_user(user) if user is not None and personal and abilities.opaque_user else user
+
+
+def _is_personal(user: str) -> bool:
+    """Whether the vendor rejects a user id, or says it may: an e-mail address or a phone number."""
+    is_email = "@" in user[1:-1] and user.split() == [user]
+    return is_email or _PHONE_NUMBER.fullmatch(user) is not None
 
 
 def choose_max_tokens(

@@ -19,7 +19,7 @@ from tornado_gate.codec.media_types import sniff
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link
 from tornado_gate.wire.dashscope_images.request import INPUT, MESSAGES, PARAMETERS, SHARED_FIELDS, WIRE_FORMAT
 
-_PIXELS: Final = re.compile(r"([0-9]+)x([0-9]+)", re.IGNORECASE)
+_PIXELS: Final = re.compile(r"([0-9]{1,9})x([0-9]{1,9})", re.IGNORECASE)
 _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "quality": ("auto",),
     "background": ("auto",),

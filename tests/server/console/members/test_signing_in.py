@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.server.console.members.site import PASSWORD, Page, Visit
+from tornado_gate.accounts.audit import list_events
 from tornado_gate.accounts.people import Actor
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.server.services import Services
@@ -109,6 +110,24 @@ async def test_guessing_is_stopped_and_the_owner_still_signs_in(visit: Visit) ->
     assert re.search(r"Wait \d+ (second|minute)", pages[-1].text)
     assert (await attacker.sign_in("ada@example.org")).status == 429
     assert (await visit("192.0.2.77").sign_in("ada@example.org")).status == 303
+
+
+async def test_visitors_whom_the_proxy_does_not_name_are_one_network_and_unknown(
+    visit: Visit, services: Services
+) -> None:
+    """A text that cannot be read gives nobody a count of its own, nor the address of the proxy."""
+    await visit("192.0.2.1").sign_up("ada@example.org")
+    hidden = [visit(text) for text in ("unknown", "_hidden", "nonsense", "1.2.3", "_a", "_b", "_c", "_d")]
+    pages = [await visitor.sign_in("ada@example.org", "a guess") for visitor in hidden]
+    assert [page.status for page in pages][:5] == [401] * 5
+    assert pages[-1].status == 429
+    assert (await visit("127.0.0.1").sign_in("ada@example.org")).status == 303, (
+        "the proxy's own address has its own count"
+    )
+    await visit("_hidden").sign_up("ben@example.org")
+    events = await services.database.run(list_events, services.database)
+    assert {event.address for event in events if event.actor_name == "ben@example.org"} == {"unknown"}
+    assert {event.address for event in events if event.action == "user.sign_in_failed"} == {"unknown"}
 
 
 NEXT = {
