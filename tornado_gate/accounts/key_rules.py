@@ -8,7 +8,7 @@ from typing import Any
 
 from tornado_gate.accounts.errors import Denied
 from tornado_gate.accounts.key_checks import BUDGETS, LIMITS, check_fields
-from tornado_gate.accounts.key_ring import KeyRecord
+from tornado_gate.accounts.key_record import KeyRecord
 from tornado_gate.accounts.people import Membership, User
 from tornado_gate.accounts.stored_key import LIST_FIELDS, StoredKey
 from tornado_gate.codec.networks import parse_network
@@ -77,6 +77,30 @@ def check_rotation(maker: Maker, memberships: Sequence[Membership], key: StoredK
         return
     _check_owner_of_key(maker, given)
     check_within(maker, given)
+
+
+def check_maker(maker: User | StoredKey, memberships: Sequence[Membership], key: StoredKey) -> None:
+    """Raise Denied if `maker` may not make a key with the rights of `key` now.
+
+    Limits, budget and expiry are no rights: they are compared when a key is made and changed.
+    """
+    given = {name: getattr(key, name) for name in ("user", "team", *LIST_FIELDS[:3])}
+    _check_role(maker.role, key.role)
+    if isinstance(maker, User):
+        _check_user(maker, memberships, given)
+        return
+    _check_owner_of_key(maker, given)
+    check_within(maker, given | {"limits": maker.limits, "budget": maker.budget, "expires": maker.expires})
+
+
+def check_adoption(maker: Maker, memberships: Sequence[Membership], key: StoredKey) -> None:
+    """Raise Denied if `maker` may not answer for `key`: who sees the key and may make such a key does."""
+    if not may_manage_key(maker, memberships, key):
+        raise Denied("This key belongs to somebody else.", code="not_your_key")
+    if isinstance(maker, User):
+        check_maker(maker, memberships, key)
+    elif maker is not None:
+        check_key_change(maker, memberships, key)
 
 
 def list_managed_teams(memberships: Iterable[Membership]) -> tuple[str, ...]:

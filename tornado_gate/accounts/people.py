@@ -95,7 +95,10 @@ class Member(Value, frozen=True, kw_only=True):
 
 
 class Invitation(Value, frozen=True, kw_only=True):
-    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id."""
+    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id.
+
+    `suspended` says why an open invitation does not work now, because of who has made it; None if it works.
+    """
 
     id: str
     email_key: str | None
@@ -106,6 +109,7 @@ class Invitation(Value, frozen=True, kw_only=True):
     expires: float
     used: float | None = None
     used_by: str | None = None
+    suspended: str | None = None
 
     def is_open(self, now: float) -> bool:
         return self.used is None and self.expires > now

@@ -13,9 +13,9 @@ from sqlalchemy.exc import IntegrityError
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
-from tornado_gate.accounts.keys import bump_revision
+from tornado_gate.accounts.key_ends import revoke_keys
 from tornado_gate.accounts.people import Actor, Member, Membership, Organisation, Source, Team
-from tornado_gate.accounts.revision import lock_accounts
+from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.rows import (
     MEMBERS,
     ORGANISATIONS,
@@ -27,10 +27,10 @@ from tornado_gate.accounts.rows import (
     check_team_administrator,
     make_team,
     make_user,
+    read_memberships,
     read_organisation,
     read_team,
     read_user,
-    revoke_keys,
     select_teams,
 )
 from tornado_gate.accounts.texts import check_name, make_storable
@@ -194,18 +194,6 @@ class MemberPart(Part):
             if not drop_membership(connection, team_id, user_id):
                 raise NotFound("This user is not a member of the team.", code="unknown_member")
             record(connection, actor, "team.remove_member", team_id, user=user_id)
-
-
-def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
-    """The teams of a user, by name."""
-    columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
-    query = (
-        select_teams(*columns)
-        .join(MEMBERS, MEMBERS.c.team == TEAMS.c.id)
-        .where(MEMBERS.c.user == make_storable(user_id))
-    )
-    rows = connection.execute(query.order_by(TEAMS.c.name, TEAMS.c.id)).all()
-    return [Membership(team=make_team(row), role=row.team_role, source=row.source) for row in rows]
 
 
 def change_membership(

@@ -19,6 +19,7 @@ from sqlalchemy import JSON, Boolean, Table, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import Connection
 
+from tornado_gate.codec.emails import make_email_key
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.storage.private import KEY_FILE
@@ -125,6 +126,8 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
     rows = []
     for row in source.execute(f'SELECT * FROM "{name}"'):
         given = dict(row)
+        if table is tables.users:  # a file of an older version has folded them
+            given["email_key"] = make_email_key(given["email"])
         rows.append(
             {
                 column.name: _convert(column.type, given[column.name])
@@ -139,4 +142,4 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
 def _convert(kind: Any, value: Any) -> Any:
     if isinstance(kind, JSON):
         return None if value is None else json.loads(value)
-    return bool(value) if isinstance(kind, Boolean) else value
+    return bool(value) if isinstance(kind, Boolean) and value is not None else value

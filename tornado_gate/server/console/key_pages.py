@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tornado_gate.accounts.errors import AccountError, Conflict
@@ -62,6 +62,11 @@ class KeyHandler(ConsoleHandler):
             raise NotFound("There is no such key. It may belong to somebody else.")
         return key, memberships
 
+    async def find_suspensions(self, keys: Sequence[StoredKey]) -> Mapping[str, str]:
+        """Why active keys cannot be used now, by id."""
+        found: Mapping[str, str] = await self.run_database(self.store.find_suspensions, keys)
+        return found
+
     async def apply_changes(self) -> None:
         """Have this process read keys again now; others do within a second."""
         await self.gate.keys.check()
@@ -105,6 +110,7 @@ class KeyHandler(ConsoleHandler):
             owners=self._list_owner_options(memberships),
             states=STATES,
             keys=keys,
+            suspensions=await self.find_suspensions(keys),
             names=await self.run_database(self.store.name_owners, keys),
             paging=Paging(path=KEYS, query=query, number=number, total=total),
             now=time.time(),
