@@ -18,6 +18,7 @@ from tests.support.served import Ask
 from tornado_gate.accounts import identity_provider
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.oidc import Identity, OidcError, UnknownKey, start_attempt
+from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS
 from tornado_gate.config.model import OidcConfig, Secret
 from tornado_gate.types.value import replace
 
@@ -229,7 +230,34 @@ def test_a_changed_response_is_refused(
 @pytest.mark.parametrize("cookie", ["", "x", "AAAA", "W10=", "eyJzdGF0ZSI6IDV9", "é", "x" * 3000])
 def test_a_damaged_cookie_is_no_attempt(administrator: Browser, browse: Callable[[], Browser], cookie: str) -> None:
     response = browse().get("/console/oidc/callback?state=x&code=y", headers={"Cookie": f"gate_oidc={cookie}".encode()})
-    assert (response.status_code, response.headers["location"]) == (303, "/console/login")
+    assert response.status_code == 400
+
+
+def test_requests_without_a_known_state_cost_nobody_a_sign_in(
+    provider: OidcProvider, administrator: Browser, browse: Callable[[], Browser]
+) -> None:
+    add_person(provider, "ann")
+    victim, others = browse(), browse()
+    back = victim.log_in(victim.begin(), "ann")
+    others.begin()
+    for number in range(ADDRESS_ATTEMPTS + 10):
+        path = f"/console/oidc/callback?state={number}&code=y"
+        assert (others.get(path).status_code, victim.get(path).status_code) == (400, 400), "an image of any web page"
+    assert victim.get(back).headers["location"] == "/console/", "the attempt of the browser is still there"
+    assert is_signed_in(victim)
+
+
+def test_responses_with_a_known_state_are_counted(provider: OidcProvider, tmp_path: Path) -> None:
+    gateway = Gateway.start(CONF.replace("ISSUER", provider.issuer), tmp_path)
+    browser = Browser(gateway.url)
+    statuses = []
+    for _ in range(ADDRESS_ATTEMPTS + 1):
+        state = read_query(browser.begin())["state"]
+        answer = browser.get("/console/oidc/callback", params={"state": state, "error": "access_denied"})
+        statuses.append((answer.status_code, "retry-after" in answer.headers))
+    assert statuses == [(303, False)] * ADDRESS_ATTEMPTS + [(303, True)]
+    browser.close()
+    gateway.stop()
 
 
 def test_signing_in_ends_the_session_before_it(
