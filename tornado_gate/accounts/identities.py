@@ -22,13 +22,13 @@ from tornado_gate.accounts.rows import (
     TEAMS,
     USER_COLUMNS,
     USERS,
-    end_sessions,
     make_user,
     read_user,
 )
 from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
 from tornado_gate.accounts.setup_tokens import is_first
 from tornado_gate.accounts.sign_up import Admission, Policy, admit, create_user, finish_admission
+from tornado_gate.accounts.takeover import end_what_was_made
 from tornado_gate.accounts.teams import change_membership, drop_membership
 from tornado_gate.accounts.texts import LONGEST_NAME, check_email, make_email_key, shorten
 from tornado_gate.accounts.tokens import make_id
@@ -119,8 +119,8 @@ def _check_email(identity: Identity) -> str:
 def _link(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
     """Connect an existing account with an identity.
 
-    Nobody has verified that the account was made by the owner of its e-mail. So its password and sessions end: otherwise
-    somebody who had taken the e-mail first would share the account.
+    Nobody has verified that the account was made by the owner of its e-mail. So its password, sessions and keys end, and what
+    it made: otherwise somebody who had taken the e-mail first would share the account.
     """
     if not identity.email_verified:
         message = (
@@ -131,10 +131,10 @@ def _link(connection: Connection, user: User, identity: Identity, subject: str, 
         raise Denied(
             "The account with your e-mail belongs to another identity. Ask an administrator.", code="email_taken"
         )
-    values = {"subject": subject, "password_hash": None, "password_changed": time.time()}
-    connection.execute(update(USERS).where(USERS.c.id == user.id).values(**values))
-    end_sessions(connection, user.id)
-    record(connection, make_actor(user, address=address), "user.link_identity", user.id, issuer=identity.issuer)
+    connection.execute(update(USERS).where(USERS.c.id == user.id).values(subject=subject))
+    revoked = end_what_was_made(connection, user.id)
+    actor = make_actor(user, address=address)
+    record(connection, actor, "user.link_identity", user.id, issuer=identity.issuer, revoked_keys=revoked)
     return read_user(connection, user.id)
 
 

@@ -6,20 +6,26 @@ import asyncio
 import base64
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.oidc import CLIENT_SECRET, Browser, OidcProvider, read_query
+from tests.support.people import add_member
 from tests.support.served import Ask
 from tornado_gate.accounts import identity_provider
+from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.oidc import Identity, OidcError, UnknownKey, start_attempt
 from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS
 from tornado_gate.config.model import OidcConfig, Secret
+from tornado_gate.database.opening import open_database
 from tornado_gate.types.value import replace
 
 CONF = """
@@ -231,6 +237,23 @@ def test_a_changed_response_is_refused(
 def test_a_damaged_cookie_is_no_attempt(administrator: Browser, browse: Callable[[], Browser], cookie: str) -> None:
     response = browse().get("/console/oidc/callback?state=x&code=y", headers={"Cookie": f"gate_oidc={cookie}".encode()})
     assert response.status_code == 400
+
+
+def test_a_key_of_who_had_taken_the_email_first_reads_nothing_after_the_owner_has_come(
+    provider: OidcProvider, administrator: Browser, browse: Callable[[], Browser], gateway: Gateway
+) -> None:
+    accounts = Accounts(open_database(gateway.folder / "var"), session_seconds=3600)
+    thief = add_member(accounts, "victim@example.org")
+    text, _ = KeyStore(accounts.database).create("k", user=thief.id, created_by=thief.id)
+    accounts.database.close()
+    with httpx.Client(base_url=gateway.url, headers={"Authorization": f"Bearer {text}"}) as client:
+        made = client.post("/v1/responses", json={"model": "local-chat", "input": "Hi", "store": True}).json()
+        assert client.get(f"/v1/responses/{made['id']}").status_code == 200
+        add_person(provider, "victim")
+        browse().sign_in("victim")
+        end = time.monotonic() + 10
+        while client.get(f"/v1/responses/{made['id']}").status_code != 401:
+            assert time.monotonic() < end
 
 
 def test_requests_without_a_known_state_cost_nobody_a_sign_in(
