@@ -9,7 +9,7 @@ from typing import Any
 from tornado_gate.accounts.errors import Denied
 from tornado_gate.accounts.key_checks import BUDGETS, LIMITS, check_fields
 from tornado_gate.accounts.key_record import KeyRecord
-from tornado_gate.accounts.people import Membership, User
+from tornado_gate.accounts.people import Membership, Team, User
 from tornado_gate.accounts.stored_key import LIST_FIELDS, StoredKey
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config.globs import covers_glob
@@ -36,6 +36,23 @@ def check_new_key(maker: Maker, memberships: Sequence[Membership] = (), **wanted
     else:
         _check_owner_of_key(maker, given)
         check_within(maker, given)
+
+
+def check_account(maker: Maker, account: str, *, own: Collection[str] = (), field: str = "account") -> None:
+    """Raise Denied if `maker` may not make, or learn the text of, a key that shares the stored data of `account`.
+
+    Every key may share the data of its maker's account. `own` are further accounts that are nobody else's. Those of others are
+    for administrators whose key is limited to no team, models, operations or addresses. `field` names the account.
+    """
+    if maker is None or isinstance(maker, User) or account in own or account == maker.account:
+        return
+    is_limited = bool(maker.team or maker.models or maker.operations or maker.addresses)
+    if maker.role != "administrator" or is_limited:
+        message = (
+            "Only an administrator's key without a team, models, operations and addresses makes keys for the account of others: "
+            "such a key reads what the account has stored."
+        )
+        raise Denied(message, code="outranks_maker", field=field)
 
 
 def check_key_change(maker: Maker, memberships: Sequence[Membership], key: StoredKey, **changes: Any) -> None:
@@ -108,6 +125,13 @@ def list_managed_teams(memberships: Iterable[Membership]) -> tuple[str, ...]:
     return tuple(membership.team.id for membership in memberships if membership.role == "administrator")
 
 
+def find_binding_team(user: User, memberships: Iterable[Membership]) -> Team | None:
+    """Return a team of a user that does not let its members make keys outside a team; None: there is none."""
+    if user.role == "administrator":
+        return None
+    return next((one.team for one in memberships if one.team.is_binding), None)
+
+
 def _check_role(own: str, wanted: str) -> None:
     if wanted == "administrator" and own != "administrator":
         raise Denied(
@@ -124,6 +148,13 @@ def _check_user(maker: User, memberships: Sequence[Membership], given: Mapping[s
         raise Denied("You are not a member of this team.", code="not_a_member", field="team")
     if owner is None and team is not None and teams[team].role == "administrator":
         return  # a key of the team, for a service
+    binding = find_binding_team(maker, memberships)
+    if team is None and binding is not None:
+        message = (
+            f"You are a member of the team {binding.name}, which has a budget or limits, so your keys belong to a team. "
+            "Choose a team, or ask an administrator to allow personal keys."
+        )
+        raise Denied(message, code="team_required", field="team")
     if owner != maker.id:
         message = "Only administrators make keys for others: who knows a key of somebody acts as that person."
         raise Denied(message, code="not_your_key", field="user")

@@ -347,9 +347,10 @@ def _check_change(old: StoredKey, new: StoredKey) -> None:
 
 
 def _describe(key: StoredKey) -> dict[str, Any]:
-    """What the audit log says of a new key: its name, and the fields that are set."""
+    """What the audit log says of a new key: its name, the account if others have it too, and the fields that are set."""
     names = ("user", "team", "role", *LIST_FIELDS, "limits", "budget", "expires")
-    return {"name": key.name, **{name: getattr(key, name) for name in names if getattr(key, name)}}
+    shared = {} if key.account in (key.id, key.user) else {"account": key.account}
+    return {"name": key.name, **shared, **{name: getattr(key, name) for name in names if getattr(key, name)}}
 
 
 _READ_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")

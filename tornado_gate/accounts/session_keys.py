@@ -13,16 +13,17 @@ from tornado_gate.database import tables
 KEY_SECONDS = 3600.0
 
 
-def create_session_key(store: KeyStore, session: Session) -> tuple[str, StoredKey]:
+def create_session_key(store: KeyStore, session: Session, team: str | None = None) -> tuple[str, StoredKey]:
     """Create the key of a session; the one that it had before is revoked. Returns its text, which is not stored, and the record.
 
     It belongs to the visitor, so that all policies and the ledger apply as for the visitor's other keys. It has the role member:
-    the playground uses no route of administrators.
+    the playground uses no route of administrators. `team` is the one whose bounds hold for the visitor's keys.
     """
     text, key = store.create(
         PLAYGROUND,
         account=session.user.id,
         user=session.user.id,
+        team=team,
         hidden=True,
         created_by=session.id,
         expires=min(time.time() + KEY_SECONDS, session.expires),

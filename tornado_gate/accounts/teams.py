@@ -110,10 +110,12 @@ class TeamPart(Part):
         budget: Mapping[str, Any] = {},
         limits: Mapping[str, int] = {},
         models: Sequence[str] = (),
+        personal_keys: bool | None = None,
     ) -> Team:
         """Raises Conflict for a name that is taken in the organisation, NotFound, Denied, AccountError."""
         check_administrator(actor)
-        values = _check_changes({"name": name, "budget": budget, "limits": limits, "models": models})
+        given = {"name": name, "budget": budget, "limits": limits, "models": models, "personal_keys": personal_keys}
+        values = _check_changes(given)
         identity = make_id("team")
         with _map_taken_name("team"), self.database.write() as connection:
             lock_accounts(connection)
@@ -124,7 +126,7 @@ class TeamPart(Part):
             return read_team(connection, identity)
 
     def update_team(self, identity: str, actor: Actor, **changes: Any) -> Team:
-        """Change `name`, `budget`, `limits` or `models`. Raises as `create_team`."""
+        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create_team`."""
         check_administrator(actor)
         values = _check_changes(changes)
         with _map_taken_name("team"), self.database.write() as connection:
@@ -239,11 +241,19 @@ def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
         "budget": check_budget,
         "limits": check_limits,
         "models": check_models,
+        "personal_keys": _check_choice,
     }
     unknown = changes.keys() - checks.keys()
     if unknown:
         raise AccountError(f"A team has no field '{min(unknown)}'.", code="unknown_field", field=min(unknown))
     return {name: checks[name](value) for name, value in changes.items()}
+
+
+def _check_choice(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        message = "'personal_keys' must be true, false, or empty for what the configuration says."
+        raise AccountError(message, code="invalid_choice", field="personal_keys")
+    return value
 
 
 def check_budget(budget: Mapping[str, Any]) -> dict[str, float]:

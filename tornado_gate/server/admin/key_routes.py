@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from tornado_gate.accounts.key_rules import check_adoption, check_key_change, check_new_key
+from tornado_gate.accounts.key_rules import check_account, check_adoption, check_key_change, check_new_key
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.stored_key import KeyState
 from tornado_gate.codec.durations import parse_duration, parse_moment
@@ -104,6 +104,9 @@ async def get_key(request: AdminRequest) -> KeyView:
 async def create_key(request: AdminRequest) -> NewKeyView:
     wanted = _read_fields(request.body)
     check_new_key(request.key, **{name: value for name, value in wanted.items() if name != "account"})
+    for field in ("account", "user"):
+        if wanted.get(field):
+            check_account(request.key, wanted[field], field=field)
     await _check_references(request, wanted)
     name = wanted.pop("name")
     text, key = await request.run(
@@ -125,6 +128,7 @@ async def rotate_key(request: AdminRequest) -> NewKeyView:
     store = _get_store(request)
     key = await request.run(store.get, request.id)
     check_key_change(request.key, (), key)
+    check_account(request.key, key.account, own=[key.usage_id])
     overlap = _read_overlap(request.body.get("overlap", 0))
     text, new = await request.run(store.rotate, request.id, overlap_seconds=overlap, actor=request.actor)
     return await _apply(request, NewKeyView(text=text, key=await _describe(request, new)))

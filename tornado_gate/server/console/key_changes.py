@@ -64,6 +64,8 @@ class KeyPage(KeyHandler):
     def _list_teams(self, key: StoredKey, memberships: list[Membership]) -> list[tuple[str, str]]:
         options = self.list_team_options(memberships)
         known = {identity for identity, _ in options}
+        if not key.team and "" not in known:
+            return [("", "none"), *options]  # made before its owner's team had bounds
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
 
 

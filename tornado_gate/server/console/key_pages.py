@@ -12,7 +12,7 @@ from typing import Any
 
 from tornado_gate.accounts.errors import AccountError, Conflict
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
-from tornado_gate.accounts.key_rules import check_new_key, list_managed_teams, may_manage_key
+from tornado_gate.accounts.key_rules import check_new_key, find_binding_team, list_managed_teams, may_manage_key
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.people import Membership
 from tornado_gate.errors import NotFound
@@ -47,10 +47,6 @@ class KeyHandler(ConsoleHandler):
     def store(self) -> KeyStore:
         return KeyStore(self.services.database)
 
-    async def get_memberships(self) -> list[Membership]:
-        found: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
-        return found
-
     async def get_key(self, identity: str) -> tuple[StoredKey, list[Membership]]:
         """A key that the visitor manages, and the visitor's teams. Raises NotFound, also for keys of others."""
         memberships = await self.get_memberships()
@@ -73,7 +69,7 @@ class KeyHandler(ConsoleHandler):
 
     def list_team_options(self, memberships: list[Membership]) -> list[tuple[str, str]]:
         return [
-            ("", "none"),
+            *([("", "none")] if find_binding_team(self.user, memberships) is None else ()),
             *((one.team.id, f"{one.team.organisation_name} / {one.team.name}") for one in memberships),
         ]
 
