@@ -235,7 +235,13 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
     _, ops = stage.store.rotate(ops.id, actor=Actor(id=ops.id, name="ops", role="administrator"))  # by itself
     assert works(stage, text), "a rotation puts another key in its place"
     accounts.find_invitation(invitation)
+    bound = accounts.create_limit_override(
+        "gateway", "", "requests_per_minute", Actor(id=ops.id, name="ops", role="administrator"), value=1,
+        until=time.time() + 86400,
+    )  # fmt: skip
     stage.store.change(ops.id, limits={"requests_per_minute": 1}, expires=time.time() + 3600)
+    ends = {one.id: one.until for one in read_overrides(accounts.database)}
+    assert ends[bound.id] == stage.store.get(ops.id).expires
     found = stage.store.find(digest_key(text))
     assert found is not None
     assert found.expires == stage.store.get(ops.id).expires, "it ends with the key that made it, without a further look"

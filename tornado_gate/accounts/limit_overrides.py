@@ -125,7 +125,14 @@ def list_overrides(database: Database) -> list[Override]:
     query = select(_TABLE).where(_TABLE.c.until > time.time()).order_by(_TABLE.c.created.desc())
     with database.read() as connection:
         found, makers = [Override(**row._mapping) for row in connection.execute(query)], Makers(connection)
-        return [replace(one, suspended=makers.judge(one.created_by, check_administrator) or None) for one in found]
+        return [_judge(makers, one) for one in found]
+
+
+def _judge(makers: Makers, override: Override) -> Override:
+    """The override with the reason why it does not count. It ends with the key that made it."""
+    verdict = makers.judge(override.created_by, check_administrator)
+    until = override.until if verdict.until is None else min(override.until, verdict.until)
+    return replace(override, until=until, suspended=verdict.reason or None)
 
 
 def read_overrides(database: Database) -> list[Override]:

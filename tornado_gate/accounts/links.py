@@ -125,9 +125,10 @@ def _read_open(connection: Connection, *conditions: ColumnElement[bool]) -> Invi
 
 def _judge_invitation(connection: Connection, makers: Makers, invitation: Invitation) -> str:
     """Why its maker could not make the invitation now; "" if the maker could."""
-    return makers.judge(
+    verdict = makers.judge(
         invitation.created_by, lambda maker: _check_inviter(connection, maker, invitation.role, invitation.team)
     )
+    return verdict.reason
 
 
 def take_invitation(connection: Connection, invitation: Invitation, user_id: str) -> bool:
@@ -191,7 +192,7 @@ def _read_linked_user(connection: Connection, token: str) -> User:
         wanted, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None)
     )
     link = connection.execute(query).one_or_none()
-    if link is None or Makers(connection).judge(link.created_by, check_administrator):
+    if link is None or Makers(connection).judge(link.created_by, check_administrator).reason:
         raise _make_unknown_link()
     user = read_user(connection, link.user)
     if user.state != "active":

@@ -55,20 +55,17 @@ class Makers:
         self._memberships: dict[str, Sequence[Membership]] = {}
         self._depth = 0
 
-    def judge(self, created_by: str, check: Callable[[Actor], None]) -> str:
-        """Return why an object of this maker does not work now, "" if it does.
-
-        `check` raises AccountError if the maker may not make such an object.
-        """
+    def judge(self, created_by: str, check: Callable[[Actor], None]) -> Verdict:
+        """Judge an object of this maker. `check` raises AccountError if the maker may not make such an object."""
         maker = self._find(created_by)
         if maker.fault or maker.who is None:
-            return _blame(maker.fault)
+            return Verdict(_blame(maker.fault))
         who = maker.who
         try:
             check(Actor(id=who.id, name=who.name, role=who.role))
         except AccountError:
-            return _blame("has no right to make it any more")
-        return ""
+            return Verdict(_blame("has no right to make it any more"))
+        return Verdict(until=maker.until)
 
     def judge_key(self, key: StoredKey) -> Verdict:
         """Judge a key by who has issued it. Whether its owner may use it is not part of this: see `judge_owner`."""
