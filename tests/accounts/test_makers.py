@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.people import ADDRESS, PASSWORD, add_member
 from tornado_gate.accounts.accounts import Accounts
-from tornado_gate.accounts.errors import AccountError, Conflict
+from tornado_gate.accounts.errors import AccountError, Conflict, Denied
+from tornado_gate.accounts.key_rules import check_rotation
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.accounts.limit_overrides import read_overrides
 from tornado_gate.accounts.makers import MOST_MAKERS
@@ -108,6 +109,17 @@ def make_key_by_a_service_key(stage: Stage) -> Callable[[], bool]:
     return lambda: works(stage, text)
 
 
+def make_own_key_with_the_data_of_another(stage: Stage) -> Callable[[], bool]:
+    text, _ = stage.make_key(user=stage.maker.id, account=stage.other.id)
+    return lambda: works(stage, text)
+
+
+def make_widening_of_a_command_key(stage: Stage) -> Callable[[], bool]:
+    text, key = stage.store.create("of the command", models=["local-*"])
+    stage.store.change(key.id, actor=stage.actor, models=[])
+    return lambda: works(stage, text)
+
+
 def make_adoption(stage: Stage) -> Callable[[], bool]:
     text, key = stage.store.create("orphan", created_by="user_gone")
     assert not works(stage, text)
@@ -140,7 +152,8 @@ def make_rotation_of_a_team_key(stage: Stage) -> Callable[[], bool]:
 
 KINDS = {
     make_invitation, make_reset_link, make_service_key, make_administrator_key, make_key_of_another,
-    make_rotation_of_a_command_key, make_rotation_of_another_s_key, make_key_by_own_key, make_key_by_a_service_key, make_adoption,
+    make_rotation_of_a_command_key, make_rotation_of_another_s_key, make_key_by_own_key, make_own_key_with_the_data_of_another,
+    make_widening_of_a_command_key, make_key_by_a_service_key, make_adoption,
     make_override,
 }  # fmt: skip
 TEAM_KINDS = {make_team_invitation, make_team_key, make_rotation_of_a_team_key}
@@ -286,6 +299,60 @@ def test_a_suspended_key_says_why_and_is_adopted_or_rotated(accounts: Accounts, 
     assert works(stage, new)
     with pytest.raises(Conflict, match="revoked"):
         stage.store.adopt(key.id, administrator)
+
+
+def test_rights_that_an_administrator_gave_a_key_of_a_command_are_his(accounts: Accounts, administrator: Actor) -> None:
+    """Whoever knows the text of a key could otherwise widen it, and keep that."""
+    stage = Stage(accounts, administrator)
+    stage.promote()
+    changes: list[tuple[dict[str, Any], bool]] = [
+        ({"role": "administrator"}, True), ({"operations": []}, True), ({"addresses": ["0.0.0.0/0"]}, True),
+        ({"team": stage.team}, True), ({"models": ["a-b"]}, False), ({"name": "n", "limits": {}, "budget": {}}, False),
+        ({"expires": None}, False),
+    ]  # fmt: skip
+    for change, is_his in changes:
+        given = {
+            "models": ["a-*"],
+            "operations": ["chat"],
+            "addresses": ["10.0.0.0/8"],
+            "limits": {"requests_per_minute": 1},
+        }
+        _, key = stage.store.create("k", expires=time.time() + 60, **given)
+        assert stage.store.change(key.id, actor=stage.actor, **change).issued_by == (
+            stage.maker.id if is_his else None
+        ), change
+        _, known = stage.make_key(**given)
+        assert stage.store.change(known.id, actor=administrator, **change).issuer == stage.maker.id, (
+            "its maker knows its text"
+        )
+
+
+def test_an_owner_rotates_a_key_of_a_shared_account_on_the_word_of_who_made_it(
+    accounts: Accounts, administrator: Actor
+) -> None:
+    stage = Stage(accounts, administrator)
+    stage.promote()
+    member = make_actor(stage.other)
+    for maker, works_after in (("command", True), (stage.maker.id, False)):
+        _, key = stage.store.create("shared", user=stage.other.id, account="shared", created_by=maker)
+        text, _ = stage.store.rotate(key.id, actor=member)
+        assert works(stage, text), maker
+        accounts.set_role(stage.maker.id, "member", administrator)
+        assert works(stage, text) == works_after, maker
+        stage.promote()
+
+
+def test_an_administrator_of_a_team_rotates_no_key_that_would_not_work(
+    accounts: Accounts, administrator: Actor
+) -> None:
+    stage = Stage(accounts, administrator)
+    memberships = accounts.list_memberships(stage.maker.id)
+    _, key = stage.store.create("of the team", team=stage.team)
+    check_rotation(stage.maker, memberships, key)
+    for fields in ({"account": "shared"}, {"role": "administrator"}):
+        _, key = stage.store.create("of the team", team=stage.team, **fields)
+        with pytest.raises(Denied):
+            check_rotation(stage.maker, memberships, key)
 
 
 def test_an_owner_s_state_shows_too(accounts: Accounts, administrator: Actor) -> None:

@@ -41,15 +41,15 @@ def check_new_key(maker: Maker, memberships: Sequence[Membership] = (), **wanted
 def check_account(maker: Maker, account: str, *, own: Collection[str] = (), field: str = "account") -> None:
     """Raise Denied if `maker` may not make, or learn the text of, a key that shares the stored data of `account`.
 
-    Every key may share the data of its maker's account. `own` are further accounts that are nobody else's. Those of others are
-    for administrators whose key is limited to no team, models, operations or addresses. `field` names the account.
+    Everybody may share the data of an own account. `own` are further accounts that are nobody else's. Those of others are for
+    administrators whose key is limited to no team, models, operations or addresses. `field` names the account.
     """
-    if maker is None or isinstance(maker, User) or account in own or account == maker.account:
+    if maker is None or account in own or account == (maker.id if isinstance(maker, User) else maker.account):
         return
-    is_limited = bool(maker.team or maker.models or maker.operations or maker.addresses)
+    is_limited = not isinstance(maker, User) and (maker.team or maker.models or maker.operations or maker.addresses)
     if maker.role != "administrator" or is_limited:
         message = (
-            "Only an administrator's key without a team, models, operations and addresses makes keys for the account of others: "
+            "Only administrators, by keys without a team, models, operations and addresses, make keys for the account of others: "
             "such a key reads what the account has stored."
         )
         raise Denied(message, code="outranks_maker", field=field)
@@ -91,6 +91,8 @@ def check_rotation(maker: Maker, memberships: Sequence[Membership], key: StoredK
     if isinstance(maker, User):
         if maker.role != "administrator" and key.user not in (maker.id, None):
             raise Denied("Only its owner or an administrator rotates this key. You can revoke it.", code="not_your_key")
+        if key.user is None:
+            check_maker(maker, memberships, key)
         return
     _check_owner_of_key(maker, given)
     check_within(maker, given)
@@ -103,11 +105,23 @@ def check_maker(maker: User | StoredKey, memberships: Sequence[Membership], key:
     """
     given = {name: getattr(key, name) for name in ("user", "team", *LIST_FIELDS[:3])}
     _check_role(maker.role, key.role)
+    check_account(maker, key.account, own=(key.id, key.usage_id))
     if isinstance(maker, User):
         _check_user(maker, memberships, given)
         return
     _check_owner_of_key(maker, given)
-    check_within(maker, given | {"limits": maker.limits, "budget": maker.budget, "expires": maker.expires})
+    _check_scope_within(maker, given)
+
+
+def widens_rights(old: StoredKey, new: StoredKey) -> bool:
+    """Whether a change gives a key rights that it had not: a role, another team, or more models, operations or addresses."""
+    if new.team != old.team or (new.role != old.role and new.role == "administrator"):
+        return True
+    try:
+        _check_scope_within(old, {name: getattr(new, name) for name in LIST_FIELDS[:3]})
+    except Denied:
+        return True
+    return False
 
 
 def check_adoption(maker: Maker, memberships: Sequence[Membership], key: StoredKey) -> None:
@@ -203,6 +217,11 @@ def check_within(maker: StoredKey | KeyRecord, given: Mapping[str, Any]) -> None
         if is_fault:
             message = f"'{field}' would allow more than the key that makes this one. Narrow it."
             raise Denied(message, code="outranks_maker", field=field)
+
+
+def _check_scope_within(maker: StoredKey, given: Mapping[str, Any]) -> None:
+    """As `check_within`, without limits, budget and expiry."""
+    check_within(maker, {**given, "limits": maker.limits, "budget": maker.budget, "expires": maker.expires})
 
 
 def get_bounds(key: StoredKey | KeyRecord) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

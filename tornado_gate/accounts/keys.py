@@ -20,6 +20,8 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict
 from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
+from tornado_gate.accounts.key_rules import widens_rights
+from tornado_gate.accounts.makers import has_maker
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.stored_key import (
@@ -231,7 +233,10 @@ class KeyStore:
                 counted_as=old.usage_id,
                 **{name: getattr(old, name) for name in _COPIED},
             )
-            if actor is not None and not _is_same_key(connection, actor.id, old):
+            is_granted = (
+                actor is not None and actor.id == old.user and old.shares_account
+            )  # the owner could not make it
+            if actor is not None and not is_granted and not _is_same_key(connection, actor.id, old):
                 new = replace(new, issued_by=actor.id)
             _insert(connection, new)
             until = min(old.expires or float("inf"), now + overlap_seconds)
@@ -273,7 +278,10 @@ class KeyStore:
             changed = [name for name in sorted(fields) if getattr(new, name) != getattr(old, name)]
             if not changed:
                 return old
-            connection.execute(_update(identity).values({name: getattr(new, name) for name in changed}))
+            if actor is not None and old.user is None and not has_maker(old) and widens_rights(old, new):
+                new = replace(new, issued_by=actor.id)  # nobody answered for these rights
+            values = {name: getattr(new, name) for name in (*changed, "issued_by")}
+            connection.execute(_update(identity).values(values))
             bump_revision(connection)
             if actor is not None:
                 before = {name: getattr(old, name) for name in changed}

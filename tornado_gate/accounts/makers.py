@@ -69,12 +69,12 @@ class Makers:
 
     def judge_key(self, key: StoredKey) -> Verdict:
         """Judge a key by who has issued it. Whether its owner may use it is not part of this: see `judge_owner`."""
-        if key.hidden or key.issuer == key.user:
+        if key.hidden or not has_maker(key):
             return FINE
         maker = self._find(key.issuer)
         if maker.fault:
             return Verdict(_blame(maker.fault))
-        if maker.who is None or maker.who.id == key.user:
+        if maker.who is None or (maker.who.id == key.user and not key.shares_account):
             return FINE
         try:
             check_maker(maker.who, self._list_memberships(maker.who), key)
@@ -155,7 +155,7 @@ def explain_owner(state: str | None, role: str | None, key: StoredKey, *, is_mem
 
 def has_maker(key: StoredKey) -> bool:
     """Whether `Makers.judge_key` has something to look at: most keys are issued by their owner, or by a command."""
-    return key.issuer != key.user and key.issuer.startswith((_USER, _KEY))
+    return key.issuer.startswith((_USER, _KEY)) and (key.issuer != key.user or key.shares_account)
 
 
 def _blame(fault: str) -> str:

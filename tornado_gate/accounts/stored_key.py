@@ -68,6 +68,11 @@ class StoredKey(Value, frozen=True, kw_only=True):
         return self.counted_as or self.id
 
     @property
+    def shares_account(self) -> bool:
+        """Whether the key has the stored data of an account that is neither its own nor its owner's."""
+        return self.account not in (self.id, self.usage_id, self.user)
+
+    @property
     def issuer(self) -> str:
         """Who knows the text of the key, or answers for it: who has made, rotated or adopted it. See `makers`."""
         return self.issued_by or self.created_by
