@@ -261,6 +261,17 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
     stage.store.change(ops.id, models=["gpt-*"])
     assert stage.store.find_suspensions([made]) == {made.id: "its maker has no right to make such a key any more"}
     stage.store.change(ops.id, models=[])
+    for change, back in (
+        ({"role": "member"}, {"role": "administrator"}),
+        ({"operations": ["chat"]}, {"operations": []}),
+    ):
+        stage.store.change(ops.id, **change)
+        assert stage.store.find_suspensions([made]) == {
+            made.id: "its maker is a key that may not administrate any more"
+        }
+        assert not accepts(lambda: accounts.find_invitation(invitation))
+        stage.store.change(ops.id, **back)
+    assert works(stage, text)
     stage.store.revoke(ops.id)
     assert stage.store.find_suspensions([made]) == {made.id: "its maker is a key that is revoked"}
     assert not works(stage, text)

@@ -25,6 +25,8 @@ from tornado_gate.types.value import Value
 MOST_MAKERS: Final = 20
 """How many keys may have made each other. One of a longer chain does not work until it is adopted."""
 _KEY, _USER = "key_", "user_"
+_ADMINISTRATION: Final = "admin"
+"""The operation of the administration API, by which keys make something."""
 _KEYS = tables.keys
 
 
@@ -121,6 +123,8 @@ class Makers:
         state = key.get_state(time.time())
         if state != "active":
             return Maker(fault=f"is a key that is {state}")
+        if key.role != "administrator" or (key.operations and _ADMINISTRATION not in key.operations):
+            return Maker(fault="is a key that may not administrate any more")
         self._depth += 1
         verdict = self.judge_key(key) if self._depth <= MOST_MAKERS else Verdict("too many keys have made each other")
         self._depth -= 1
