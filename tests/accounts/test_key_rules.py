@@ -31,8 +31,8 @@ SOON = time.time() + 1000
 
 
 def make_key(**fields: Any) -> StoredKey:
-    given = {"id": "key_1", "name": "k", "account": "a", "digest": b"", "prefix": "tg-", "created": 1.0, **fields}
-    return StoredKey(**given)
+    given = {"id": "key_1", "name": "k", "digest": b"", "prefix": "tg-", "created": 1.0, **fields}
+    return StoredKey(**{"account": given.get("user") or given["id"], **given})
 
 
 BOUNDED = make_key(
@@ -190,6 +190,7 @@ def test_nobody_learns_a_key_that_can_do_more() -> None:
     assert not rotates(ANN, make_key(user=BOB.id, team="team_t"), LEADER), "nor another person"
     assert not rotates(ANN, make_key(team="team_t", role="administrator"), LEADER)
     assert rotates(ANN, make_key(team="team_t"), LEADER)
+    assert not rotates(ANN, make_key(team="team_t", account="another"), LEADER), "whose stored data it reads"
     assert not rotates(ANN, make_key(user=ANN.id, role="administrator")), "she is no administrator any more"
     assert rotates(make_key(id="wide", user=ANN.id), make_key(user=ANN.id, models=("m",)))
     assert not rotates(make_key(id="narrow", user=ANN.id, models=("m",)), make_key(user=ANN.id))

@@ -192,7 +192,8 @@ def test_a_key_that_is_named_like_the_id_of_another_does_not_hide_it(store: KeyS
 # Rotation
 
 
-def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore) -> None:
+def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore, database: Database) -> None:
+    add_user(database, "ann", role="administrator")
     old_text, old = store.create(
         "ci", models=["m"], limits={"requests_per_minute": 5}, tags=["x"], role="administrator"
     )

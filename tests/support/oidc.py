@@ -79,7 +79,11 @@ class Browser:
         return self.get(self.log_in(self.begin(**query), login))
 
     def read_message(self, response: httpx.Response) -> str:
-        """The text of the page to which a refused sign-in leads."""
+        """The text of the page to which a refused sign-in leads, or of the error for a response without an attempt."""
+        if response.status_code == 400:
+            message = re.search(r'<div class="card">\s*<p>([^<]*)</p>', response.text)
+            assert message is not None, response.text
+            return message[1]
         assert response.status_code == 303, response.text
         assert urlsplit(response.headers["location"]).path in ("/console/login", "/console/signup"), response.headers
         page = self.get(response.headers["location"])

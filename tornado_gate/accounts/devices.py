@@ -25,18 +25,25 @@ class DevicePart(Part):
     _device_secret: bytes | None = None
 
     def make_device_token(self, user_id: str) -> str:
-        """A token for a browser whose user has just signed in: ``USER.EXPIRES.NONCE.SIGNATURE``."""
-        text = f"{user_id}.{int(time.time()) + DEVICE_SECONDS}.{secrets.token_hex(8)}"
+        """A token for a browser whose user has just signed in: ``USER.EXPIRES.ISSUEDxNONCE.SIGNATURE``."""
+        now = time.time()
+        text = f"{user_id}.{int(now) + DEVICE_SECONDS}.{int(now * 1000):x}x{secrets.token_hex(8)}"
         return f"{text}.{self._sign(text)}"
 
-    def knows_device(self, token: str, user_id: str) -> bool:
-        """Whether a token was made for this user and has not expired. Never raises for a strange token."""
+    def knows_device(self, token: str, user_id: str, since: float = 0.0) -> bool:
+        """Whether a token was made for this user after `since`, and has not expired. Never raises for a strange token.
+
+        `since` is when the password was last changed or taken away: who signed in before may not know the present one.
+        """
         if not user_id or len(token) > LONGEST or not token.isascii():
             return False
         text, _, signature = token.rpartition(".")
         if not hmac.compare_digest(self._sign(text), signature):
             return False
-        owner, expires, _ = text.split(".")
+        owner, expires, nonce = text.split(".")
+        issued, mark, _ = nonce.partition("x")
+        if not mark or int(issued, 16) < int(since * 1000):
+            return False
         return owner == user_id and int(expires) > time.time()
 
     def _sign(self, text: str) -> str:

@@ -12,8 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Denied
 from tornado_gate.accounts.keys import bump_revision
+from tornado_gate.accounts.links import find_invitation_for
 from tornado_gate.accounts.oidc import Identity
-from tornado_gate.accounts.people import Actor, Invitation, Session, User
+from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import (
     MEMBERS,
@@ -21,17 +22,16 @@ from tornado_gate.accounts.rows import (
     TEAMS,
     USER_COLUMNS,
     USERS,
-    end_sessions,
     make_user,
     read_user,
 )
 from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
 from tornado_gate.accounts.setup_tokens import is_first
 from tornado_gate.accounts.sign_up import Admission, Policy, admit, create_user, finish_admission
+from tornado_gate.accounts.takeover import end_what_was_made
 from tornado_gate.accounts.teams import change_membership, drop_membership
-from tornado_gate.accounts.texts import LONGEST_NAME, are_same_mailbox, check_email, make_email_key, shorten
+from tornado_gate.accounts.texts import LONGEST_NAME, check_email, make_email_key, shorten
 from tornado_gate.accounts.tokens import make_id
-from tornado_gate.database import tables
 from tornado_gate.types.value import Value
 
 DEFAULT_ORGANISATION = "default"
@@ -119,10 +119,10 @@ def _check_email(identity: Identity) -> str:
 def _link(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
     """Connect an existing account with an identity.
 
-    Nobody has verified that the account was made by the owner of its e-mail. So its password and sessions end: otherwise
-    somebody who had taken the e-mail first would share the account.
+    Nobody has verified that the account was made by the owner of its e-mail. So its password, sessions and keys end, and what
+    it made: otherwise somebody who had taken the e-mail first would share the account.
     """
-    if not identity.email_verified or not are_same_mailbox(user.email, identity.email):
+    if not identity.email_verified:
         message = (
             "There is an account with your e-mail, but the identity provider has not verified that the e-mail is yours."
         )
@@ -131,10 +131,10 @@ def _link(connection: Connection, user: User, identity: Identity, subject: str, 
         raise Denied(
             "The account with your e-mail belongs to another identity. Ask an administrator.", code="email_taken"
         )
-    values = {"subject": subject, "password_hash": None, "password_changed": time.time()}
-    connection.execute(update(USERS).where(USERS.c.id == user.id).values(**values))
-    end_sessions(connection, user.id)
-    record(connection, make_actor(user, address=address), "user.link_identity", user.id, issuer=identity.issuer)
+    connection.execute(update(USERS).where(USERS.c.id == user.id).values(subject=subject))
+    revoked = end_what_was_made(connection, user.id)
+    actor = make_actor(user, address=address)
+    record(connection, actor, "user.link_identity", user.id, issuer=identity.issuer, revoked_keys=revoked)
     return read_user(connection, user.id)
 
 
@@ -143,22 +143,10 @@ def _admit(connection: Connection, identity: Identity, rules: IdentityRules, set
     if not is_first(connection) and rules.groups.keys() & set(identity.groups):
         return Admission(role="member")
     if not is_first(connection) and rules.policy == "invite" and identity.email_verified:
-        invitation = _find_invitation(connection, email)
+        invitation = find_invitation_for(connection, email)
         if invitation is not None:
             return Admission(role=invitation.role, invitation=invitation)
     return admit(connection, email, setup_token, "", rules.policy)
-
-
-def _find_invitation(connection: Connection, email: str) -> Invitation | None:
-    """The newest open invitation for an e-mail."""
-    columns = tables.invitations.c
-    query = select(tables.invitations).where(
-        columns.email_key == make_email_key(email), columns.used.is_(None), columns.expires > time.time()
-    )
-    row = connection.execute(query.order_by(columns.created.desc()).limit(1)).one_or_none()
-    if row is None:
-        return None
-    return Invitation(**{name: row._mapping[name] for name in Invitation.__struct_fields__})
 
 
 def _update_teams(connection: Connection, user: User, identity: Identity, groups: Mapping[str, str]) -> None:

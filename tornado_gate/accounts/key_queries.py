@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts.errors import AccountError, Conflict, Denied, NotFound
+from tornado_gate.accounts.makers import Makers, explain_owner, has_maker
 from tornado_gate.accounts.stored_key import KeyState, StoredKey, parse_key
 from tornado_gate.accounts.texts import make_email_key, make_storable
 from tornado_gate.config.globs import intersect_globs
@@ -149,8 +150,9 @@ _USABLE_KEY = _make_usable_key_query()
 def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
     """Return the key with this digest, with the permissions that it has now; None if it may not be used.
 
-    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. The role is at
-    most that of the owner, the models are those that the team allows too.
+    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. Neither may one
+    whose maker has no right to make it any more. The role is at most that of the owner, the models are those that the team allows
+    too.
     """
     row = connection.execute(_USABLE_KEY, {"wanted": digest}).one_or_none()
     if row is None:
@@ -158,6 +160,12 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
     key = parse_key(row)
     if not key.is_active(time.time()):
         return None
+    if has_maker(key):
+        verdict = Makers(connection).judge_key(key)
+        if verdict.reason:
+            return None
+        if verdict.until is not None:
+            key = replace(key, expires=min(verdict.until, key.expires or verdict.until))
     if row.team_models:
         key = replace(key, models=intersect_globs(key.models, row.team_models))
     if row.budget_of_team:
@@ -168,11 +176,17 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
         key = replace(key, user_budget=row.budget_of_user or {}, user_limits=row.limits_of_user or {})
     if key.user is None:
         return key
-    if row.owner_state != "active" or (
-        key.team is not None and row.member_role is None and row.owner_role != "administrator"
-    ):
+    if explain_owner(row.owner_state, row.owner_role, key, is_member=row.member_role is not None):
         return None
     return replace(key, role="member") if row.owner_role == "member" else key
+
+
+def find_suspensions(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, str]:
+    """Return why keys that are neither expired nor revoked cannot be used now, by id; those that can be used are missing."""
+    makers, now = Makers(connection), time.time()
+    active = [key for key in keys if key.is_active(now)]
+    reasons = {key.id: makers.judge_owner(key) or makers.judge_key(key).reason for key in active}
+    return {identity: reason for identity, reason in reasons.items() if reason}
 
 
 def find_owner(connection: Connection, email: str | None, team: str | None, role: str) -> dict[str, str]:

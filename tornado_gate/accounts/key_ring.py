@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Literal
 
 from cachetools import LRUCache, TTLCache
 
-from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
-from tornado_gate.config.model import KeyEntry, Role
+from tornado_gate.accounts.key_record import KeyRecord, make_conf_records, make_store_record
+from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import Unavailable
-from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits
-from tornado_gate.types.value import Value
+
+__all__ = ["KeyRecord", "KeyRing", "make_conf_records"]
 
 log = logging.getLogger(__name__)
 
@@ -24,88 +23,6 @@ CACHED_KEYS = 10_000
 UNKNOWN_KEY_SECONDS = 2.0
 POLL_SECONDS = 0.4
 TOUCH_SECONDS = 10.0
-
-
-class KeyRecord(Value, frozen=True, kw_only=True):
-    """The permissions of a presented key. `id` is safe to log; limits are None if the key defines none.
-
-    `usage_id` is the id under which limits, budgets and usage count: that of the first key of a chain of rotations.
-
-    `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
-    """
-
-    id: str
-    usage_id: str
-    account: str
-    name: str
-    user: str = ""
-    team: str = ""
-    models: tuple[str, ...] = ()
-    operations: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrent_requests: int | None = None
-    budget: Budget = NO_BUDGET
-    team_budget: Budget = NO_BUDGET
-    team_limits: Limits = NO_LIMITS
-    user_budget: Budget = NO_BUDGET
-    user_limits: Limits = NO_LIMITS
-    expires: float | None = None
-    role: Role = "member"
-    source: Literal["conf", "store"] = "store"
-
-
-def make_conf_records(entries: Iterable[KeyEntry]) -> dict[bytes, KeyRecord]:
-    """The keys of the configuration by their digests. An empty key is ignored. For 10,000 keys this takes 30 ms."""
-    return {digest_key(entry.key): _make_conf_record(entry) for entry in entries if entry.key}
-
-
-def _make_conf_record(entry: KeyEntry) -> KeyRecord:
-    return KeyRecord(
-        id=f"conf:{entry.name}",
-        usage_id=f"conf:{entry.name}",
-        account=entry.account,
-        name=entry.name,
-        models=tuple(entry.models),
-        operations=tuple(entry.operations),
-        requests_per_minute=entry.requests_per_minute,
-        tokens_per_minute=entry.tokens_per_minute,
-        concurrent_requests=entry.concurrent_requests,
-        budget=entry.budget,
-        user=entry.user,
-        team=entry.team,
-        tags=entry.tags,
-        addresses=entry.addresses,
-        role=entry.role,
-        source="conf",
-    )
-
-
-def _make_store_record(key: StoredKey) -> KeyRecord:
-    return KeyRecord(
-        id=key.id,
-        usage_id=key.usage_id,
-        account=key.account,
-        name=key.name,
-        models=key.models,
-        operations=key.operations,
-        user=key.user or "",
-        team=key.team or "",
-        addresses=key.addresses,
-        tags=key.tags,
-        requests_per_minute=key.limits.get("requests_per_minute"),
-        tokens_per_minute=key.limits.get("tokens_per_minute"),
-        concurrent_requests=key.limits.get("concurrent_requests"),
-        budget=Budget(**key.budget) if key.budget else NO_BUDGET,
-        team_budget=Budget(**key.team_budget) if key.team_budget else NO_BUDGET,
-        team_limits=Limits(**key.team_limits) if key.team_limits else NO_LIMITS,
-        user_budget=Budget(**key.user_budget) if key.user_budget else NO_BUDGET,
-        user_limits=Limits(**key.user_limits) if key.user_limits else NO_LIMITS,
-        expires=key.expires,
-        role=key.role,
-    )
 
 
 class KeyRing:
@@ -205,8 +122,8 @@ class KeyRing:
             if key is None:
                 self._unknown[wanted] = None
             else:
-                self._found[wanted] = _make_store_record(key)
-        return None if key is None else _make_store_record(key)
+                self._found[wanted] = make_store_record(key)
+        return None if key is None else make_store_record(key)
 
     async def check(self) -> None:
         """Check for changes now; a change clears the cache. Never raises."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from tornado_gate.accounts.errors import Denied
 from tornado_gate.accounts.key_checks import BUDGETS, LIMITS, check_fields
-from tornado_gate.accounts.key_ring import KeyRecord
-from tornado_gate.accounts.people import Membership, User
+from tornado_gate.accounts.key_record import KeyRecord
+from tornado_gate.accounts.people import Membership, Team, User
 from tornado_gate.accounts.stored_key import LIST_FIELDS, StoredKey
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config.globs import covers_glob
@@ -36,6 +36,23 @@ def check_new_key(maker: Maker, memberships: Sequence[Membership] = (), **wanted
     else:
         _check_owner_of_key(maker, given)
         check_within(maker, given)
+
+
+def check_account(maker: Maker, account: str, *, own: Collection[str] = (), field: str = "account") -> None:
+    """Raise Denied if `maker` may not make, or learn the text of, a key that shares the stored data of `account`.
+
+    Everybody may share the data of an own account. `own` are further accounts that are nobody else's. Those of others are for
+    administrators whose key is limited to no team, models, operations or addresses. `field` names the account.
+    """
+    if maker is None or account in own or account == (maker.id if isinstance(maker, User) else maker.account):
+        return
+    is_limited = not isinstance(maker, User) and (maker.team or maker.models or maker.operations or maker.addresses)
+    if maker.role != "administrator" or is_limited:
+        message = (
+            "Only administrators, by keys without a team, models, operations and addresses, make keys for the account of others: "
+            "such a key reads what the account has stored."
+        )
+        raise Denied(message, code="outranks_maker", field=field)
 
 
 def check_key_change(maker: Maker, memberships: Sequence[Membership], key: StoredKey, **changes: Any) -> None:
@@ -74,14 +91,59 @@ def check_rotation(maker: Maker, memberships: Sequence[Membership], key: StoredK
     if isinstance(maker, User):
         if maker.role != "administrator" and key.user not in (maker.id, None):
             raise Denied("Only its owner or an administrator rotates this key. You can revoke it.", code="not_your_key")
+        if key.user is None:
+            check_maker(maker, memberships, key)
         return
     _check_owner_of_key(maker, given)
     check_within(maker, given)
 
 
+def check_maker(maker: User | StoredKey, memberships: Sequence[Membership], key: StoredKey) -> None:
+    """Raise Denied if `maker` may not make a key with the rights of `key` now.
+
+    Limits, budget and expiry are no rights: they are compared when a key is made and changed.
+    """
+    given = {name: getattr(key, name) for name in ("user", "team", *LIST_FIELDS[:3])}
+    _check_role(maker.role, key.role)
+    check_account(maker, key.account, own=(key.id, key.usage_id))
+    if isinstance(maker, User):
+        _check_user(maker, memberships, given)
+        return
+    _check_owner_of_key(maker, given)
+    _check_scope_within(maker, given)
+
+
+def widens_rights(old: StoredKey, new: StoredKey) -> bool:
+    """Whether a change gives a key rights that it had not: a role, another team, or more models, operations or addresses."""
+    if new.team != old.team or (new.role != old.role and new.role == "administrator"):
+        return True
+    try:
+        _check_scope_within(old, {name: getattr(new, name) for name in LIST_FIELDS[:3]})
+    except Denied:
+        return True
+    return False
+
+
+def check_adoption(maker: Maker, memberships: Sequence[Membership], key: StoredKey) -> None:
+    """Raise Denied if `maker` may not answer for `key`: who sees the key and may make such a key does."""
+    if not may_manage_key(maker, memberships, key):
+        raise Denied("This key belongs to somebody else.", code="not_your_key")
+    if isinstance(maker, User):
+        check_maker(maker, memberships, key)
+    elif maker is not None:
+        check_key_change(maker, memberships, key)
+
+
 def list_managed_teams(memberships: Iterable[Membership]) -> tuple[str, ...]:
     """The ids of the teams of which somebody is an administrator."""
     return tuple(membership.team.id for membership in memberships if membership.role == "administrator")
+
+
+def find_binding_team(user: User, memberships: Iterable[Membership]) -> Team | None:
+    """Return a team of a user that does not let its members make keys outside a team; None: there is none."""
+    if user.role == "administrator":
+        return None
+    return next((one.team for one in memberships if one.team.is_binding), None)
 
 
 def _check_role(own: str, wanted: str) -> None:
@@ -100,6 +162,13 @@ def _check_user(maker: User, memberships: Sequence[Membership], given: Mapping[s
         raise Denied("You are not a member of this team.", code="not_a_member", field="team")
     if owner is None and team is not None and teams[team].role == "administrator":
         return  # a key of the team, for a service
+    binding = find_binding_team(maker, memberships)
+    if team is None and binding is not None:
+        message = (
+            f"You are a member of the team {binding.name}, which has a budget or limits, so your keys belong to a team. "
+            "Choose a team, or ask an administrator to allow personal keys."
+        )
+        raise Denied(message, code="team_required", field="team")
     if owner != maker.id:
         message = "Only administrators make keys for others: who knows a key of somebody acts as that person."
         raise Denied(message, code="not_your_key", field="user")
@@ -148,6 +217,11 @@ def check_within(maker: StoredKey | KeyRecord, given: Mapping[str, Any]) -> None
         if is_fault:
             message = f"'{field}' would allow more than the key that makes this one. Narrow it."
             raise Denied(message, code="outranks_maker", field=field)
+
+
+def _check_scope_within(maker: StoredKey, given: Mapping[str, Any]) -> None:
+    """As `check_within`, without limits, budget and expiry."""
+    check_within(maker, {**given, "limits": maker.limits, "budget": maker.budget, "expires": maker.expires})
 
 
 def get_bounds(key: StoredKey | KeyRecord) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

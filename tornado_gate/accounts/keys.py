@@ -20,6 +20,8 @@ from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict
 from tornado_gate.accounts.key_checks import check_fields, check_name
 from tornado_gate.accounts.key_queries import KeyFilter
+from tornado_gate.accounts.key_rules import widens_rights
+from tornado_gate.accounts.makers import has_maker
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.stored_key import (
@@ -53,6 +55,7 @@ _COPIED = (
     "budget",
     "hidden",
     "created_by",
+    "issued_by",
     "expires",
 )
 """What the successor of a rotated key has in common with it."""
@@ -122,6 +125,11 @@ class KeyStore:
         with self.database.read() as connection:
             return key_queries.name_owners(connection, keys)
 
+    def find_suspensions(self, keys: Iterable[StoredKey]) -> Mapping[str, str]:
+        """Return why active keys cannot be used now, by id: such as "its maker is disabled"."""
+        with self.database.read() as connection:
+            return key_queries.find_suspensions(connection, keys)
+
     def find_owner(self, email: str | None, team: str | None, *, role: str = "member") -> dict[str, str]:
         """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), those that are not None.
 
@@ -133,7 +141,8 @@ class KeyStore:
     def find(self, wanted: bytes) -> StoredKey | None:
         """Return the key with this digest, with the permissions that its owner and its team leave it.
 
-        None if it is unknown, revoked or expired, or its owner is disabled or no longer in its team.
+        None if it is unknown, revoked or expired, its owner is disabled or no longer in its team, or its maker may not make
+        it any more.
         """
         with self.database.read() as connection:
             return key_queries.find_usable(connection, wanted)
@@ -206,8 +215,8 @@ class KeyStore:
         """Create a key with the same permissions, account and expiry; return its text and its record, as `create` does.
 
         The old key stays valid for `overlap_seconds`, 0: it is revoked at once. Both share limits and budgets. `created_by` stays
-        who made the first key, which `key_rules` relies on. Raises NotFound, and Conflict for a key that may not be used any more
-        or was rotated before.
+        who made the first key, which `key_rules` relies on; `issued_by` becomes the actor, who learns the new text. Raises
+        NotFound, and Conflict for a key that may not be used any more or was rotated before.
         """
         if not 0 <= overlap_seconds <= LONGEST_OVERLAP:
             raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
@@ -224,6 +233,11 @@ class KeyStore:
                 counted_as=old.usage_id,
                 **{name: getattr(old, name) for name in _COPIED},
             )
+            is_granted = (
+                actor is not None and actor.id == old.user and old.shares_account
+            )  # the owner could not make it
+            if actor is not None and not is_granted and not _is_same_key(connection, actor.id, old):
+                new = replace(new, issued_by=actor.id)
             _insert(connection, new)
             until = min(old.expires or float("inf"), now + overlap_seconds)
             ends = {"expires": until} if overlap_seconds else {"revoked": now}
@@ -231,6 +245,24 @@ class KeyStore:
             if actor is not None:
                 record(connection, actor, "key.rotate", old.id, name=old.name, replaced_by=new.id, valid_until=until)
         return text, new
+
+    def adopt(self, identity: str, actor: Actor) -> StoredKey:
+        """Make the actor answer for an active key, in the place of its maker. Raises NotFound, and Conflict for an ended key.
+
+        The text stays the same, so the maker still knows it: only a rotation ends that.
+        """
+        with self.database.write() as connection:
+            lock_accounts(connection)
+            key = key_queries.get_key(connection, identity, lock=True)
+            state = key.get_state(time.time())
+            if state != "active":
+                message = f"The key {key.id} is {state}, so nobody can take it over. Create another key."
+                raise Conflict(message, code=f"key_{state}")
+            if not _is_same_key(connection, actor.id, key):
+                connection.execute(_update(key.id).values(issued_by=actor.id))
+                bump_revision(connection)
+                record(connection, actor, "key.adopt", key.id, name=key.name, before=key.issuer)
+            return key_queries.get_key(connection, identity)
 
     def change(self, identity: str, *, actor: Actor | None = None, **fields: Any) -> StoredKey:
         """Change fields of a key, those of CHANGEABLE, and return it. Raises NotFound, and Conflict for a revoked key."""
@@ -246,7 +278,10 @@ class KeyStore:
             changed = [name for name in sorted(fields) if getattr(new, name) != getattr(old, name)]
             if not changed:
                 return old
-            connection.execute(_update(identity).values({name: getattr(new, name) for name in changed}))
+            if actor is not None and old.user is None and not has_maker(old) and widens_rights(old, new):
+                new = replace(new, issued_by=actor.id)  # nobody answered for these rights
+            values = {name: getattr(new, name) for name in (*changed, "issued_by")}
+            connection.execute(_update(identity).values(values))
             bump_revision(connection)
             if actor is not None:
                 before = {name: getattr(old, name) for name in changed}
@@ -291,6 +326,13 @@ def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
     return True
 
 
+def _is_same_key(connection: Connection, actor_id: str, key: StoredKey) -> bool:
+    """Whether the actor is the key itself, before or after a rotation: a key cannot answer for itself."""
+    query = select(tables.keys.c.counted_as).where(tables.keys.c.id == make_storable(actor_id))
+    found = connection.execute(query).one_or_none()
+    return found is not None and (found.counted_as or actor_id) == key.usage_id
+
+
 def _check_is_current(key: StoredKey, now: float) -> None:
     state = key.get_state(now)
     if state != "active":
@@ -313,9 +355,10 @@ def _check_change(old: StoredKey, new: StoredKey) -> None:
 
 
 def _describe(key: StoredKey) -> dict[str, Any]:
-    """What the audit log says of a new key: its name, and the fields that are set."""
+    """What the audit log says of a new key: its name, the account if others have it too, and the fields that are set."""
     names = ("user", "team", "role", *LIST_FIELDS, "limits", "budget", "expires")
-    return {"name": key.name, **{name: getattr(key, name) for name in names if getattr(key, name)}}
+    shared = {} if key.account in (key.id, key.user) else {"account": key.account}
+    return {"name": key.name, **shared, **{name: getattr(key, name) for name in names if getattr(key, name)}}
 
 
 _READ_REVISION = select(tables.meta.c.value).where(tables.meta.c.name == "revision")

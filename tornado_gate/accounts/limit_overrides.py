@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, NotFound
+from tornado_gate.accounts.makers import Makers
 from tornado_gate.accounts.people import Actor
 from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.rows import Part, check_administrator
@@ -35,7 +36,7 @@ class Override(Value, frozen=True, kw_only=True):
     """A change of one bound until `until`, in Unix seconds. Either `value` (US dollars for money) or `factor` is given.
 
     `kind` is that of the subject, `subject` its id or name, "" for the whole gateway. `factor` multiplies the bound that the
-    subject has otherwise.
+    subject has otherwise. `suspended` says why the override does not count now, because of who has made it; None if it counts.
     """
 
     id: str
@@ -47,14 +48,18 @@ class Override(Value, frozen=True, kw_only=True):
     created: float
     created_by: str
     until: float
+    suspended: str | None = None
+
+
+_FIELDS = tuple(name for name in Override.__struct_fields__ if name != "suspended")
 
 
 class LimitOverridePart(Part):
     """Only administrators change them."""
 
     def list_limit_overrides(self) -> list[Override]:
-        """Those that have not ended, newest first."""
-        return read_overrides(self.database)
+        """Those that have not ended, newest first, also suspended ones."""
+        return list_overrides(self.database)
 
     def create_limit_override(
         self,
@@ -84,7 +89,7 @@ class LimitOverridePart(Part):
         with self.database.write() as connection:
             lock_accounts(connection)
             made = replace(made, subject=_find_subject(connection, kind, subject))
-            row = {name: getattr(made, name) for name in Override.__struct_fields__}
+            row = {name: getattr(made, name) for name in _FIELDS}
             connection.execute(delete(_TABLE).where(_TABLE.c.until <= made.created))
             if len(connection.execute(select(_TABLE.c.id).limit(MOST)).all()) >= MOST:
                 raise AccountError(f"There are {MOST} overrides. End some.", code="too_many_overrides")
@@ -115,11 +120,24 @@ class LimitOverridePart(Part):
             )
 
 
-def read_overrides(database: Database) -> list[Override]:
-    """The overrides that have not ended, newest first. Raises DatabaseError."""
+def list_overrides(database: Database) -> list[Override]:
+    """The overrides that have not ended, newest first, also suspended ones. Raises DatabaseError."""
     query = select(_TABLE).where(_TABLE.c.until > time.time()).order_by(_TABLE.c.created.desc())
     with database.read() as connection:
-        return [Override(**row._mapping) for row in connection.execute(query)]
+        found, makers = [Override(**row._mapping) for row in connection.execute(query)], Makers(connection)
+        return [_judge(makers, one) for one in found]
+
+
+def _judge(makers: Makers, override: Override) -> Override:
+    """The override with the reason why it does not count. It ends with the key that made it."""
+    verdict = makers.judge(override.created_by, check_administrator)
+    until = override.until if verdict.until is None else min(override.until, verdict.until)
+    return replace(override, until=until, suspended=verdict.reason or None)
+
+
+def read_overrides(database: Database) -> list[Override]:
+    """The overrides that count now, newest first: those whose maker could make them now. Raises DatabaseError."""
+    return [one for one in list_overrides(database) if one.suspended is None]
 
 
 def _check(given: Override) -> None:

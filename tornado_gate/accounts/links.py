@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Denied, NotFound
+from tornado_gate.accounts.makers import Makers
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, User
 from tornado_gate.accounts.revision import lock_accounts
@@ -19,11 +20,13 @@ from tornado_gate.accounts.texts import check_email, make_email_key, make_storab
 from tornado_gate.accounts.tokens import digest_token, make_id, make_token
 from tornado_gate.config.model import Role
 from tornado_gate.database import tables
+from tornado_gate.types.value import replace
 
 RESET_SECONDS = 24 * 3600.0
 LONGEST_INVITATION_SECONDS = 366 * 86400.0
 LISTED = 500
 _INVITATIONS, _LINKS = tables.invitations, tables.reset_links
+_FIELDS = tuple(name for name in Invitation.__struct_fields__ if name != "suspended")
 
 
 class InvitationPart(Part):
@@ -56,7 +59,7 @@ class InvitationPart(Part):
             created=now,
             expires=now + seconds,
         )
-        row = {name: getattr(made, name) for name in Invitation.__struct_fields__}
+        row = {name: getattr(made, name) for name in _FIELDS}
         with self.database.write() as connection:
             _check_inviter(connection, actor, role, team)
             connection.execute(insert(_INVITATIONS), [{**row, "digest": digest_token(token)}])
@@ -64,10 +67,15 @@ class InvitationPart(Part):
         return token, made
 
     def list_invitations(self) -> list[Invitation]:
-        """The newest invitations, also used and expired ones."""
+        """The newest invitations, also used, expired and suspended ones."""
         query = select(_INVITATIONS).order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id).limit(LISTED)
+        now = time.time()
         with self.database.read() as connection:
-            return [_make_invitation(row) for row in connection.execute(query)]
+            found, makers = [_make_invitation(row) for row in connection.execute(query)], Makers(connection)
+            return [
+                replace(one, suspended=_judge_invitation(connection, makers, one) or None) if one.is_open(now) else one
+                for one in found
+            ]
 
     def revoke_invitation(self, identity: str, actor: Actor) -> None:
         """Delete an invitation; who has signed up with it keeps the account. Raises NotFound, Denied."""
@@ -85,21 +93,42 @@ class InvitationPart(Part):
             record(connection, actor, "invitation.revoke", identity)
 
     def find_invitation(self, token: str) -> Invitation:
-        """The invitation of a link. Raises NotFound if it is unknown, used or expired."""
+        """The invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
         with self.database.read() as connection:
             return read_open_invitation(connection, token)
 
 
 def read_open_invitation(connection: Connection, token: str) -> Invitation:
     """As `find_invitation`."""
-    query = select(_INVITATIONS).where(_INVITATIONS.c.digest == digest_token(token))
-    row = connection.execute(query).one_or_none()
-    invitation = None if row is None else _make_invitation(row)
-    if invitation is None or not invitation.is_open(time.time()):
-        raise NotFound(
-            "This invitation does not exist, was used, or has expired. Ask for a new one.", code="unknown_invitation"
+    found = _read_open(connection, _INVITATIONS.c.digest == digest_token(token))
+    if found is None:
+        message = (
+            "This invitation does not exist, was used, has expired, or its maker may not invite now. Ask for a new one."
         )
-    return invitation
+        raise NotFound(message, code="unknown_invitation")
+    return found
+
+
+def find_invitation_for(connection: Connection, email: str) -> Invitation | None:
+    """The newest open invitation for an e-mail that somebody has proved to own."""
+    return _read_open(connection, _INVITATIONS.c.email_key == make_email_key(email))
+
+
+def _read_open(connection: Connection, *conditions: ColumnElement[bool]) -> Invitation | None:
+    """The newest matching invitation that can be used now."""
+    query = select(_INVITATIONS).where(*conditions, _INVITATIONS.c.used.is_(None), _INVITATIONS.c.expires > time.time())
+    makers = Makers(connection)
+    rows = connection.execute(query.order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id)).all()
+    found = map(_make_invitation, rows)
+    return next((one for one in found if not _judge_invitation(connection, makers, one)), None)
+
+
+def _judge_invitation(connection: Connection, makers: Makers, invitation: Invitation) -> str:
+    """Why its maker could not make the invitation now; "" if the maker could."""
+    verdict = makers.judge(
+        invitation.created_by, lambda maker: _check_inviter(connection, maker, invitation.role, invitation.team)
+    )
+    return verdict.reason
 
 
 def take_invitation(connection: Connection, invitation: Invitation, user_id: str) -> bool:
@@ -109,7 +138,7 @@ def take_invitation(connection: Connection, invitation: Invitation, user_id: str
 
 
 def _make_invitation(row: Row[Any]) -> Invitation:
-    return Invitation(**{name: row._mapping[name] for name in Invitation.__struct_fields__})
+    return Invitation(**{name: row._mapping[name] for name in _FIELDS})
 
 
 def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str | None) -> None:
@@ -139,7 +168,7 @@ class ResetPart(Part):
         return token
 
     def find_reset_link(self, token: str) -> User:
-        """The user of a link. Raises NotFound if it is unknown, used or expired."""
+        """The user of a link. Raises NotFound if it is unknown, used, expired, or its maker may not make it any more."""
         with self.database.read() as connection:
             return _read_linked_user(connection, token)
 
@@ -159,15 +188,21 @@ class ResetPart(Part):
 
 def _read_linked_user(connection: Connection, token: str) -> User:
     wanted = _LINKS.c.digest == digest_token(token)
-    query = select(_LINKS.c.user).where(wanted, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None))
-    found = connection.execute(query).scalar_one_or_none()
-    user = None if found is None else read_user(connection, found)
-    if user is None or user.state != "active":
+    query = select(_LINKS.c.user, _LINKS.c.created_by).where(
+        wanted, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None)
+    )
+    link = connection.execute(query).one_or_none()
+    if link is None or Makers(connection).judge(link.created_by, check_administrator).reason:
+        raise _make_unknown_link()
+    user = read_user(connection, link.user)
+    if user.state != "active":
         raise _make_unknown_link()
     return user
 
 
 def _make_unknown_link() -> NotFound:
     return NotFound(
-        "This link does not exist, was used, or has expired. Ask an administrator for a new one.", code="unknown_link"
+        "This link does not exist, was used, has expired, or its maker is no administrator any more. "
+        "Ask an administrator for a new one.",
+        code="unknown_link",
     )

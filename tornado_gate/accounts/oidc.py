@@ -140,16 +140,25 @@ def make_authorization_url(config: OidcConfig, metadata: Metadata, attempt: Atte
     return f"{metadata.authorization_endpoint}{separator}{urlencode(query)}"
 
 
-def check_response(attempt: Attempt | None, metadata: Metadata, parameters: Mapping[str, str]) -> str:
-    """Check the parameters with which the provider has sent the browser back; returns the code. Raises OidcError."""
+def check_state(attempt: Attempt | None, parameters: Mapping[str, str]) -> Attempt:
+    """Return the attempt to which the parameters of a response belong. Raises OidcError if this browser has begun none.
+
+    Any web page can send a browser to the callback, so this comes before anything that costs or counts.
+    """
     state = parameters.get("state", "").encode("utf-8", "surrogatepass")
-    if attempt is None or not hmac.compare_digest(attempt.state.encode(), state):
+    if attempt is None or not hmac.compare_digest(attempt.state.encode("utf-8", "surrogatepass"), state):
         raise OidcError(
             "the response belongs to no sign-in of this browser",
             "This sign-in has expired, or was begun in another browser. Begin again.",
         )
     if not 0 <= time.time() - attempt.created <= ATTEMPT_SECONDS:
         raise OidcError("the sign-in took too long", "This sign-in has expired. Begin again.")
+    return attempt
+
+
+def check_response(attempt: Attempt | None, metadata: Metadata, parameters: Mapping[str, str]) -> str:
+    """Check the parameters with which the provider has sent the browser back; returns the code. Raises OidcError."""
+    check_state(attempt, parameters)
     if parameters.get("iss", metadata.issuer) != metadata.issuer or (metadata.sends_issuer and "iss" not in parameters):
         raise OidcError(f"the response is of another provider: {_show(parameters.get('iss'))}")
     if "error" in parameters:

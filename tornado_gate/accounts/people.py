@@ -66,7 +66,10 @@ class Organisation(Value, frozen=True, kw_only=True):
 
 
 class Team(Value, frozen=True, kw_only=True):
-    """`organisation` is an id. `budget` and `limits` are as of a key; `models` are globs, empty means all."""
+    """`organisation` is an id. `budget` and `limits` are as of a key; `models` are globs, empty means all.
+
+    `personal_keys`: whether members may make keys outside the team although it has a budget or limits; None: as conf says.
+    """
 
     id: str
     organisation: str
@@ -76,6 +79,12 @@ class Team(Value, frozen=True, kw_only=True):
     limits: Mapping[str, int] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     created: float
+    personal_keys: bool | None = None
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether members make keys in a team only, so that its budget and limits hold for them."""
+        return bool(self.budget or self.limits) and not self.personal_keys
 
 
 class Membership(Value, frozen=True, kw_only=True):
@@ -95,7 +104,10 @@ class Member(Value, frozen=True, kw_only=True):
 
 
 class Invitation(Value, frozen=True, kw_only=True):
-    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id."""
+    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id.
+
+    `suspended` says why an open invitation does not work now, because of who has made it; None if it works.
+    """
 
     id: str
     email_key: str | None
@@ -106,6 +118,7 @@ class Invitation(Value, frozen=True, kw_only=True):
     expires: float
     used: float | None = None
     used_by: str | None = None
+    suspended: str | None = None
 
     def is_open(self, now: float) -> bool:
         return self.used is None and self.expires > now

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.accounts.errors import Conflict, Denied, NotFound
-from tornado_gate.accounts.people import Actor, Organisation, Team, User
-from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
+from tornado_gate.accounts.key_ends import revoke_keys_of_ended_sessions
+from tornado_gate.accounts.people import Actor, Membership, Organisation, Team, User
 from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
@@ -89,19 +88,24 @@ def read_team(connection: Connection, identity: str) -> Team:
     return make_team(row)
 
 
+def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
+    """The teams of a user, by name."""
+    columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
+    query = (
+        select_teams(*columns)
+        .join(MEMBERS, MEMBERS.c.team == TEAMS.c.id)
+        .where(MEMBERS.c.user == make_storable(user_id))
+    )
+    rows = connection.execute(query.order_by(TEAMS.c.name, TEAMS.c.id)).all()
+    return [Membership(team=make_team(row), role=row.team_role, source=row.source) for row in rows]
+
+
 def read_organisation(connection: Connection, identity: str) -> Organisation:
     """Raises NotFound."""
     row = connection.execute(select(ORGANISATIONS).where(ORGANISATIONS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("There is no such organisation.", code="unknown_organisation")
     return Organisation(**row._mapping)
-
-
-def revoke_keys(connection: Connection, *conditions: Any) -> int:
-    """Revoke the keys that match; returns their number. The caller bumps the revision."""
-    keys = tables.keys
-    change = update(keys).where(keys.c.revoked.is_(None), *conditions).values(revoked=time.time())
-    return connection.execute(change).rowcount
 
 
 def end_sessions(connection: Connection, user: str, keep: str = "") -> int:

@@ -10,11 +10,11 @@ from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Denied, NotFound
+from tornado_gate.accounts.key_ends import revoke_keys_of_ended_sessions
 from tornado_gate.accounts.passwords import check_password, hash_password, verify_password
 from tornado_gate.accounts.people import Actor, Session, User
 from tornado_gate.accounts.revision import lock_accounts
 from tornado_gate.accounts.rows import USER_COLUMNS, USERS, Part, end_sessions, make_user, read_user
-from tornado_gate.accounts.session_keys import revoke_keys_of_ended_sessions
 from tornado_gate.accounts.texts import make_storable, shorten
 from tornado_gate.accounts.throttle import PAIR_ATTEMPTS, Throttle, make_bound
 from tornado_gate.accounts.tokens import digest_token, make_id, make_token

@@ -64,7 +64,7 @@ class SignInPart(SessionPart, DevicePart):
 
     def _make_bounds(self, key: str, user: User | None, address: str, device: str) -> list[Bound]:
         """The bounds of an attempt. The first is forgiven by a successful one; that of the address is not."""
-        if self.knows_device(device, "" if user is None else user.id):
+        if user is not None and self.knows_device(device, user.id, user.password_changed or 0.0):
             return [make_bound(DEVICE_ATTEMPTS, "device", device)]
         network = find_network(address)
         return [make_bound(PAIR_ATTEMPTS, "pair", key, network), make_bound(ADDRESS_ATTEMPTS, "address", network)]

@@ -28,7 +28,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
     `expires`. `team_budget`, `team_limits`, `user_budget` and `user_limits` are those of its team and its user, in keys that
     `KeyStore.find` returns.
-    `counted_as` is the first key of a chain of rotations, None for that key itself.
+    `counted_as` is the first key of a chain of rotations, None for that key itself. `issued_by` is who has rotated or adopted
+    the key, None if nobody has; see `issuer`.
     """
 
     id: str
@@ -57,6 +58,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     last_used: float | None = None
     replaced_by: str | None = None
     counted_as: str | None = None
+    issued_by: str | None = None
 
     hidden_fields = frozenset({"digest"})
 
@@ -65,11 +67,21 @@ class StoredKey(Value, frozen=True, kw_only=True):
         """The id under which limits, budgets and usage count: the same after a rotation, which so gives no new budget."""
         return self.counted_as or self.id
 
+    @property
+    def shares_account(self) -> bool:
+        """Whether the key has the stored data of an account that is neither its own nor its owner's."""
+        return self.account not in (self.id, self.usage_id, self.user)
+
+    @property
+    def issuer(self) -> str:
+        """Who knows the text of the key, or answers for it: who has made, rotated or adopted it. See `makers`."""
+        return self.issued_by or self.created_by
+
     def is_active(self, now: float) -> bool:
         return self.get_state(now) == "active"
 
     def get_state(self, now: float) -> KeyState:
-        """The state at the time `now`. That the owner is disabled does not show in it."""
+        """The state at the time `now`. Whether owner and maker still may what the key may do is not part of it: see `makers`."""
         if self.revoked is not None:
             return "revoked"
         return "active" if self.expires is None or self.expires > now else "expired"

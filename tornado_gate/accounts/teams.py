@@ -13,9 +13,9 @@ from sqlalchemy.exc import IntegrityError
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
-from tornado_gate.accounts.keys import bump_revision
+from tornado_gate.accounts.key_ends import revoke_keys
 from tornado_gate.accounts.people import Actor, Member, Membership, Organisation, Source, Team
-from tornado_gate.accounts.revision import lock_accounts
+from tornado_gate.accounts.revision import bump_revision, lock_accounts
 from tornado_gate.accounts.rows import (
     MEMBERS,
     ORGANISATIONS,
@@ -27,10 +27,10 @@ from tornado_gate.accounts.rows import (
     check_team_administrator,
     make_team,
     make_user,
+    read_memberships,
     read_organisation,
     read_team,
     read_user,
-    revoke_keys,
     select_teams,
 )
 from tornado_gate.accounts.texts import check_name, make_storable
@@ -110,10 +110,12 @@ class TeamPart(Part):
         budget: Mapping[str, Any] = {},
         limits: Mapping[str, int] = {},
         models: Sequence[str] = (),
+        personal_keys: bool | None = None,
     ) -> Team:
         """Raises Conflict for a name that is taken in the organisation, NotFound, Denied, AccountError."""
         check_administrator(actor)
-        values = _check_changes({"name": name, "budget": budget, "limits": limits, "models": models})
+        given = {"name": name, "budget": budget, "limits": limits, "models": models, "personal_keys": personal_keys}
+        values = _check_changes(given)
         identity = make_id("team")
         with _map_taken_name("team"), self.database.write() as connection:
             lock_accounts(connection)
@@ -124,7 +126,7 @@ class TeamPart(Part):
             return read_team(connection, identity)
 
     def update_team(self, identity: str, actor: Actor, **changes: Any) -> Team:
-        """Change `name`, `budget`, `limits` or `models`. Raises as `create_team`."""
+        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create_team`."""
         check_administrator(actor)
         values = _check_changes(changes)
         with _map_taken_name("team"), self.database.write() as connection:
@@ -196,18 +198,6 @@ class MemberPart(Part):
             record(connection, actor, "team.remove_member", team_id, user=user_id)
 
 
-def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
-    """The teams of a user, by name."""
-    columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
-    query = (
-        select_teams(*columns)
-        .join(MEMBERS, MEMBERS.c.team == TEAMS.c.id)
-        .where(MEMBERS.c.user == make_storable(user_id))
-    )
-    rows = connection.execute(query.order_by(TEAMS.c.name, TEAMS.c.id)).all()
-    return [Membership(team=make_team(row), role=row.team_role, source=row.source) for row in rows]
-
-
 def change_membership(
     connection: Connection, team_id: str, user_id: str, role: Role, source: Source = "console"
 ) -> Source:
@@ -251,11 +241,19 @@ def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
         "budget": check_budget,
         "limits": check_limits,
         "models": check_models,
+        "personal_keys": _check_choice,
     }
     unknown = changes.keys() - checks.keys()
     if unknown:
         raise AccountError(f"A team has no field '{min(unknown)}'.", code="unknown_field", field=min(unknown))
     return {name: checks[name](value) for name, value in changes.items()}
+
+
+def _check_choice(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        message = "'personal_keys' must be true, false, or empty for what the configuration says."
+        raise AccountError(message, code="invalid_choice", field="personal_keys")
+    return value
 
 
 def check_budget(budget: Mapping[str, Any]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import unicodedata
 from itertools import pairwise
 
 from tornado_gate.accounts.errors import AccountError
+from tornado_gate.codec import emails
 
 LONGEST_EMAIL = 254
 LONGEST_LOCAL_PART = 64
@@ -25,9 +26,8 @@ _LABEL = re.compile(r"[^\W_]([\w-]{0,61}[^\W_])?")
 
 
 def make_email_key(email: str) -> str:
-    """The text by which an e-mail is found: equal for all spellings in upper and lower case. Never raises."""
-    folded = unicodedata.normalize("NFKC", email.strip()[: LONGEST_EMAIL + 1]).casefold()
-    return make_storable(unicodedata.normalize("NFKC", folded))
+    """The text by which an e-mail is found, in a form that the database accepts. Never raises."""
+    return make_storable(emails.make_email_key(email))
 
 
 def check_email(email: str) -> str:
@@ -39,7 +39,7 @@ def check_email(email: str) -> str:
         raise AccountError(
             f"The e-mail is longer than {LONGEST_EMAIL} characters.", code="invalid_email", field="email"
         )
-    if not text.isprintable() or unicodedata.normalize("NFKC", text) != text:
+    if not text.isprintable() or unicodedata.normalize("NFKC", text) != text or emails.has_twin(email):
         raise AccountError("The e-mail has characters that an e-mail cannot have.", code="invalid_email", field="email")
     local, _, domain = text.rpartition("@")
     labels = domain.split(".")
@@ -52,13 +52,6 @@ def check_email(email: str) -> str:
             "This is not an e-mail. Enter one such as ann@example.org.", code="invalid_email", field="email"
         )
     return text
-
-
-def are_same_mailbox(one: str, other: str) -> bool:
-    """Whether two e-mails are certainly the same: stricter than the key, because some letters only look alike when folded."""
-    if one.isascii() and other.isascii():
-        return one.lower() == other.lower()
-    return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
 
 
 def check_name(name: str, *, field: str = "name", required: bool = True) -> str:

@@ -204,10 +204,13 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
     try:
         stored = store.list() if store is not None else ()
         owners = store.name_owners(stored) if store is not None else {}
+        suspensions = store.find_suspensions(stored) if store is not None else {}
     except DatabaseError as error:
         exit_with_message(str(error))
     now = time.time()
-    rows = [_describe_stored_key(key, owners, now) for key in stored] + [_describe_conf_key(key) for key in config.keys]
+    rows = [_describe_stored_key(key, owners, suspensions, now) for key in stored] + [
+        _describe_conf_key(key) for key in config.keys
+    ]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif rows or store is not None:
@@ -224,7 +227,10 @@ def _format_cell(value: Any, column: str) -> str:
     return str(value or ("never" if column == "last_used" else "-"))
 
 
-def _describe_stored_key(key: StoredKey, owners: Mapping[str, str], now: float) -> dict[str, Any]:
+def _describe_stored_key(
+    key: StoredKey, owners: Mapping[str, str], suspensions: Mapping[str, str], now: float
+) -> dict[str, Any]:
+    reason = suspensions.get(key.id)
     return {
         "id": key.id,
         "name": key.name,
@@ -245,7 +251,8 @@ def _describe_stored_key(key: StoredKey, owners: Mapping[str, str], now: float) 
         "expires": _format_time(key.expires),
         "revoked": _format_time(key.revoked),
         "replaced_by": key.replaced_by or "",
-        "state": key.get_state(now),
+        "issued_by": key.issued_by or "",
+        "state": f"suspended: {reason}" if reason else key.get_state(now),
     }
 
 
@@ -273,6 +280,7 @@ def _describe_conf_key(entry: KeyEntry) -> dict[str, Any]:
         "expires": "",
         "revoked": "",
         "replaced_by": "",
+        "issued_by": "",
         "state": "active",
     }
 
@@ -331,6 +339,26 @@ def rotate(conf_file: Path | None, data_dir: Path | None, named: str, overlap: f
     until = f"is valid until {_format_time(old.expires)} UTC" if old.revoked is None else "is revoked"
     click.echo(f"{new.id} replaces {old.id} ('{old.name}'), which {until}. The key is shown only once:", err=True)
     click.echo(key)
+
+
+@keys.command(short_help="Take over a key whose maker has lost the right to it.")
+@conf_option
+@data_dir_option
+@click.argument("named", metavar="ID|NAME")
+def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
+    """Make a suspended key work again, with the same text. `keys list` says which keys are suspended, and why.
+
+    Its maker still knows the text: `keys rotate` replaces it by another one.
+    """
+    from tornado_gate.accounts.errors import AccountError
+    from tornado_gate.database.engine import DatabaseError
+
+    store = _open_for_change(conf_file, data_dir, named)
+    try:
+        key = store.adopt(store.find_named(named).id, _make_actor())
+    except (AccountError, DatabaseError) as error:
+        exit_with_message(str(error))
+    click.echo(f"{key.id} ('{key.name}') is taken over. Rotate it if its maker must not know it.", err=True)
 
 
 def _open_for_change(conf_file: Path | None, data_dir: Path | None, named: str) -> KeyStore:

@@ -74,7 +74,7 @@ def list_overrides(conf_file: Path | None, data_dir: Path | None, *, as_json: bo
             "bound": one.bound,
             "change": f"x {one.factor:g}" if one.value is None else f"{one.value:.15g}",
             "until": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.until)),
-            "by": one.created_by,
+            "by": f"{one.created_by} (suspended: {one.suspended})" if one.suspended else one.created_by,
         }
         for one in found
     ]

@@ -87,7 +87,11 @@ def load(
         raise FileFaults(list(dict.fromkeys(faults)), path, document.lines)
     config = build.build(data, path, document.lines, inactive)
     sections = frozenset(name for name, value in document.values.items() if value is not None)
-    warnings = (*short_keys, *exposure.find_server_warnings(config.server))
+    warnings = (
+        *short_keys,
+        *exposure.find_server_warnings(config.server),
+        *exposure.find_sign_up_warnings(config.console, config.accounts),
+    )
     return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed)
 
 

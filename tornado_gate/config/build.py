@@ -11,6 +11,7 @@ from tornado_gate.config.checks import Data, InactiveKeys, list_targets
 from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
     NO_BOUNDS,
+    AccountsConfig,
     BoundsConfig,
     Config,
     ConsoleConfig,
@@ -78,6 +79,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         database=data.get("database", Secret("")),
         cors=build_cors(data.get("cors", {})),
         console=ConsoleConfig(**data.get("console", {})),
+        accounts=build_accounts(data.get("accounts", {})),
         oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
         users={name: build_team(name, entry) for name, entry in data.get("users", {}).items()},
@@ -113,6 +115,15 @@ def build_team(name: str, entry: Data) -> TeamEntry:
     own = {**(entry.get("limits") or {}), **(entry.get("budget") or {})}
     budget = {each: own[each] for each in Budget.__struct_fields__ if own.get(each) is not None}
     return TeamEntry(name=name, budget=Budget(**budget) if budget else NO_BUDGET, limits=bounds.limits)
+
+
+def build_accounts(data: Data) -> AccountsConfig:
+    bounds = build_team("", {"limits": data.get("default_limits"), "budget": data.get("default_budget")})
+    return AccountsConfig(
+        default_limits=bounds.limits,
+        default_budget=bounds.budget,
+        personal_keys=data.get("personal_keys", False),
+    )
 
 
 def build_limits(data: Data) -> LimitsConfig:

@@ -1,4 +1,4 @@
-"""What conf exposes to other machines: faults and warnings that depend on the address that the gateway listens on."""
+"""What conf exposes to other machines: short keys, listeners, accounts for everybody."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tornado_gate.config.faults import Fault
-from tornado_gate.config.model import ServerConfig
+from tornado_gate.config.model import AccountsConfig, ConsoleConfig, ServerConfig
+from tornado_gate.types import NO_BUDGET, NO_LIMITS
 
 SHORTEST_KEY = 16
 """Characters. A shorter key can be guessed, and it is often an ordinary word, which logs cannot mask."""
@@ -31,6 +32,17 @@ def find_short_keys(data: Mapping[str, Any]) -> Iterator[Fault]:
                 "use a random key, such as the output of `openssl rand -hex 24`"
             )
             yield ("keys", index, "key"), message
+
+
+def find_sign_up_warnings(console: ConsoleConfig, accounts: AccountsConfig) -> Iterator[Fault]:
+    """Yield that everybody may make an account whose keys have no bounds."""
+    is_bounded = accounts.default_limits is not NO_LIMITS or accounts.default_budget is not NO_BUDGET
+    if console.enabled and console.signup == "open" and not is_bounded:
+        yield (
+            ("console", "signup"),
+            "everybody who reaches the gateway may make an account, whose keys have no limits and no budget; set "
+            "accounts.default_limits or accounts.default_budget, such as {usd_per_month: 5}",
+        )
 
 
 def find_server_warnings(server: ServerConfig) -> Iterator[Fault]:

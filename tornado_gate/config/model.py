@@ -340,6 +340,18 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
     session_seconds: float = 14 * 24 * 3600.0
 
 
+class AccountsConfig(Value, frozen=True, kw_only=True):
+    """What holds for accounts that say nothing else.
+
+    `default_limits` and `default_budget` are those of users who have none. `personal_keys`: whether members of a team with bounds
+    may make keys outside it, where the team does not say.
+    """
+
+    default_limits: Limits = NO_LIMITS
+    default_budget: Budget = NO_BUDGET
+    personal_keys: bool = False
+
+
 class OidcConfig(Value, frozen=True, kw_only=True):
     """An OpenID Connect provider with which people sign in to the console. `name` is shown on the button.
 
@@ -438,6 +450,7 @@ class Config(Value, frozen=True, kw_only=True):
     fetch: FetchRules = FetchRules()
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
+    accounts: AccountsConfig = AccountsConfig()
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()

@@ -440,6 +440,12 @@ class ConsoleSchema(Schema):
     session_seconds = Seconds(most=MAX_KEPT_SECONDS)
 
 
+class AccountsSchema(Schema):
+    default_limits = make_bounds_field()
+    default_budget = Section(BudgetSchema, example="{usd_per_month: 5}")
+    personal_keys = Boolean()
+
+
 class LedgerSchema(Schema):
     keep_days = Integer(least=1, most=36_500)
     keep_totals_days = Integer(least=1, most=36_500)
@@ -465,6 +471,7 @@ class FileSchema(Schema):
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
     console = Section(ConsoleSchema)
+    accounts = Section(AccountsSchema)
     auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)

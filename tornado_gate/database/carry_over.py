@@ -19,6 +19,7 @@ from sqlalchemy import JSON, Boolean, Table, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import Connection
 
+from tornado_gate.codec.emails import make_email_key
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.storage.private import KEY_FILE
@@ -114,6 +115,9 @@ def _read_file(path: Path, source: sqlite3.Connection) -> KeyFile:
     source.execute("BEGIN")
     others = {table.name: _read_rows(source, table, table.name) for table in COPIED}
     keys = _read_rows(source, tables.keys, tables.keys.name) or _read_rows(source, tables.keys, _OLD_KEYS)
+    rotators = _read_rotators(source)
+    for row in keys:
+        row["issued_by"] = row["issued_by"] or rotators.get(row["id"])
     return KeyFile(path, keys, others)
 
 
@@ -125,6 +129,8 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
     rows = []
     for row in source.execute(f'SELECT * FROM "{name}"'):
         given = dict(row)
+        if table is tables.users:  # a file of an older version has folded them
+            given["email_key"] = make_email_key(given["email"])
         rows.append(
             {
                 column.name: _convert(column.type, given[column.name])
@@ -136,7 +142,15 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
     return rows
 
 
+def _read_rotators(source: sqlite3.Connection) -> dict[str, str]:
+    """Who has rotated keys, by the id of the successor, from the audit log: an older version has recorded it nowhere else."""
+    if source.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit'").fetchone() is None:
+        return {}
+    rows = source.execute("SELECT actor, detail FROM audit WHERE action = 'key.rotate' ORDER BY id")
+    return {json.loads(row["detail"]).get("replaced_by", ""): row["actor"] for row in rows}
+
+
 def _convert(kind: Any, value: Any) -> Any:
     if isinstance(kind, JSON):
         return None if value is None else json.loads(value)
-    return bool(value) if isinstance(kind, Boolean) else value
+    return bool(value) if isinstance(kind, Boolean) and value is not None else value

@@ -61,6 +61,7 @@ teams = Table(
     Column("limits", JSON, nullable=False),  # {"requests_per_minute", "tokens_per_minute", "concurrent_requests"}
     Column("models", JSON, nullable=False),  # globs; empty: all
     Column("created", Double, nullable=False),
+    Column("personal_keys", Boolean),  # whether members make keys outside a bounded team; none: as conf says
     UniqueConstraint("organisation", "name"),
 )
 
@@ -69,7 +70,7 @@ users = Table(
     METADATA,
     Column("id", String(40), primary_key=True),
     Column("email", String(320), nullable=False),  # as it was given
-    Column("email_key", String(320), nullable=False, unique=True),  # without regard to case
+    Column("email_key", String(320), nullable=False, unique=True),  # `codec.emails.make_email_key`
     Column("name", String(200), nullable=False),
     Column("password_hash", Text),  # none: signs in with OIDC only
     Column("role", String(20), nullable=False),  # administrator, member
@@ -166,6 +167,7 @@ keys = Table(
     Column("last_used", Double),
     Column("replaced_by", String(40)),  # rotation: valid until `expires` beside its successor
     Column("counted_as", String(40)),  # rotation: the first key, under whose id limits, budgets and usage count
+    Column("issued_by", String(100)),  # who rotated or adopted it, and so answers for it; none: `created_by` does
     Index("ix_keys_user", "user"),
     Index("ix_keys_created", "created"),
 )

@@ -16,7 +16,7 @@ from cachetools import FIFOCache
 from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.accounts.limit_overrides import read_overrides
-from tornado_gate.config.model import Config
+from tornado_gate.config.model import AccountsConfig, Config
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.admission import Admission
@@ -39,7 +39,7 @@ from tornado_gate.plugins.host import PluginHost
 from tornado_gate.streams.event_bound import set_event_bytes
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
-from tornado_gate.types import Bound, Caller, Limits
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Bound, Budget, Caller, Limits
 from tornado_gate.types.answer_budget import set_answers_bytes
 
 log = logging.getLogger(__name__)
@@ -204,6 +204,8 @@ class Gate:
             of_user, of_team = config.users.get(record.user), config.teams.get(record.team)
             user = (of_user.limits, of_user.budget) if of_user else user
             team = (of_team.limits, of_team.budget) if of_team else team
+        else:
+            user = _fill_bounds(config.accounts, *user)
         if record.user:
             bounds += find("user", record.user, *user)
         if record.team:
@@ -359,6 +361,14 @@ def _list_changed_providers(old: Snapshot, new: Snapshot) -> set[str]:
         for name, provider in new.providers.items()
         if name not in old.providers or old.providers[name].identity != provider.identity
     }
+
+
+def _fill_bounds(rules: AccountsConfig, limits: Limits, budget: Budget) -> tuple[Limits, Budget]:
+    """The bounds of a user of the database: those of conf for users who have none."""
+    return (
+        rules.default_limits if limits is NO_LIMITS else limits,
+        rules.default_budget if budget is NO_BUDGET else budget,
+    )
 
 
 class _SnapshotUse:

@@ -18,6 +18,8 @@ CALLERS: dict[str, tuple[int, str]] = {
     "revoked key": (401, "invalid_api_key"),
     "expired key": (401, "invalid_api_key"),
     "key of a disabled administrator": (401, "invalid_api_key"),
+    "key that a disabled administrator made": (401, "invalid_api_key"),
+    "key that a former administrator rotated": (401, "invalid_api_key"),
     "member": (403, "administrator_required"),
     "member, `operations: [admin]`": (403, "administrator_required"),
     "administrator's key with role member": (403, "administrator_required"),

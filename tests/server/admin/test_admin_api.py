@@ -133,6 +133,8 @@ async def walk_through_keys(admin: Client, user: str, team: str) -> None:
     new = await admin("POST", f"{path}/rotate", {"overlap": "1h"}, route="/keys/{id}/rotate")
     assert new["text"] != made["text"]
     assert (await admin("GET", path, route="/keys/{id}"))["replaced_by"] == new["key"]["id"]
+    adopted = await admin("POST", f"/keys/{new['key']['id']}/adopt", route="/keys/{id}/adopt")
+    assert (adopted["suspended"], adopted["issued_by"]) == (None, "conf:root")
     revoked = await admin("DELETE", f"/keys/{new['key']['id']}", route="/keys/{id}")
     assert revoked["state"] == "revoked"
     again = await admin.send("DELETE", f"/keys/{new['key']['id']}")
@@ -173,7 +175,13 @@ async def walk_through_users(admin: Client, user: str) -> None:
     assert [one["action"] for one in events["data"]] == ["user.delete", "invitation.revoke", "invitation.create"]
     assert {one["actor"] for one in events["data"]} == {"conf:root"}
     older = await admin("GET", "/audit", query=f"?limit=200&after={events['next']}&action=key.")
-    assert {one["action"] for one in older["data"]} == {"key.create", "key.change", "key.rotate", "key.revoke"}
+    assert {one["action"] for one in older["data"]} == {
+        "key.create",
+        "key.change",
+        "key.rotate",
+        "key.adopt",
+        "key.revoke",
+    }
 
 
 async def walk_through_state(admin: Client, services: Services) -> None:

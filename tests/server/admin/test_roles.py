@@ -17,6 +17,7 @@ from tests.server.admin.conftest import LISTED, MEMBER, NARROW, ROOT
 from tests.support.served import error_of
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import COMMAND
+from tornado_gate.accounts.sessions import make_actor
 from tornado_gate.server.admin.routes import ROUTES
 from tornado_gate.server.services import Services
 
@@ -35,6 +36,8 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
     chief = accounts.create_administrator("chief@example.org", COMMAND)
     disabled, _ = store.create("disabled", role="administrator", user=disabled_user.id)
     demoted, _ = store.create("demoted", role="administrator", user=former.id)
+    made, _ = store.create("made", role="administrator", created_by=disabled_user.id)
+    rotated, _ = store.rotate(store.create("rotated", role="administrator")[1].id, actor=make_actor(former))
     plain, _ = store.create("plain", user=chief.id)
     own, _ = store.create("own", role="administrator", operations=("admin",), user=chief.id)
     accounts.set_state(disabled_user.id, "disabled", COMMAND)
@@ -44,6 +47,8 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
         "revoked key": revoked,
         "expired key": expired,
         "key of a disabled administrator": disabled,
+        "key that a disabled administrator made": made,
+        "key that a former administrator rotated": rotated,
         "member": MEMBER,
         "member, `operations: [admin]`": LISTED,
         "administrator's key with role member": plain,

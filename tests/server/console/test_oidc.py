@@ -6,19 +6,26 @@ import asyncio
 import base64
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.gateway import Gateway
 from tests.support.oidc import CLIENT_SECRET, Browser, OidcProvider, read_query
+from tests.support.people import add_member
 from tests.support.served import Ask
 from tornado_gate.accounts import identity_provider
+from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.oidc import Identity, OidcError, UnknownKey, start_attempt
+from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS
 from tornado_gate.config.model import OidcConfig, Secret
+from tornado_gate.database.opening import open_database
 from tornado_gate.types.value import replace
 
 CONF = """
@@ -229,7 +236,51 @@ def test_a_changed_response_is_refused(
 @pytest.mark.parametrize("cookie", ["", "x", "AAAA", "W10=", "eyJzdGF0ZSI6IDV9", "é", "x" * 3000])
 def test_a_damaged_cookie_is_no_attempt(administrator: Browser, browse: Callable[[], Browser], cookie: str) -> None:
     response = browse().get("/console/oidc/callback?state=x&code=y", headers={"Cookie": f"gate_oidc={cookie}".encode()})
-    assert (response.status_code, response.headers["location"]) == (303, "/console/login")
+    assert response.status_code == 400
+
+
+def test_a_key_of_who_had_taken_the_email_first_reads_nothing_after_the_owner_has_come(
+    provider: OidcProvider, administrator: Browser, browse: Callable[[], Browser], gateway: Gateway
+) -> None:
+    accounts = Accounts(open_database(gateway.folder / "var"), session_seconds=3600)
+    thief = add_member(accounts, "victim@example.org")
+    text, _ = KeyStore(accounts.database).create("k", user=thief.id, created_by=thief.id)
+    accounts.database.close()
+    with httpx.Client(base_url=gateway.url, headers={"Authorization": f"Bearer {text}"}) as client:
+        made = client.post("/v1/responses", json={"model": "local-chat", "input": "Hi", "store": True}).json()
+        assert client.get(f"/v1/responses/{made['id']}").status_code == 200
+        add_person(provider, "victim")
+        browse().sign_in("victim")
+        end = time.monotonic() + 10
+        while client.get(f"/v1/responses/{made['id']}").status_code != 401:
+            assert time.monotonic() < end
+
+
+def test_requests_without_a_known_state_cost_nobody_a_sign_in(
+    provider: OidcProvider, administrator: Browser, browse: Callable[[], Browser]
+) -> None:
+    add_person(provider, "ann")
+    victim, others = browse(), browse()
+    back = victim.log_in(victim.begin(), "ann")
+    others.begin()
+    for number in range(ADDRESS_ATTEMPTS + 10):
+        path = f"/console/oidc/callback?state={number}&code=y"
+        assert (others.get(path).status_code, victim.get(path).status_code) == (400, 400), "an image of any web page"
+    assert victim.get(back).headers["location"] == "/console/", "the attempt of the browser is still there"
+    assert is_signed_in(victim)
+
+
+def test_responses_with_a_known_state_are_counted(provider: OidcProvider, tmp_path: Path) -> None:
+    gateway = Gateway.start(CONF.replace("ISSUER", provider.issuer), tmp_path)
+    browser = Browser(gateway.url)
+    statuses = []
+    for _ in range(ADDRESS_ATTEMPTS + 1):
+        state = read_query(browser.begin())["state"]
+        answer = browser.get("/console/oidc/callback", params={"state": state, "error": "access_denied"})
+        statuses.append((answer.status_code, "retry-after" in answer.headers))
+    assert statuses == [(303, False)] * ADDRESS_ATTEMPTS + [(303, True)]
+    browser.close()
+    gateway.stop()
 
 
 def test_signing_in_ends_the_session_before_it(

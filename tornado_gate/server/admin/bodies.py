@@ -9,7 +9,7 @@ from marshmallow import RAISE, Schema
 
 from tornado_gate.accounts.key_checks import BUDGETS, LARGEST_AMOUNT, LIMITS, LONGEST_NAME, LONGEST_WORD, MOST_WORDS
 from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS
-from tornado_gate.codec.fields import Array, Integer, Number, Object, OneOf, String, first_fault
+from tornado_gate.codec.fields import Array, Boolean, Integer, Number, Object, OneOf, String, first_fault
 from tornado_gate.errors import InvalidField
 
 _ROLES = ("administrator", "member")
@@ -135,12 +135,16 @@ class NameSchema(AdminSchema):
 
 
 class TeamChangeSchema(AdminSchema):
-    """Changes of a team. Empty `models` allow all."""
+    """Changes of a team. Empty `models` allow all.
+
+    `personal_keys`: whether members may make keys outside a team with a budget or limits; null: as conf says.
+    """
 
     name = String(filled=True, longest=LONGEST_WORD)
     budget = Object(BudgetSchema)
     limits = Object(LimitsSchema)
     models = _words()
+    personal_keys = Boolean(allow_none=True)
 
 
 class NewTeamSchema(TeamChangeSchema):

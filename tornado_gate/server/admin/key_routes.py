@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from tornado_gate.accounts.key_rules import check_key_change, check_new_key
+from tornado_gate.accounts.key_rules import check_account, check_adoption, check_key_change, check_new_key
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.stored_key import KeyState
 from tornado_gate.codec.durations import parse_duration, parse_moment
@@ -31,14 +31,16 @@ T = TypeVar("T")
 class KeyView(Value, frozen=True, kw_only=True):
     """A key without its secret: `prefix` are its first characters. Times are Unix seconds; empty lists allow all.
 
-    `state` is that of the key itself: it does not show that its owner is disabled. `replaced_by` is its successor after a
-    rotation. `hidden`: made by the console for its playground.
+    `state` is that of the key itself. `suspended` says why an active key cannot be used now all the same, such as "its maker is
+    disabled"; null if it can. `replaced_by` is its successor after a rotation. `hidden`: made by the console for its playground.
+    `created_by` has made the key or the one that it replaces; `issued_by` has rotated it or taken it over, and answers for it.
     """
 
     id: str
     name: str
     prefix: str
     state: KeyState
+    suspended: str | None
     account: str
     user: str | None
     team: str | None
@@ -51,6 +53,7 @@ class KeyView(Value, frozen=True, kw_only=True):
     budget: Mapping[str, Any]
     hidden: bool
     created_by: str
+    issued_by: str | None
     created: float
     expires: float | None
     revoked: float | None
@@ -65,9 +68,15 @@ class NewKeyView(Value, frozen=True, kw_only=True):
     key: KeyView
 
 
-def describe_key(key: StoredKey) -> KeyView:
-    names = [name for name in KeyView.__struct_fields__ if name != "state"]
-    return KeyView(state=key.get_state(time.time()), **{name: getattr(key, name) for name in names})
+def describe_key(key: StoredKey, suspensions: Mapping[str, str]) -> KeyView:
+    """`suspensions` are the reasons of suspended keys by id."""
+    names = [name for name in KeyView.__struct_fields__ if name not in ("state", "suspended")]
+    given = {name: getattr(key, name) for name in names}
+    return KeyView(state=key.get_state(time.time()), suspended=suspensions.get(key.id), **given)
+
+
+async def _describe(request: AdminRequest, key: StoredKey) -> KeyView:
+    return describe_key(key, await request.run(_get_store(request).find_suspensions, [key]))
 
 
 async def list_keys(request: AdminRequest) -> Page[KeyView]:
@@ -83,23 +92,27 @@ async def list_keys(request: AdminRequest) -> Page[KeyView]:
         offset=offset,
         limit=query["limit"],
     )
-    keys = tuple(describe_key(key) for key in found)
+    suspensions = await request.run(_get_store(request).find_suspensions, found)
+    keys = tuple(describe_key(key, suspensions) for key in found)
     return Page(data=keys, next=next_offset(offset, len(keys), total), total=total)
 
 
 async def get_key(request: AdminRequest) -> KeyView:
-    return describe_key(await request.run(_get_store(request).get, request.id))
+    return await _describe(request, await request.run(_get_store(request).get, request.id))
 
 
 async def create_key(request: AdminRequest) -> NewKeyView:
     wanted = _read_fields(request.body)
     check_new_key(request.key, **{name: value for name, value in wanted.items() if name != "account"})
+    for field in ("account", "user"):
+        if wanted.get(field):
+            check_account(request.key, wanted[field], field=field)
     await _check_references(request, wanted)
     name = wanted.pop("name")
     text, key = await request.run(
         _get_store(request).create, name, created_by=request.key.id, actor=request.actor, **wanted
     )
-    return NewKeyView(text=text, key=describe_key(key))
+    return NewKeyView(text=text, key=await _describe(request, key))
 
 
 async def change_key(request: AdminRequest) -> KeyView:
@@ -108,16 +121,24 @@ async def change_key(request: AdminRequest) -> KeyView:
     check_key_change(request.key, (), key, **changes)
     await _check_references(request, changes)
     changed = await request.run(store.change, request.id, actor=request.actor, **changes)
-    return await _apply(request, describe_key(changed))
+    return await _apply(request, await _describe(request, changed))
 
 
 async def rotate_key(request: AdminRequest) -> NewKeyView:
     store = _get_store(request)
     key = await request.run(store.get, request.id)
     check_key_change(request.key, (), key)
+    check_account(request.key, key.account, own=[key.usage_id])
     overlap = _read_overlap(request.body.get("overlap", 0))
     text, new = await request.run(store.rotate, request.id, overlap_seconds=overlap, actor=request.actor)
-    return await _apply(request, NewKeyView(text=text, key=describe_key(new)))
+    return await _apply(request, NewKeyView(text=text, key=await _describe(request, new)))
+
+
+async def adopt_key(request: AdminRequest) -> KeyView:
+    store = _get_store(request)
+    check_adoption(request.key, (), await request.run(store.get, request.id))
+    adopted = await request.run(store.adopt, request.id, request.actor)
+    return await _apply(request, await _describe(request, adopted))
 
 
 async def revoke_key(request: AdminRequest) -> KeyView:
@@ -125,7 +146,7 @@ async def revoke_key(request: AdminRequest) -> KeyView:
     await request.run(store.get, request.id)
     if not await request.run(store.revoke, request.id, actor=request.actor):
         raise RequestError(f"The key {request.id} is revoked already.", code="key_revoked", status=409)
-    return await _apply(request, describe_key(await request.run(store.get, request.id)))
+    return await _apply(request, await _describe(request, await request.run(store.get, request.id)))
 
 
 def _get_store(request: AdminRequest) -> KeyStore:
@@ -204,6 +225,11 @@ ROUTES = [
         method="POST", path="/keys/{id}/rotate", function=rotate_key, tag=_TAG, answer=NewKeyView,
         summary="Replace an API key by a new one with the same permissions", body=RotationSchema,
         example={"overlap": "1h"},
+    ),
+    AdminRoute(
+        method="POST", path="/keys/{id}/adopt", function=adopt_key, tag=_TAG, answer=KeyView,
+        summary="Take over an API key whose maker may not make it any more",
+        description="The key works again with the same text, which its maker knows. Rotate it to end that.",
     ),
     AdminRoute(
         method="DELETE", path="/keys/{id}", function=revoke_key, tag=_TAG, answer=KeyView, summary="Revoke an API key",

@@ -34,6 +34,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.create": "created an API key",
     "key.change": "changed an API key",
     "key.rotate": "rotated an API key",
+    "key.adopt": "took over an API key",
     "key.revoke": "revoked an API key",
     "limit.override": "changed a limit for a time",
     "limit.end_override": "ended a temporary limit",

@@ -17,7 +17,7 @@ from tornado.web import HTTPError
 from tornado_gate import __version__
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.key_rules import list_managed_teams
-from tornado_gate.accounts.people import Actor, Session, User
+from tornado_gate.accounts.people import Actor, Membership, Session, User
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.http.forwarded import Origin
@@ -26,6 +26,7 @@ from tornado_gate.server.console.assets import get_asset_address
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
+from tornado_gate.types.value import replace
 
 HOME = "/console/"
 LOGIN = "/console/login"
@@ -137,6 +138,15 @@ class ConsoleHandler(GateHandler):
     def public_url(self) -> str:
         """The address of the gateway as its clients see it, without a trailing slash."""
         return self.snapshot.config.server.public_url or f"{self.origin.protocol}://{self.origin.host}"
+
+    async def get_memberships(self) -> list[Membership]:
+        """The visitor's teams. What a team leaves to the configuration is filled in."""
+        found: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        allowed = self.snapshot.config.accounts.personal_keys
+        return [
+            replace(one, team=replace(one.team, personal_keys=allowed)) if one.team.personal_keys is None else one
+            for one in found
+        ]
 
     def make_actor(self) -> Actor:
         """The visitor, for the audit log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tornado_gate.accounts.errors import AccountError
-from tornado_gate.accounts.key_rules import check_key_change, check_rotation
+from tornado_gate.accounts.key_rules import check_adoption, check_key_change, check_rotation
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.accounts.people import Membership
 from tornado_gate.server.console import key_form
@@ -29,7 +29,7 @@ class KeyPage(KeyHandler):
 
     async def get(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
-        self._show(key, memberships, Form(key_form.fill_form(key)))
+        await self._show(key, memberships, Form(key_form.fill_form(key)))
 
     async def post(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
@@ -40,13 +40,14 @@ class KeyPage(KeyHandler):
             await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
         except AccountError as error:
             form.add(error, self.list_fields())
-            self._show(key, memberships, form, 400)
+            await self._show(key, memberships, form, 400)
             return
         await self.apply_changes()
         self.flash(f"The key {fields['name']} is changed.")
         self.redirect(KEYS, status=303)
 
-    def _show(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
+    async def _show(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
+        suspensions = await self.find_suspensions([key])
         self.render_page(
             "key.html",
             title=key.name,
@@ -56,12 +57,15 @@ class KeyPage(KeyHandler):
             operations=self.list_operations(),
             teams=self._list_teams(key, memberships),
             state=key.get_state(time.time()),
+            suspended=suspensions.get(key.id, ""),
             overlaps=list(OVERLAPS.items()),
         )
 
     def _list_teams(self, key: StoredKey, memberships: list[Membership]) -> list[tuple[str, str]]:
         options = self.list_team_options(memberships)
         known = {identity for identity, _ in options}
+        if not key.team and "" not in known:
+            return [("", "none"), *options]  # made before its owner's team had bounds
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
 
 
@@ -84,6 +88,22 @@ class RevokePage(KeyHandler):
         else:
             self.flash(f"The key {key.name} was revoked before.", "warning")
         self.redirect(KEYS, status=303)
+
+
+class AdoptPage(KeyHandler):
+    """`/console/keys/ID/adopt`: the visitor answers for a key whose maker may not make it any more."""
+
+    async def post(self, identity: str) -> None:
+        key, memberships = await self.get_key(identity)
+        try:
+            check_adoption(self.user, memberships, key)
+            await self.run_database(self.store.adopt, key.id, self.make_actor())
+        except AccountError as error:
+            self.flash(error.message, "warning")
+        else:
+            await self.apply_changes()
+            self.flash(f"You have taken over the key {key.name}. Rotate it, because its maker knows its text.")
+        self.redirect(f"{KEYS}/{key.id}", status=303)
 
 
 class RotatePage(KeyHandler):
@@ -122,6 +142,7 @@ class RotatePage(KeyHandler):
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     (_ID, KeyPage),
+    (rf"{_ID}/adopt", AdoptPage),
     (rf"{_ID}/revoke", RevokePage),
     (rf"{_ID}/rotate", RotatePage),
 ]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tornado_gate.accounts.errors import AccountError, Conflict
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
-from tornado_gate.accounts.key_rules import check_new_key, list_managed_teams, may_manage_key
+from tornado_gate.accounts.key_rules import check_new_key, find_binding_team, list_managed_teams, may_manage_key
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.people import Membership
 from tornado_gate.errors import NotFound
@@ -47,10 +47,6 @@ class KeyHandler(ConsoleHandler):
     def store(self) -> KeyStore:
         return KeyStore(self.services.database)
 
-    async def get_memberships(self) -> list[Membership]:
-        found: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
-        return found
-
     async def get_key(self, identity: str) -> tuple[StoredKey, list[Membership]]:
         """A key that the visitor manages, and the visitor's teams. Raises NotFound, also for keys of others."""
         memberships = await self.get_memberships()
@@ -62,13 +58,18 @@ class KeyHandler(ConsoleHandler):
             raise NotFound("There is no such key. It may belong to somebody else.")
         return key, memberships
 
+    async def find_suspensions(self, keys: Sequence[StoredKey]) -> Mapping[str, str]:
+        """Why active keys cannot be used now, by id."""
+        found: Mapping[str, str] = await self.run_database(self.store.find_suspensions, keys)
+        return found
+
     async def apply_changes(self) -> None:
         """Have this process read keys again now; others do within a second."""
         await self.gate.keys.check()
 
     def list_team_options(self, memberships: list[Membership]) -> list[tuple[str, str]]:
         return [
-            ("", "none"),
+            *([("", "none")] if find_binding_team(self.user, memberships) is None else ()),
             *((one.team.id, f"{one.team.organisation_name} / {one.team.name}") for one in memberships),
         ]
 
@@ -105,6 +106,7 @@ class KeyHandler(ConsoleHandler):
             owners=self._list_owner_options(memberships),
             states=STATES,
             keys=keys,
+            suspensions=await self.find_suspensions(keys),
             names=await self.run_database(self.store.name_owners, keys),
             paging=Paging(path=KEYS, query=query, number=number, total=total),
             now=time.time(),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Mapping
 
 import msgspec
 
 from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.accounts.identities import IdentityRules
-from tornado_gate.accounts.oidc import ATTEMPT_SECONDS, Attempt, OidcError, start_attempt
+from tornado_gate.accounts.oidc import ATTEMPT_SECONDS, Attempt, OidcError, check_state, start_attempt
 from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS, find_network, make_bound
+from tornado_gate.errors import RequestError
 from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler, check_next
 from tornado_gate.server.console.sign_in_pages import OIDC_START, SIGN_UP, PublicPage
 
@@ -57,8 +59,8 @@ class OidcCallbackPage(OidcPage):
     """`/console/oidc/callback`: where the provider sends the browser back to."""
 
     async def get(self) -> None:
-        attempt = self._take_attempt()
         parameters = {name: self.get_query_argument(name, "") for name in self.request.query_arguments}
+        attempt = self._take_attempt(parameters)
         bound = make_bound(ADDRESS_ATTEMPTS, "oidc", find_network(self.origin.address))
         throttle, accounts = self.services.accounts.throttle, self.services.accounts
         config = self.snapshot.config
@@ -69,7 +71,7 @@ class OidcCallbackPage(OidcPage):
                 accounts.sign_in_with_identity,
                 identity,
                 IdentityRules(policy=config.console.signup, groups=config.oidc.groups if config.oidc else {}),
-                setup_token=attempt.setup_token if attempt else "",
+                setup_token=attempt.setup_token,
                 address=self.origin.address,
                 agent=self.agent,
                 replaces=self.get_cookie(SESSION_COOKIE, "") or "",
@@ -83,16 +85,23 @@ class OidcCallbackPage(OidcPage):
             return
         await self.run_database(throttle.cancel, counted)
         await self.begin_session(cookie, session.user.id)
-        self.redirect(check_next(attempt.next if attempt else ""), status=303)
+        self.redirect(check_next(attempt.next), status=303)
 
-    def _take_attempt(self) -> Attempt | None:
-        """The attempt that this browser has begun, only once; None if it has begun none."""
-        text = self.get_cookie(COOKIE)
-        if not text:
-            return None
-        self.clear_cookie(COOKIE, path="/console")
+    def _take_attempt(self, parameters: Mapping[str, str]) -> Attempt:
+        """Return the attempt that this browser has begun and the provider answers, only once. Raises RequestError.
+
+        A request without one is refused before it is counted, and leaves the attempt of the browser: any web page can send it.
+        """
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Attempt)
+            attempt = check_state(self._read_attempt(), parameters)
+        except OidcError as error:
+            raise RequestError(error.message, code="oidc_state") from error
+        self.clear_cookie(COOKIE, path="/console")
+        return attempt
+
+    def _read_attempt(self) -> Attempt | None:
+        try:
+            return msgspec.json.decode(base64.urlsafe_b64decode(self.get_cookie(COOKIE, "") or ""), type=Attempt)
         except (ValueError, msgspec.DecodeError):
             return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tornado_gate.accounts.key_rules import find_binding_team
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.session_keys import create_session_key
 from tornado_gate.gateway.snapshot import Snapshot
@@ -50,8 +51,10 @@ class PlaygroundHandler(ConsoleHandler):
 
     access = "member"
 
-    def get(self) -> None:
-        models = list_playground_models(self.snapshot, Caller(id="", account=self.user.id, user=self.user.id))
+    async def get(self) -> None:
+        team = find_binding_team(self.user, await self.get_memberships())
+        caller = Caller(id="", account=self.user.id, user=self.user.id, models=team.models if team else ())
+        models = list_playground_models(self.snapshot, caller)
         self.render_page(
             "playground.html",
             title="Playground",
@@ -67,7 +70,8 @@ class PlaygroundKeyHandler(ConsoleHandler):
 
     async def post(self) -> None:
         store = KeyStore(self.services.database)
-        text, key = await self.run_database(create_session_key, store, self.session)
+        team = find_binding_team(self.user, await self.get_memberships())
+        text, key = await self.run_database(create_session_key, store, self.session, team.id if team else None)
         self.write({"key": text, "expires": key.expires})
 
 

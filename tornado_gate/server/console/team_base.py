@@ -15,6 +15,9 @@ from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_
 from tornado_gate.server.console.user_pages import ROLES
 
 TEAMS = "/console/teams"
+_CHOICES = {None: "", True: "yes", False: "no"}
+PERSONAL_KEYS = (("", "as the configuration says"), ("yes", "allowed"), ("no", "not allowed"))
+"""Whether members may make keys outside a team that has bounds."""
 BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
 
 
@@ -66,6 +69,7 @@ class TeamHandler(AdminHandler):
             form=shown,
             shown=describe_shown(team),
             roles=ROLES,
+            personal_keys=PERSONAL_KEYS,
             is_administrator=self.is_administrator,
             bounds=list_bounds(team),
         )
@@ -73,7 +77,8 @@ class TeamHandler(AdminHandler):
 
 def describe_shown(team: Team) -> str:
     """A digest of what the form of a team has shown, to notice a change by somebody else meanwhile."""
-    values = json.dumps([team.name, dict(team.budget), dict(team.limits), list(team.models)], sort_keys=True)
+    shown = [team.name, dict(team.budget), dict(team.limits), list(team.models), team.personal_keys]
+    values = json.dumps(shown, sort_keys=True)
     return hashlib.sha256(values.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -88,10 +93,12 @@ def fill_team_form(team: Team) -> dict[str, str]:
     """The texts of all forms of the page of a team."""
     given = {**team.limits, **team.budget}
     bounds = {name: f"{given[name]:.15g}" if name in given else "" for name in BOUNDS}
-    return {"name": team.name, "models": "\n".join(team.models), **bounds, "role": "member", "email": "", "confirm": ""}
+    others = {"role": "member", "email": "", "confirm": "", "personal_keys": _CHOICES[team.personal_keys]}
+    return {"name": team.name, "models": "\n".join(team.models), **bounds, **others}
 
 
 def parse_team_form(values: Mapping[str, str]) -> dict[str, Any]:
     """The changes of a team that a form asks for. Raises AccountError."""
     parsed = parse_form({**dict.fromkeys(FIELDS, ""), **values})
-    return {name: parsed[name] for name in ("name", "budget", "limits", "models")}
+    chosen = next((choice for choice, text in _CHOICES.items() if text == values.get("personal_keys", "")), None)
+    return {name: parsed[name] for name in ("name", "budget", "limits", "models")} | {"personal_keys": chosen}

@@ -107,7 +107,7 @@ class TeamPage(TeamHandler):
     async def post(self, identity: str) -> None:
         team = await self.find_team(identity)
         self.check_administrator()
-        form = self.read_form("name", "models", *BOUNDS)
+        form = self.read_form("name", "models", "personal_keys", *BOUNDS)
         if self.get_field("shown") != describe_shown(team):
             form.error = "Somebody has changed this team since you opened the page. Look at the values and save again."
             await self.show_team(team, form, status=409)

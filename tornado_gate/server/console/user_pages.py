@@ -7,6 +7,7 @@ from typing import Any
 
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Membership, Session, User
+from tornado_gate.accounts.texts import make_email_key
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import LOGIN, ConsoleHandler
 from tornado_gate.server.console.forms import Form
@@ -198,7 +199,7 @@ class DeleteUserPage(UserHandler):
     async def post(self, identity: str) -> None:
         user: User = await self.find(self.services.accounts.get_user, identity)
         form = self.read_form("email")
-        if form.values["email"].casefold() != user.email.casefold():
+        if make_email_key(form.values["email"]) != make_email_key(user.email):
             form.errors["email"] = "Type the e-mail of the user to confirm."
             await self.show_user(identity, form, status=400)
             return
