@@ -142,12 +142,13 @@ def test_a_text_that_hangs_in_a_guard_harms_its_account_only(serve: Callable[...
         assert find_unmasked(site) == []
         refused, stopped = hanging.result(), spinning.result()
     assert (refused.status_code, stopped.status_code) == (503, 503)
-    assert "'guard' is required" in refused.json()["error"]["message"]
+    assert "'guard' is required for this request and has not reviewed its texts in time" in refused.text
     assert site.read_metric('tornado_gate_guard_threads{state="stuck"}') == 1
     assert site.read_metric("tornado_gate_guard_largest_share") == 1
     site.gateway.child.wait_for_line("a review of a large text of the account 'ann' cannot be stopped")
     again = site.send("ann", "x" * 100_000)
     assert (again.status_code, again.json()["error"]["code"]) == (503, "plugin_unavailable")
+    assert "an earlier large text of this account" in again.text
     assert find_unmasked(site) == []
     for name, prompt in (("ann", "a secret"), ("eve", "x" * 100_000 + " secret"), ("ann", "asked-release")):
         site.script(LANES[0], "Hi")

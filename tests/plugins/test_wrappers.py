@@ -70,7 +70,9 @@ def test_the_model_of_a_target_counts_for_a_call_that_names_none() -> None:
         (("bob",), Caller(id="key_1", account="x"), True),  # a task of an older version knows nothing else
     ],
 )
-def test_keys_are_matched_by_the_ids_of_keys_and_teams_and_by_names_of_conf_only(keys: tuple[str, ...], caller: Caller, covered: bool) -> None:
+def test_keys_are_matched_by_the_ids_of_keys_and_teams_and_by_names_of_conf_only(
+    keys: tuple[str, ...], caller: Caller, covered: bool
+) -> None:
     assert covers(call_for("gpt-4o", caller), keys=keys) is covered
 
 

@@ -17,7 +17,7 @@ import orjson
 from tornado_gate.errors import BlockedByGuard, GateError, NotReviewed, PluginError, Unavailable
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.inner_texts import RequestTexts
-from tornado_gate.plugins.guard_lanes import HANGS, GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
+from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
 from tornado_gate.streams.text_views import TextView, view_request
 from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, WireRequest
 from tornado_gate.types.text_maps import TextMap
@@ -173,7 +173,7 @@ class Review:
                     raise make_hanging_error() from None
                 for other in guards[number:]:
                     self._gate.metrics.count_review(other.name, side, "failed", 0.0)
-                    self._fail(other, other.fail(HANGS))
+                    self._fail(other, other.fail_hanging())
                 break
         return body
 

@@ -91,7 +91,7 @@ class GuardLane:
         except (GateError, GuardFailed):
             raise
         except ReviewHangs as error:
-            raise self.fail(HANGS) from error
+            raise self.fail_hanging() from error
         except (Exception, EventLoopBlocked) as error:
             raise self.fail(f"{hook} raised {type(error).__name__}", error) from error
         if not isinstance(decision, _DECISIONS):
@@ -107,7 +107,7 @@ class GuardLane:
         try:
             decision = await beside(partial(self._hooks[side], call=call, texts=texts), seconds=seconds)
         except ReviewTimeout:
-            raise self.fail(f"{_HOOKS[side]} {LATE}") from None
+            raise self._fail_late(_HOOKS[side]) from None
         if inspect.isawaitable(decision):
             decision = await self._wait(_HOOKS[side], decision, limit)
         return decision
@@ -120,15 +120,33 @@ class GuardLane:
         except TimeoutError as error:
             if not limit.timeout.expired() and not isinstance(error, ReviewTimeout):
                 raise
-            raise self.fail(f"{hook} {LATE}") from None
+            raise self._fail_late(hook) from None
 
-    def fail(self, detail: str, error: BaseException | None = None) -> GuardFailed:
-        """The exception for a failed review. A guard that is not required logs each kind of failure once."""
+    def _fail_late(self, hook: str) -> GuardFailed:
+        return self.fail(
+            f"{hook} {LATE}", why="has not reviewed its texts in time. Send shorter texts, or the request again later."
+        )
+
+    def fail_hanging(self) -> GuardFailed:
+        """The exception for a review that cannot begin, because an earlier one of the account does not end."""
+        return self.fail(
+            HANGS,
+            why="has not ended the review of an earlier large text of this account. Send large texts again later; "
+            "requests up to 64 KiB are reviewed.",
+        )
+
+    def fail(self, detail: str, error: BaseException | None = None, *, why: str = "") -> GuardFailed:
+        """The exception for a failed review. A guard that is not required logs each kind of failure once.
+
+        `why` is what the caller learns of it, beyond the name of the guard.
+        """
         if self.required or detail not in self._reported:
             self._reported.add(detail)
             self.host.record_failure(self.name, detail, error)
-        failure = PluginUnavailable if self.required else PluginError
-        return GuardFailed(failure(self.name, detail))
+        failure = (PluginUnavailable if self.required else PluginError)(self.name, detail)
+        if why:
+            failure.message = f"The guard '{self.name}' is required for this request and {why}"
+        return GuardFailed(failure)
 
 
 def _find_reviews(plugin: Plugin) -> dict[str, Callable[..., Any]]:

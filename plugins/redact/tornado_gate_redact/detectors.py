@@ -38,11 +38,17 @@ _AT_DOMAIN = re.compile(
 )
 _PHONE = re.compile(r"\+(?<![\w+]\+)[1-9](?:[ ().\-/]{0,3}\d){6,14}(?![\d])")
 _DIGITS = re.compile(r"\d(?<![\d.,]\d)(?:[ -]?\d){11,}+")
+_BORDER: Final = r"(?:(?!\d)())?"
 _CARD = re.compile(
-    r"\d(?<!\d\d)(?=\d{3})"  # the first group of a card has four digits or more
-    + "".join(rf"(?=((?:[ -]?\d){{{length - 1}}}(?!\d))?)" for length in sorted(CARD_LENGTHS, reverse=True))
+    r"[2-6](?<!\d\d)(?=\d{3})"  # the first group of a card has four digits or more
+    + rf"(?=(?:[ -]?\d){{{min(CARD_LENGTHS) - 1}}}{_BORDER}"
+    + rf"(?:[ -]?\d{_BORDER}" * (MAX_CARD - min(CARD_LENGTHS))
+    + ")?" * (MAX_CARD - min(CARD_LENGTHS))
+    + ")"
 )
-"""The first digit of a group in a run of digits. Its groups are what follows in a card of each length that may begin there."""
+"""The first digit of a group in a run of digits. The groups of the pattern that have matched are the ends at which a group of
+digits ends, too, so that a card may end there.
+"""
 _IBAN_START = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)(?<![A-Za-z0-9][A-Za-z]{2}\d\d)(?=[ -]?[A-Za-z0-9])")
 _SSN = re.compile(r"\d(?<![\d-]\d)\d\d([ -])\d\d\1\d{4}(?![\d-])")
 _IPV4 = re.compile(r"\d(?<![\w.]\d)\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}(?![\w]|\.\d)")
@@ -131,9 +137,10 @@ def find_cards(text: str, start: int, end: int) -> Spans:
         after = run.start()
         for begin in _CARD.finditer(text, after, run.end()):
             if after <= begin.start() < end:
-                for rest in filter(None, begin.groups()):
-                    if is_card(begin[0] + rest.replace(" ", "").replace("-", "")):
-                        after = begin.end() + len(rest)
+                for number in range(_CARD.groups, 0, -1):
+                    last = begin.end(number)
+                    if last > 0 and is_card(text[begin.start() : last].replace(" ", "").replace("-", "")):
+                        after = last
                         yield begin.start(), after
                         break
 
