@@ -76,7 +76,7 @@ class PluginOptions(Value, frozen=True, kw_only=True):
 
     The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models, and for IDs of keys
     and teams); empty means all. With `required` a request in the scope is answered 503 while the wrapper cannot work.
-    `review_timeout` is for guards: the seconds that one review may take, to which each million characters adds
+    `review_timeout` is for guards: the seconds that one review may take, to which each MB of text adds
     `review_timeout_per_mb`; None: the default. `distribution` chooses between several that install a plugin of this name.
     """
 

@@ -18,7 +18,7 @@ from tornado_gate.types import Block, Call, Decision, GuardedText, Replace
 REVIEW_SECONDS: Final = 5.0
 """The time limit of a review without ``review_timeout`` in conf."""
 SECONDS_PER_MB: Final = 5.0
-"""What each million characters adds to it without ``review_timeout_per_mb`` in conf."""
+"""What each MB of text adds to it without ``review_timeout_per_mb`` in conf."""
 LATE: Final = "took longer than review_timeout and review_timeout_per_mb allow"
 HANGS: Final = "the review of an earlier large text of this account does not end"
 Side = Literal["request", "response"]
@@ -70,7 +70,7 @@ class GuardLane:
         return side in self._hooks
 
     def get_limit(self, size: int) -> float:
-        """The seconds that the review of a text of `size` characters may take."""
+        """The seconds that the review of `size` bytes or characters of text may take."""
         return self.seconds + self._per_mb * size / 1_000_000
 
     async def review(
