@@ -200,6 +200,19 @@ class BlockedByGuard(RequestError):
     code = "blocked_by_guard"
 
 
+class NotReviewed(RequestError):
+    """A guard that is not required did not review a request or its answer, and the caller sent ``x-gate-strict: 1``."""
+
+    code = "not_reviewed"
+
+    def __init__(self, guard: str) -> None:
+        message = (
+            f"The guard '{guard}' did not review this request or its answer (rejected because of x-gate-strict). Send the "
+            "request again later, or without x-gate-strict; the gateway's log shows the cause."
+        )
+        super().__init__(message, param=f"guard:{guard}")
+
+
 class UpstreamError(GateError):
     """The provider failed; another target may be tried."""
 

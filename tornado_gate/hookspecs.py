@@ -62,8 +62,8 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     """The entry of a plugin under ``plugins:`` in conf; the argument of `configure_plugin`.
 
     `name` is the plugin's name. `settings` are the keys of the entry that the core does not know; the plugin must check them.
-    `required`, the scope of a wrapper (``models``, ``operations``, ``keys``) and the ``review_timeout`` of a guard are applied
-    by the core.
+    `required`, the scope of a wrapper (``models``, ``operations``, ``keys``), ``review_timeout`` and ``review_timeout_per_mb``
+    of a guard are applied by the core.
     """
 
     name: str
@@ -419,8 +419,9 @@ class GuardSpec:
     a plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees
     what the one before has left. `types.texts` has the values; docs/guards.md explains them.
 
-    A review that raises an exception other than `GateError`, returns anything that is no decision, or takes longer than the
-    ``review_timeout`` of conf has failed: a required guard then refuses the request, any other is passed over.
+    A review that raises an exception other than `GateError`, returns anything that is no decision, or takes longer than
+    ``review_timeout`` and ``review_timeout_per_mb`` of conf allow has failed: a required guard then refuses the request, any
+    other is passed over and named in the header x-gate-loss. Texts above 64 KiB are reviewed in threads, several at a time.
     """
 
     @guard_spec(firstresult=True)
@@ -441,7 +442,8 @@ class GuardSpec:
         `call.target` is not known yet.
 
         When: once for each request, after its model is known and before a target is tried; once for each message of the caller
-        in a realtime session that has texts. In a thread for a body above 64 KiB, unless it is a coroutine function.
+        in a realtime session that has texts. In a thread for texts above 64 KiB; a coroutine function runs in the event loop,
+        and what it passes to `call.run` in a thread.
         Where: both lanes, all operations, in the caller's wire format.
         Coroutine: it may be a coroutine function.
         Raises: a `GateError`, which is the answer to the caller. Any other exception is a failure of the guard.

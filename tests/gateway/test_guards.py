@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from tornado_gate import guard_impl, types
 from tornado_gate.config.model import PluginOptions
-from tornado_gate.errors import BlockedByGuard, PluginUnavailable, UnknownModel
-from tornado_gate.gateway.body_worker import BodyWorker
+from tornado_gate.errors import BlockedByGuard, NotReviewed, PluginUnavailable, UnknownModel
 from tornado_gate.gateway.guards import NO_MAP, Guards, Review, apply_decision, begin_review, begin_session_review
 from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.wrappers import Scope
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Block, Caller, GuardedText, Replace, Span
 from tornado_gate.types.text_maps import OTHER, TextMap
 
@@ -89,14 +89,15 @@ def test_a_guard_that_cannot_see_the_answer_of_an_inner_model_refuses_the_call_o
     outer = types.Call(id="r", operation="realtime", format="plain", model="voice", caller=ANN)
     inner = outer.replace(operation="chat", model="gpt-4o")
     of_all = make_guard(Both, required=True)
-    assert Guards([of_all]).select_for_inner_call(outer, inner) == (of_all,)
+    assert Guards([of_all]).select_for_inner_call(outer, inner) == ((of_all,), [])
     of_requests = make_guard(required=True, models=("gpt-*",))
-    assert Guards([of_requests]).select_for_inner_call(outer, inner) == (of_requests,)
+    assert Guards([of_requests]).select_for_inner_call(outer, inner) == ((of_requests,), [])
     with pytest.raises(PluginUnavailable):
         Guards([make_guard(Both, required=True, models=("gpt-*",))]).select_for_inner_call(outer, inner)
-    guards = Guards([make_guard(Both, models=("gpt-*",))])
+    optional = make_guard(Both, models=("gpt-*",))
+    guards = Guards([optional])
     for _ in range(2):
-        guards.select_for_inner_call(outer, inner)
+        assert guards.select_for_inner_call(outer, inner) == ((optional,), [optional])
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "'guard' cannot see what the model 'voice' receives from the model 'gpt-4o'" in line
 
@@ -127,32 +128,6 @@ def test_every_text_of_a_request_between_models_can_be_replaced() -> None:
     assert request.messages[0].parts == parts
 
 
-def test_the_time_limit_of_a_review_does_not_count_the_time_in_the_queue() -> None:
-    async def run() -> list[Any]:
-        worker, release = BodyWorker(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def wait_for_release() -> str:
-            asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
-            return "first"
-
-        first = asyncio.ensure_future(worker.run("ann", wait_for_release))
-        second = asyncio.ensure_future(worker.run_timed("bob", 0.5, lambda: "second"))
-        await asyncio.wait([second], timeout=0.7)
-        assert not second.done()
-        release.set()
-        results = [await first, await second]
-        release.clear()
-        with pytest.raises(TimeoutError):
-            await worker.run_timed("bob", 0.05, wait_for_release)
-        results.append(await worker.run("bob", lambda: "third"))
-        release.set()
-        worker.close()
-        return results
-
-    assert asyncio.run(run()) == ["first", "second", "third"]
-
-
 class Conf:
     """What guards read of a snapshot."""
 
@@ -167,12 +142,16 @@ class Conf:
             raise UnknownModel(name)
 
 
-def begin(route: types.Route, *lanes: GuardLane, model: str = "m") -> Review | None:
+GATE = cast(Any, SimpleNamespace(metrics=Metrics()))
+"""What a review that begins needs of the gate."""
+
+
+def begin(route: types.Route, *lanes: GuardLane, model: str = "m", strict: bool = False) -> Review | None:
     wire = types.WireRequest(
         route=route, path=route.path, path_arguments={}, query={}, headers={}, raw=b"{}", json={"model": model}
     )
-    call = types.Call(id="r", operation=route.operation, format="plain", caller=ANN)
-    return begin_review(cast(Any, None), cast(Any, Conf(*lanes)), call, wire)
+    call = types.Call(id="r", operation=route.operation, format="plain", caller=ANN, strict=strict)
+    return begin_review(GATE, cast(Any, Conf(*lanes)), call, wire)
 
 
 def test_a_route_whose_texts_are_not_known_is_closed_by_a_required_guard_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -181,8 +160,13 @@ def test_a_route_whose_texts_are_not_known_is_closed_by_a_required_guard_only(ca
         begin(route, make_guard(required=True))
     assert begin(route, make_guard(required=True, models=("other",))) is None
     caplog.clear()
-    assert begin(route, make_guard()) is None
+    review = begin(route, make_guard())
+    assert review is not None
+    assert (review.guards, review.losses) == ([], ["guard:guard"])
     assert "cannot see the texts of /plain" in caplog.text
+    with pytest.raises(NotReviewed) as refused:
+        begin(route, make_guard(), strict=True)
+    assert (refused.value.status, refused.value.param) == (400, "guard:guard")
     assert begin(types.Route("GET", "/plain/models", "models", model="none"), make_guard(required=True)) is None
     known = types.replace(route, texts=NO_MAP)
     review = begin(known, make_guard(required=True))
@@ -198,11 +182,13 @@ def test_a_session_whose_messages_are_not_known_is_closed_by_a_required_guard_on
 
     def begin_session(lane: GuardLane, texts: TextMap = NO_MAP) -> Review | None:
         served = types.replace(route, texts=texts)
-        return begin_session_review(cast(Any, None), cast(Any, Conf(lane)), call, served)
+        return begin_session_review(GATE, cast(Any, Conf(lane)), call, served)
 
     with pytest.raises(PluginUnavailable):
         begin_session(make_guard(required=True))
-    assert begin_session(make_guard()) is None
+    review = begin_session(make_guard())
+    assert review is not None
+    assert (review.guards, review.losses) == ([], ["guard:guard"])
     assert begin_session(make_guard(required=True, operations=("chat",))) is None
     both = TextMap(client_message=OTHER, server_message=OTHER)
     assert begin_session(make_guard(required=True), both) is not None

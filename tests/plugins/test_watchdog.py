@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator
 from types import FrameType
@@ -45,6 +46,18 @@ def test_a_loop_in_python_is_interrupted_too(watchdog: Watchdog) -> None:
                     pass
             except Exception:
                 continue
+
+    async def serve() -> None:
+        watchdog.start(asyncio.get_running_loop())
+        with pytest.raises(EventLoopBlocked):
+            hook_of_acme()
+
+    asyncio.run(serve())
+
+
+def test_a_search_that_keeps_pythons_lock_is_interrupted_too(watchdog: Watchdog) -> None:
+    def hook_of_acme() -> None:
+        re.match(r"(a+)+b", "a" * 60)
 
     async def serve() -> None:
         watchdog.start(asyncio.get_running_loop())

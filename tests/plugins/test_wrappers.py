@@ -62,10 +62,17 @@ def test_the_model_of_a_target_counts_for_a_call_that_names_none() -> None:
         (("a*",), ANN, True),
         (("conf:ann",), ANN, True),
         (("bob",), ANN, False),
-        (("bob",), Caller(id="key_1", account="x"), True),  # a later step of a task does not know the name
+        (("ann",), Caller(id="key_1", account="x", name="ann"), False),  # its owner has chosen the name
+        (("key_1",), Caller(id="key_1", account="x", name="ann"), True),
+        (("team_2",), Caller(id="key_1", account="x", name="ann", team="team_2"), True),
+        (("research",), Caller(id="conf:x", account="x", name="x", team="research"), True),
+        (("conf:*",), Caller(id="key_1", account="x", name="conf:x"), False),
+        (("bob",), Caller(id="key_1", account="x"), True),  # a task of an older version knows nothing else
     ],
 )
-def test_keys_are_matched_by_name_and_id(keys: tuple[str, ...], caller: Caller, covered: bool) -> None:
+def test_keys_are_matched_by_the_ids_of_keys_and_teams_and_by_names_of_conf_only(
+    keys: tuple[str, ...], caller: Caller, covered: bool
+) -> None:
     assert covers(call_for("gpt-4o", caller), keys=keys) is covered
 
 

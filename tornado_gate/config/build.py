@@ -40,7 +40,8 @@ from tornado_gate.config.schema import MODEL_FACTS
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
-_PLUGIN_KEYS = frozenset({"on", "distribution", "required", "models", "operations", "keys", "review_timeout"})
+_REVIEW_KEYS = ("review_timeout", "review_timeout_per_mb")
+_PLUGIN_KEYS = frozenset({"on", "distribution", "required", "models", "operations", "keys", *_REVIEW_KEYS})
 _PROVIDER_KEYS = frozenset(
     {
         *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
@@ -146,13 +147,11 @@ def build_budget(entry: Data) -> Budget:
 
 
 def build_plugin(entry: Data) -> PluginOptions:
-    scope = {name: tuple(entry.get(name, ())) for name in ("models", "operations", "keys")}
+    scope: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in ("models", "operations", "keys")}
     settings = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
-    required, review_timeout = entry.get("required", False), entry.get("review_timeout")
-    distribution = entry.get("distribution", "")
-    return PluginOptions(
-        distribution=distribution, required=required, review_timeout=review_timeout, settings=settings, **scope
-    )
+    limits: dict[str, Any] = {name: entry.get(name) for name in _REVIEW_KEYS}
+    required, distribution = entry.get("required", False), entry.get("distribution", "")
+    return PluginOptions(distribution=distribution, required=required, settings=settings, **limits, **scope)
 
 
 def build_realtime(data: Data) -> RealtimeConfig:

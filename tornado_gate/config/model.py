@@ -74,10 +74,10 @@ class ServerConfig(Value, frozen=True, kw_only=True):
 class PluginOptions(Value, frozen=True, kw_only=True):
     """What conf says of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
 
-    The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models and of keys); empty
-    means all. With `required` a request in the scope is answered 503 while the wrapper cannot work. `review_timeout` is for
-    guards: the seconds that one review may take; None: the default. `distribution` chooses between several that install a plugin
-    of this name.
+    The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models, and for IDs of keys
+    and teams); empty means all. With `required` a request in the scope is answered 503 while the wrapper cannot work.
+    `review_timeout` is for guards: the seconds that one review may take, to which each MB of text adds
+    `review_timeout_per_mb`; None: the default. `distribution` chooses between several that install a plugin of this name.
     """
 
     distribution: str = ""
@@ -86,6 +86,7 @@ class PluginOptions(Value, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     review_timeout: float | None = None
+    review_timeout_per_mb: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -215,6 +215,7 @@ class PluginSchema(Schema):
     operations = List(String(validate=check_operation), least=1, hint="leave the key out for all operations")
     keys = List(String(validate=check_name), least=1, hint="leave the key out for all API keys")
     review_timeout = Seconds(most=MAX_REVIEW_SECONDS)
+    review_timeout_per_mb = Seconds(zero=True, most=MAX_REVIEW_SECONDS)
 
 
 class PluginSwitch(fields.Field[Any]):

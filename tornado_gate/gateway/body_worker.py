@@ -73,30 +73,6 @@ class BodyWorker:
             except TimeoutError:
                 raise self._abandon(thread) from None
 
-    async def run_timed(self, account: str, seconds: float, function: Callable[[], Result]) -> Result:
-        """As `run`, for a function that may take `seconds`, without the time in the queue. Raises TimeoutError after them."""
-        loop = asyncio.get_running_loop()
-        begun: asyncio.Future[None] = loop.create_future()
-
-        def work() -> Result:
-            loop.call_soon_threadsafe(_set_done, begun)
-            return function()
-
-        async with self._find_turn(account):
-            thread = self._thread = self._thread or _WorkThread()
-            limit = asyncio.timeout(WORK_SECONDS)
-            done = asyncio.wrap_future(thread.submit(work))
-            try:
-                async with limit:
-                    await begun
-                    limit.reschedule(loop.time() + seconds)
-                    return await done
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                error = self._abandon(thread)
-                raise (TimeoutError() if begun.done() else error) from None
-
     def _find_turn(self, account: str) -> asyncio.Lock:
         turn = self._turns.get(account)
         if turn is None:
@@ -127,8 +103,3 @@ class BodyWorker:
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
-
-
-def _set_done(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

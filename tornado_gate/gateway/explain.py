@@ -48,14 +48,16 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
 
     Raises the GateError that its caller would get before the upstream is called.
     """
+    unreviewed: Sequence[str] = ()
     if snapshot.has_guards:
-        wire = await review_alone(gate, snapshot, call, wire)
+        wire, unreviewed = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
     call = replace(attempt.call, target=attempt.target, losses=[])
     call.meter.model, call.meter.target = call.model, call.target
     await _translate(call, once, attempt.provider)
+    call.losses.extend(unreviewed)
     return call
 
 
@@ -126,8 +128,9 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
+    unreviewed: Sequence[str] = ()
     if snapshot.has_guards:
-        wire = await review_alone(gate, snapshot, call, wire)
+        wire, unreviewed = await review_alone(gate, snapshot, call, wire)
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
     auth.filter_operations(call.caller, wire.route.operations)
     if token_counts.must_estimate(snapshot, call):
@@ -136,9 +139,11 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     once = RequestCache(wire, wire_format, gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
     call = attempt.call
+    explained = await _explain_attempt(gate, call, once, attempt.target, attempt.provider)
+    explained["losses"] += unreviewed
     return {
         **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
-        **await _explain_attempt(gate, call, once, attempt.target, attempt.provider),
+        **explained,
         "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
     }
 

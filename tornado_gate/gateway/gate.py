@@ -27,6 +27,7 @@ from tornado_gate.gateway.circuits import Circuit, CircuitBreakers
 from tornado_gate.gateway.key_health import KeyHealth
 from tornado_gate.gateway.overload import Overload
 from tornado_gate.gateway.pricing import load_default_prices
+from tornado_gate.gateway.review_threads import ReviewThreads
 from tornado_gate.gateway.shared_health import SharedHealth
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, build
 from tornado_gate.gateway.target_queues import TargetQueues
@@ -75,6 +76,7 @@ class Gate:
         self.moved_sessions = MovedSessions()
         self.metrics = metrics
         self.worker = BodyWorker()
+        self.reviews = ReviewThreads(metrics.set_review_threads)
         self.draining = False
         """The process ends soon, and no other one takes its place: /readyz answers 503."""
         self.closing = False
@@ -93,7 +95,7 @@ class Gate:
         self.overload = Overload(config.limits, metrics.count_shed_request)
         self._lag = LoopLagMonitor(metrics)
         self._lag.on_delay = self.overload.note_delay
-        self.ready_checks.append(self.overload.explain_overload)
+        self.ready_checks += [self.overload.explain_overload, self.reviews.explain_stuck]
         self.idle = asyncio.Event()
         self.idle.set()
         self.snapshot = build(config, host)

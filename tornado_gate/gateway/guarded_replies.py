@@ -8,6 +8,7 @@ from typing import Any
 
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.guards import Review
+from tornado_gate.gateway.inner_texts import replace_spans
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
@@ -79,8 +80,7 @@ async def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, 
     text = raw.decode("utf-8", "surrogateescape")
     for guard in guards:
         texts = [GuardedText(kind="assistant", path="", text=text)]
-        for span in reversed(await review.review_texts("response", guard, call, texts, size=len(raw))):
-            text = text[: span.start] + span.replacement + text[span.end :]
+        text = replace_spans(text, await review.review_texts("response", guard, call, texts, size=len(raw)))
     return text.encode("utf-8", "surrogateescape")
 
 

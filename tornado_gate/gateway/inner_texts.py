@@ -6,6 +6,8 @@ As in the bodies of callers, every string is a text unless it is known to be non
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from tornado_gate.types import (
@@ -63,13 +65,9 @@ class RequestTexts:
 
     def apply(self, spans: Iterable[Span]) -> Any:
         """The request with the spans replaced, which do not overlap."""
-        changed: dict[int, str] = {}
-        for span in sorted(spans, reverse=True):
-            text = changed.get(span.text, self.texts[span.text].text)
-            changed[span.text] = text[: span.start] + span.replacement + text[span.end :]
         request: Any = self._request
-        for number, text in changed.items():
-            request = _set(request, self._paths[number], text)
+        for number, found in groupby(sorted(spans), key=attrgetter("text")):
+            request = _set(request, self._paths[number], replace_spans(self.texts[number].text, found))
         return request
 
     def _find(self, value: Any, path: Path, kind: TextKind) -> None:
@@ -91,6 +89,16 @@ class RequestTexts:
         elif isinstance(value, list | tuple):
             for index, item in enumerate(value):
                 self._find(item, (*path, index), kind)
+
+
+def replace_spans(text: str, spans: Iterable[Span]) -> str:
+    """The text with spans replaced, which are in order."""
+    out: list[str] = []
+    position = 0
+    for span in spans:
+        out += (text[position : span.start], span.replacement)
+        position = span.end
+    return "".join((*out, text[position:]))
 
 
 def _set(value: Any, path: Path, text: str) -> Any:

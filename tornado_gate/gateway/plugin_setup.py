@@ -10,7 +10,7 @@ from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, P
 from tornado_gate.errors import ConfigError
 from tornado_gate.gateway.routing import ModelTable, resolve_upstream_model
 from tornado_gate.plugins.host import Plugin, PluginHost
-from tornado_gate.plugins.wrappers import Scope, sees_sessions
+from tornado_gate.plugins.wrappers import Scope, find_unknown_keys, sees_sessions
 
 MAX_NAMES = 20_000
 """The number of model names that are cached. It is bounded because callers choose the names that match a wildcard."""
@@ -87,9 +87,19 @@ class ActivePlugins:
         except ConfigError as error:
             self.faults += [(("plugins", name, *path), message) for path, message in error.faults]
             return None
+        self._warn_of_keys(name, options)
         if plugin.required and not plugin.error and not sees_sessions(plugin.hooks):
             self._warn_of_sessions(name, options)
         return plugin
+
+    def _warn_of_keys(self, name: str, options: PluginOptions) -> None:
+        names = [*(key.name for key in self._config.keys), *self._config.teams]
+        for number, glob in find_unknown_keys(options.keys, names):
+            message = (
+                f"'{glob}' matches no key and no team in this file, and no ID such as key_1f…; names that members choose do not "
+                "count: write the ID, which 'tornado-gate keys list' and the console show"
+            )
+            self.warnings.append((("plugins", name, "keys", number), message))
 
     def _warn_of_sessions(self, name: str, options: PluginOptions) -> None:
         if not options.operations or "realtime" in options.operations:

@@ -380,7 +380,9 @@ class _SnapshotBuilder:
             name: provider.capabilities for name, provider in providers.items() if provider.lane is not None
         }
         served = [route for lane in formats.values() for route in lane.routes]
-        guards = Guards(GuardLane(self.host, wrapper) for wrapper in wrappers if wrapper.is_guard)
+        guards = Guards(
+            GuardLane(self.host, plugin) for plugin in on.values() if plugin.is_guard or plugin.is_absent_guard
+        )
         is_complete = not (active.failed or self.failed)
         self.faults += NameChecks(self.config, self.host.plugins, served, capabilities, is_complete).find_faults()
         if self.faults:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
+import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, Protocol
 
 from tornado_gate.errors import GateError, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import GUARD_PROJECT, GuardSpec
@@ -16,6 +17,10 @@ from tornado_gate.types import Block, Call, Decision, GuardedText, Replace
 
 REVIEW_SECONDS: Final = 5.0
 """The time limit of a review without ``review_timeout`` in conf."""
+SECONDS_PER_MB: Final = 5.0
+"""What each MB of text adds to it without ``review_timeout_per_mb`` in conf."""
+LATE: Final = "took longer than review_timeout and review_timeout_per_mb allow"
+HANGS: Final = "the review of an earlier large text of this account does not end"
 Side = Literal["request", "response"]
 _HOOKS: Final[dict[Side, str]] = {"request": "review_request", "response": "review_response"}
 _DECISIONS = (Replace, Block, type(None))
@@ -29,6 +34,20 @@ class GuardFailed(Exception):
         self.error = error
 
 
+class ReviewHangs(Exception):
+    """No large text of this account can be reviewed, because the review of an earlier one does not end."""
+
+
+class ReviewTimeout(TimeoutError):
+    """A function that runs in a thread has exceeded its time limit."""
+
+
+class RunBeside(Protocol):
+    """Runs a function in a thread, for the account of a request. Raises ReviewTimeout after `seconds`, and ReviewHangs."""
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any, seconds: float) -> Awaitable[Any]: ...
+
+
 class GuardLane:
     """One guard as one configuration uses it. Its reviews are called only by `review`."""
 
@@ -37,88 +56,137 @@ class GuardLane:
         self.name = plugin.name
         self.required = plugin.required
         self.scope = plugin.scope
+        self.error = plugin.error
+        """Why the guard cannot work at all, or ""."""
         self.lookahead = plugin.guard_options.lookahead
-        self.seconds = plugin.scope.options.review_timeout or REVIEW_SECONDS
-        manager = make_manager(GUARD_PROJECT, GuardSpec, [(plugin.name, plugin.implementation)])
-        self._hooks: dict[str, Callable[..., Any]] = {
-            side: getattr(manager.hook, hook)
-            for side, hook in _HOOKS.items()
-            if hook in plugin.hooks["guard"] and side in plugin.guard_options.reads
-        }
-        release_manager(manager)
+        options = plugin.scope.options
+        self.seconds = options.review_timeout or REVIEW_SECONDS
+        self._per_mb = SECONDS_PER_MB if options.review_timeout_per_mb is None else options.review_timeout_per_mb
+        self._hooks: dict[str, Callable[..., Any]] = {} if plugin.error else _find_reviews(plugin)
         self._reported: set[str] = set()
-        self._hanging: threading.Event | None = None
 
     def reads(self, side: Side) -> bool:
         """Whether the guard reviews requests, or answers."""
         return side in self._hooks
 
+    def get_limit(self, size: int) -> float:
+        """The seconds that the review of `size` bytes or characters of text may take."""
+        return self.seconds + self._per_mb * size / 1_000_000
+
     async def review(
-        self,
-        side: Side,
-        call: Call,
-        texts: list[GuardedText],
-        invoke: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        self, side: Side, call: Call, texts: list[GuardedText], size: int = 0, beside: RunBeside | None = None
     ) -> Decision:
-        """The guard's decision. `invoke` calls the hook, elsewhere than in the event loop if it takes long.
+        """The guard's decision. With `beside`, the hook runs in a thread, and so does what it passes to `call.run`.
 
         Raises the GateError that the guard raises, and GuardFailed if it fails or takes too long.
         """
-        hook = _HOOKS[side]
+        hook, limit = _HOOKS[side], self.get_limit(size)
         try:
-            if invoke is None:
+            if beside is None:
                 decision = self._hooks[side](call=call, texts=texts)
+                if inspect.isawaitable(decision):
+                    decision = await self._wait(hook, decision, _TimeLimit(limit))
             else:
-                decision = await self._review_elsewhere(side, call, texts, invoke)
-            if inspect.isawaitable(decision):
-                decision = await self._wait(hook, decision)
+                decision = await self._review_beside(side, call, texts, limit, beside)
         except (GateError, GuardFailed):
             raise
+        except ReviewHangs as error:
+            raise self.fail_hanging() from error
         except (Exception, EventLoopBlocked) as error:
             raise self.fail(f"{hook} raised {type(error).__name__}", error) from error
         if not isinstance(decision, _DECISIONS):
             raise self.fail(f"{hook} returned {type(decision).__name__}, which is no decision")
         return decision
 
-    async def _wait(self, hook: str, decision: Awaitable[Any]) -> Any:
-        limit = asyncio.timeout(self.seconds)
-        try:
-            async with limit:
-                return await decision
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise self._make_late_failure(hook) from None
-
-    def _make_late_failure(self, hook: str) -> GuardFailed:
-        return self.fail(f"{hook} took longer than {self.seconds:g} s")
-
-    async def _review_elsewhere(
-        self, side: Side, call: Call, texts: list[GuardedText], invoke: Callable[[Callable[[], Any]], Awaitable[Any]]
+    async def _review_beside(
+        self, side: Side, call: Call, texts: list[GuardedText], seconds: float, beside: RunBeside
     ) -> Any:
-        """The result of the hook in a thread. A thread that hangs cannot be ended, so no other may follow it."""
-        if self._hanging is not None and not self._hanging.is_set():
-            raise self.fail(f"{_HOOKS[side]}: the review of another large text has not returned")
-        returned = threading.Event()
-
-        def review() -> Any:
-            try:
-                return self._hooks[side](call=call, texts=texts)
-            finally:
-                returned.set()
-
+        """The decision of a hook that runs in a thread. A coroutine that it returns runs in the event loop."""
+        limit = _TimeLimit(seconds, beside)
+        call = call.replace(worker=limit.run)
         try:
-            return await invoke(review)
-        except TimeoutError:
-            if returned.is_set():
-                raise
-            self._hanging = returned
-            raise self._make_late_failure(_HOOKS[side]) from None
+            decision = await beside(partial(self._hooks[side], call=call, texts=texts), seconds=seconds)
+        except ReviewTimeout:
+            raise self._fail_late(_HOOKS[side]) from None
+        if inspect.isawaitable(decision):
+            decision = await self._wait(_HOOKS[side], decision, limit)
+        return decision
 
-    def fail(self, detail: str, error: BaseException | None = None) -> GuardFailed:
-        """The exception for a failed review. A guard that is not required logs each kind of failure once."""
+    async def _wait(self, hook: str, decision: Awaitable[Any], limit: _TimeLimit) -> Any:
+        try:
+            async with limit.timeout:
+                limit.resume()
+                return await decision
+        except TimeoutError as error:
+            if not limit.timeout.expired() and not isinstance(error, ReviewTimeout):
+                raise
+            raise self._fail_late(hook) from None
+
+    def _fail_late(self, hook: str) -> GuardFailed:
+        return self.fail(
+            f"{hook} {LATE}", why="has not reviewed its texts in time. Send shorter texts, or the request again later."
+        )
+
+    def fail_hanging(self) -> GuardFailed:
+        """The exception for a review that cannot begin, because an earlier one of the account does not end."""
+        return self.fail(
+            HANGS,
+            why="has not ended the review of an earlier large text of this account. Send large texts again later; "
+            "requests up to 64 KiB are reviewed.",
+        )
+
+    def fail(self, detail: str, error: BaseException | None = None, *, why: str = "") -> GuardFailed:
+        """The exception for a failed review. A guard that is not required logs each kind of failure once.
+
+        `why` is what the caller learns of it, beyond the name of the guard.
+        """
         if self.required or detail not in self._reported:
             self._reported.add(detail)
             self.host.record_failure(self.name, detail, error)
-        failure = PluginUnavailable if self.required else PluginError
-        return GuardFailed(failure(self.name, detail))
+        failure = (PluginUnavailable if self.required else PluginError)(self.name, detail)
+        if why:
+            failure.message = f"The guard '{self.name}' is required for this request and {why}"
+        return GuardFailed(failure)
+
+
+def _find_reviews(plugin: Plugin) -> dict[str, Callable[..., Any]]:
+    manager = make_manager(GUARD_PROJECT, GuardSpec, [(plugin.name, plugin.implementation)])
+    hooks: dict[str, Callable[..., Any]] = {
+        side: getattr(manager.hook, hook)
+        for side, hook in _HOOKS.items()
+        if hook in plugin.hooks["guard"] and side in plugin.guard_options.reads
+    }
+    release_manager(manager)
+    return hooks
+
+
+class _TimeLimit:
+    """The time limit of a coroutine. While it waits for a thread, the time stands still."""
+
+    def __init__(self, seconds: float, beside: RunBeside | None = None) -> None:
+        self.timeout = asyncio.timeout(None)
+        self._left = seconds
+        self._beside = beside
+
+    def resume(self) -> None:
+        self.timeout.reschedule(asyncio.get_running_loop().time() + max(0.0, self._left))
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function that the coroutine passes to `call.run`."""
+        assert self._beside is not None
+        when = self.timeout.when()
+        if when is not None:
+            self._left = when - asyncio.get_running_loop().time()
+            self.timeout.reschedule(None)
+
+        def measure() -> Any:
+            started = time.monotonic()
+            try:
+                return function(*arguments)
+            finally:
+                self._left -= time.monotonic() - started
+
+        try:
+            return await self._beside(measure, seconds=self._left)
+        finally:
+            self.resume()

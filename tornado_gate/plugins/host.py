@@ -103,6 +103,15 @@ class Plugin(State):
         """Whether this plugin reviews texts and can work."""
         return "guard" in self.hooks and not self.error
 
+    @property
+    def is_absent_guard(self) -> bool:
+        """Whether this guard cannot work, and requests pass without it. Conf can say that a plugin which has no hooks is one."""
+        options = self.scope.options
+        is_one = (
+            "guard" in self.hooks or options.review_timeout is not None or options.review_timeout_per_mb is not None
+        )
+        return is_one and bool(self.error) and not self.required
+
 
 class PluginHost:
     """All installed plugins of a process. Each is imported once, when the configuration first enables it."""
@@ -237,7 +246,7 @@ class PluginHost:
         if plugin.is_guard:
             plugin = self._read_guard_options(plugin)
         if plugin.error:
-            return self._close(plugin, scope) if options.required else plugin
+            return self._close(plugin, scope) if options.required else replace(plugin, scope=scope)
         return replace(plugin, required=options.required, scope=scope) if plugin.wrapper else plugin
 
     def _close(self, plugin: Plugin, scope: Scope) -> Plugin:
@@ -250,8 +259,9 @@ class PluginHost:
         if given and not plugin.wrapper:
             problem = f"is for wrappers, which see the requests of other plugins; '{plugin.name}' is a {plugin.kind}"
             raise ConfigError([((name,), problem) for name in sorted(given)])
-        if options.review_timeout is not None and not plugin.is_guard:
-            raise ConfigError([(("review_timeout",), f"is for guards; '{plugin.name}' has no hooks of a guard")])
+        for name in ("review_timeout", "review_timeout_per_mb"):
+            if getattr(options, name) is not None and not plugin.is_guard:
+                raise ConfigError([((name,), f"is for guards; '{plugin.name}' has no hooks of a guard")])
         if not plugin.configurable:
             if options.settings:
                 raise ConfigError([((str(key),), _unknown_setting(plugin)) for key in options.settings])

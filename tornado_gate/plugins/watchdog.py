@@ -1,9 +1,10 @@
 """Interrupts plugin code that blocks the event loop.
 
-A hook that never returns would stop every request of the process. A thread checks the loop's heartbeat; if it is late, a signal
-runs `_interrupt` in the main thread, which raises `EventLoopBlocked` if plugin code is running there. A hook that returns in
-time has no overhead. Code that blocks inside a C extension without checking signals cannot be interrupted; it is logged when it
-returns.
+A hook that never returns would stop every request of the process. Each heartbeat of the loop sets a timer of the kernel anew.
+When it runs out, a signal runs `_interrupt` in the main thread, which raises `EventLoopBlocked` if plugin code is running there.
+A timer needs no thread, which could not run while a search by the module `re` keeps Python's lock; such a search looks for
+signals itself. A hook that returns in time has no overhead. Code that blocks inside another C extension without checking
+signals cannot be interrupted; it is logged when it returns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from types import FrameType
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.25
+REPEAT_SECONDS = 1.0
+"""How often a loop that stays blocked is interrupted."""
 
 
 class EventLoopBlocked(BaseException):
@@ -39,61 +42,59 @@ class Watchdog:
         self._owner = owner
         self._beat_at: float | None = None
         self._guarded = ""
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._is_watching = False
         self._timer: asyncio.TimerHandle | None = None
-        self._main = threading.main_thread().ident or 0
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start watching; with `loop`, also its heartbeat. Does nothing outside of the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
+        if not self._is_watching:
+            signal.signal(signal.SIGALRM, self._interrupt)
+            self._is_watching = True
         if loop is not None:
             self._beat(loop)
-        if self._thread is None:
-            signal.signal(signal.SIGALRM, self._interrupt)
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-            self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
         self._beat_at = None
         if self._timer is not None:
             self._timer.cancel()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        if self._is_watching:
+            self._is_watching = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     @contextmanager
     def guard(self, plugin: str, limit_seconds: float) -> Iterator[None]:
         """Watch code that runs outside of the loop, such as an import. Timeouts are attributed to `plugin`."""
-        if threading.current_thread() is not threading.main_thread() or self._thread is None:
+        if threading.current_thread() is not threading.main_thread() or not self._is_watching:
             yield
             return
         kept, self.limit_seconds = self.limit_seconds, limit_seconds
-        self._guarded, self._beat_at = plugin, time.monotonic()
+        self._guarded = plugin
+        self._note_beat()
         try:
             yield
         finally:
-            self._beat_at = None if self._timer is None else time.monotonic()
             self._guarded = ""
             self.limit_seconds = kept
+            if self._timer is None:
+                self._beat_at = None
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            else:
+                self._note_beat()
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._beat_at = time.monotonic()
+        self._note_beat()
         self._timer = loop.call_later(BEAT_SECONDS, self._beat, loop)
+
+    def _note_beat(self) -> None:
+        self._beat_at = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, self.limit_seconds + BEAT_SECONDS, REPEAT_SECONDS)
 
     def _is_late(self) -> bool:
         beat_at = self._beat_at
         return beat_at is not None and time.monotonic() - beat_at > self.limit_seconds
-
-    def _watch(self) -> None:
-        while not self._stop.wait(BEAT_SECONDS):
-            if self._is_late():
-                signal.pthread_kill(self._main, signal.SIGALRM)
-                self._stop.wait(1)  # at most one signal per second
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         if not self._is_late():

@@ -8,16 +8,20 @@ would have seen them: every path of a request calls these hooks, so no path pass
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Final
 
-from tornado_gate.config.globs import matches_any
+from tornado_gate.config.globs import globs_overlap, matches_any
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import PluginUnavailable
 from tornado_gate.hookspecs import format_impl, provider_impl
 from tornado_gate.types import NO_TARGET, Call
 from tornado_gate.types.value import Value
 
+CONF_KEY: Final = "conf:"
+"""The ID of a key of conf is its name behind this."""
+_STORED_IDS: Final = ("key_*", "team_*")
+"""The IDs of keys and teams that are made by commands, the console and /admin/v1."""
 CLOSED_HOOKS = {
     "format": ["forward_request", "open_session", "translate_request"],
     "provider": ["call_upstream", "open_socket", "translate_request"],
@@ -64,9 +68,25 @@ class Scope(Value, frozen=True):
         )
 
     def _covers_key(self, call: Call) -> bool:
-        """Whether the key's name or ID matches. A caller without a name is covered: a later step of a task knows only the ID."""
+        """Whether the ID of the key or of its team matches, or the name of a key of conf.
+
+        Names of other keys do not count: their owners choose them. A caller without a key is covered, and so is one of whom
+        nothing is known but the key's ID, as by tasks of older versions.
+        """
         globs, caller = self.options.keys, call.caller
-        return not globs or not caller.name or matches_any(globs, caller.name) or matches_any(globs, caller.id)
+        if not globs or not caller.name:
+            return True
+        names = (caller.id, caller.team, caller.id.removeprefix(CONF_KEY))
+        return any(name and matches_any(globs, name) for name in names)
+
+
+def find_unknown_keys(globs: Iterable[str], names: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The globs of a scope's keys, with their numbers, that match no ID and none of the `names` of keys and teams in conf."""
+    known = [*names, *(CONF_KEY + name for name in names)]
+    for number, glob in enumerate(globs):
+        is_known = any(matches_any((glob,), name) for name in known)
+        if not is_known and not any(globs_overlap(glob, ids) for ids in _STORED_IDS):
+            yield number, glob
 
 
 class ClosedWrapper:

@@ -19,9 +19,9 @@ from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.translation import TranslatedRequest
+from tornado_gate.tasks.usage import make_caller
 from tornado_gate.types import (
     Call,
-    Caller,
     Request,
     Timeouts,
     UpstreamResponse,
@@ -135,7 +135,7 @@ class ProviderClient:
                     operation="videos",
                     format="",
                     model=record.model,
-                    caller=Caller(id=record.caller_id, account=record.account),
+                    caller=make_caller(record),
                     target=target,
                     pool=self._gate.pool(provider),
                     fetcher=self._fetcher.for_request(record.account, closing),

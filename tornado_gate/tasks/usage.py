@@ -51,7 +51,7 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
     return Entry(
         created,
         record.id,
-        _make_caller(record),
+        make_caller(record),
         Target(
             provider=record.provider,
             plugin=provider.plugin if provider else "",
@@ -72,7 +72,8 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
     )
 
 
-def _make_caller(record: TaskRecord) -> Caller:
+def make_caller(record: TaskRecord) -> Caller:
+    """The caller of a task, as far as it is known after the request."""
     by = record.requested_by
     return Caller(
         id=record.caller_id,

@@ -113,13 +113,26 @@ class Metrics:
         self._make_circuit_metrics()
 
     def _make_guard_metrics(self) -> None:
-        from prometheus_client import Counter, Histogram
+        from prometheus_client import Counter, Gauge, Histogram
 
         self._reviews = Counter(
             "tornado_gate_guard_reviews",
             "Reviews by guards of requests and of answers or windows of them, by decision.",
             ["guard", "side", "decision"],
             registry=self._registry,
+        )
+        self._review_threads: Gauge = Gauge(
+            "tornado_gate_guard_threads",
+            "Reviews of large texts by guards in threads: running, waiting for one, and stuck ones that are told to stop.",
+            ["state"],
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._review_share: Gauge = Gauge(
+            "tornado_gate_guard_largest_share",
+            "How many of these reviews belong to the account that has most, in one process.",
+            registry=self._registry,
+            multiprocess_mode="livemax",
         )
         self._review_seconds = Histogram(
             "tornado_gate_guard_review_seconds",
@@ -534,9 +547,19 @@ class Metrics:
         self._plugin_errors.labels(plugin).inc()
 
     def count_review(self, guard: str, side: str, decision: str, seconds: float) -> None:
-        """Count a review of an installed guard. `decision` is "allow", "replace", "block" or "failed"."""
+        """Count a review of an installed guard.
+
+        `decision` is "allow", "replace", "block", "failed", "unseen" (the guard cannot read the texts of the route) or "waited"
+        (the request was refused because it would have waited too long).
+        """
         self._reviews.labels(guard, side, decision).inc()
         self._review_seconds.labels(guard, side).observe(seconds)
+
+    def set_review_threads(self, running: int, waiting: int, stuck: int, largest_share: int) -> None:
+        """Set how many reviews of large texts run, wait and are stuck, and how many of them one account has at most."""
+        for state, count in (("running", running), ("waiting", waiting), ("stuck", stuck)):
+            self._review_threads.labels(state).set(count)
+        self._review_share.set(largest_share)
 
     def count_stream_opened(self) -> None:
         self._streams += 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tornado_gate_redact import find_values
 from tornado_gate_redact.checks import is_iban, passes_luhn
 from tornado_gate_redact.detectors import DETECTORS
-from tornado_gate_redact.folding import INVISIBLE, fold
+from tornado_gate_redact.folding import INVISIBLE, WINDOW, fold
 from tornado_gate_redact.patterns import compile_pattern
 from tornado_gate_redact.settings import RedactSettings, read_settings
 
@@ -107,9 +107,47 @@ def test_hostile_texts_take_time_in_proportion_to_their_length() -> None:
     assert not faults
 
 
+WORST = {
+    "email": "a@a@",
+    "phone": "+49 30 1234567 ",
+    "iban": "DE12 ",
+    "card": "4111-",
+    "ssn": "123-45-6789 ",
+    "secret": "sk-aaaaaaaaaaaaaaaaaaaa ",
+    "ip": "a::b ",
+    "jwt": "eyJaaaaaaaaaaaa.",
+    "invisible": "a\u200b@",
+    "badge": "a",
+}
+"""What takes each detector longest, by kind; the last two are characters that are ignored, and a pattern of conf."""
+MEGABYTES = 10
+
+
+def test_the_worst_text_of_ten_megabytes_takes_each_detector_a_time_by_its_size() -> None:
+    slow = {}
+    for kind, piece in WORST.items():
+        own = {"kinds": [], "patterns": {"badge": "(a{1,20}){1,20}b"}} if kind == "badge" else {"kinds": [kind]}
+        used = RedactSettings() if kind == "invisible" else read_settings(own)
+        seconds = measure(piece * (MEGABYTES * 1_000_000 // len(piece.encode())), used)
+        if seconds > 2.0 * MEGABYTES:
+            slow[kind] = seconds
+    assert not slow
+
+
+def test_a_value_at_the_border_of_two_windows_is_found() -> None:
+    missed = []
+    for value, kind in KNOWN:
+        for before in {1, len(value) // 2, len(value)}:
+            filler = "\n" * (WINDOW - before)
+            found = [(text, of) for text, of in values(f"{filler}{value} \n") if of == kind]
+            if found != [(value, kind)]:
+                missed.append((value, before, found))
+    assert not missed
+
+
 def test_no_pattern_of_conf_blocks() -> None:
     detector = compile_pattern("(a{1,20}){1,20}b")
     began = time.process_time()
-    assert list(detector.find("a" * 5000)) == []
+    assert list(detector.find("a" * 5000, 0, 5000)) == []
     assert time.process_time() - began < 5
     assert detector.characters == 401

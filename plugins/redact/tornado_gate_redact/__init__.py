@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from tornado_gate import PluginEntry, guard_impl, plugin_impl
 from tornado_gate.types import Call, Decision, GuardedText, GuardOptions, Replace, Span
-from tornado_gate_redact.folding import fold
+from tornado_gate_redact.detectors import LOCAL_CHARACTERS
+from tornado_gate_redact.folding import WINDOW, fold
 from tornado_gate_redact.marks import Marks, make_pattern
 from tornado_gate_redact.settings import MARK, MARK_CHARACTERS, RedactSettings, read_settings
 
@@ -96,19 +97,28 @@ def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str
     begin together the longer one.
     """
     folded = fold(text)
-    found = [
-        (start, -end, kind)
-        for kind, detector in settings.detectors.items()
-        for start, end in detector.find(folded.text)
-    ]
-    if not found:
-        return []
     values: list[tuple[int, int, str]] = []
-    after = 0
-    for start, negative_end, kind in sorted(found):
-        if start >= after:
-            after = -negative_end
-            values.append((*folded.find_span(start, after), kind))
+    found: list[tuple[int, int, str]] = []
+    searched = dict.fromkeys(settings.detectors, 0)
+    after, length = 0, len(folded.text)
+    for window in range(0, length, WINDOW):
+        end = min(window + WINDOW, length)
+        for kind, detector in settings.detectors.items():
+            for start, last in detector.find(folded.text, max(window, searched[kind]), end):
+                found.append((start, -last, kind))
+                searched[kind] = last
+        settled = (
+            length if end == length else end - LOCAL_CHARACTERS
+        )  # later windows find values that begin from here on
+        found.sort()
+        kept: list[tuple[int, int, str]] = []
+        for item in found:
+            if item[0] >= settled:
+                kept.append(item)
+            elif item[0] >= after:
+                after = -item[1]
+                values.append((*folded.find_span(item[0], after), item[2]))
+        found = kept
     return values
 
 

@@ -6,8 +6,8 @@ Country codes: ITU-T E.164 (2016-11). Social security numbers: US SSA, "The SSN 
 
 from __future__ import annotations
 
-import ipaddress
 import re
+import socket
 from typing import Final
 
 IBAN_LENGTHS: Final = {
@@ -22,14 +22,24 @@ IBAN_LENGTHS: Final = {
 }  # fmt: skip
 MAX_IBAN: Final = max(IBAN_LENGTHS.values())
 
-_CARDS: Final = (
-    (re.compile(r"4"), frozenset({13, 16, 19})),
-    (re.compile(r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), frozenset({16})),
-    (re.compile(r"3[47]"), frozenset({15})),
-    (re.compile(r"6011|65|64[4-9]|62|35(?:2[89]|[3-8])"), frozenset({16, 17, 18, 19})),
-    (re.compile(r"3(?:0[0-5]|[68])"), frozenset({14})),
+_SCHEMES: Final = (
+    (r"4", {13, 16, 19}),
+    (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", {16}),
+    (r"3[47]", {15}),
+    (r"6011|65|64[4-9]|62|35(?:2[89]|[3-8])", {16, 17, 18, 19}),
+    (r"3(?:0[0-5]|[68])", {14}),
 )
-MAX_CARD: Final = 19
+"""The first digits of the numbers of a scheme, and their lengths."""
+CARD_LENGTHS: Final = frozenset(length for _, lengths in _SCHEMES for length in lengths)
+MAX_CARD: Final = max(CARD_LENGTHS)
+_CARDS: Final = {
+    length: re.compile("|".join(start for start, lengths in _SCHEMES if length in lengths)) for length in CARD_LENGTHS
+}
+"""The first digits of cards, by their length."""
+_DOUBLED: Final = bytes(48) + bytes(sum(divmod(2 * digit, 10)) for digit in range(10)) + bytes(198)
+"""What each digit, as ASCII, counts at every second place of the sum of Luhn."""
+_AS_NUMBERS: Final = {ord(letter): str(number) for number, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 10)}
+_LOOPBACK: Final = bytes(15) + b"\1"
 _COUNTRY_CODE = re.compile(
     r"1|7|2[07]|3[0123469]|4[013456789]|5[1-8]|6[0-6]|8[1246]|9[0-58]|(?:2[1-689]|3[578]|42|5[09]|6[789]|8[058789]|9[679])\d"
 )
@@ -60,14 +70,14 @@ _FILE_SUFFIXES: Final = frozenset(
 
 def is_card(digits: str) -> bool:
     """Whether digits are those of a payment card: range of a scheme, its length, and the check digit (Luhn)."""
-    if not any(start.match(digits) and len(digits) in lengths for start, lengths in _CARDS):
-        return False
-    return len(set(digits)) > 1 and passes_luhn(digits)
+    start = _CARDS.get(len(digits))
+    return start is not None and start.match(digits) is not None and passes_luhn(digits) and len(set(digits)) > 1
 
 
 def passes_luhn(digits: str) -> bool:
-    total = sum(map(int, digits[-1::-2])) + sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return total % 10 == 0
+    raw = digits.encode()
+    single = raw[-1::-2]
+    return (sum(single) - ord("0") * len(single) + sum(raw[-2::-2].translate(_DOUBLED))) % 10 == 0
 
 
 def is_iban(text: str) -> bool:
@@ -75,7 +85,7 @@ def is_iban(text: str) -> bool:
     text = text.upper()
     if IBAN_LENGTHS.get(text[:2]) != len(text):
         return False
-    return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
+    return int((text[4:] + text[:4]).translate(_AS_NUMBERS)) % 97 == 1
 
 
 def is_phone(text: str) -> bool:
@@ -101,10 +111,13 @@ def is_email(text: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Whether a text is an IP address that says something: not one of the own machine, not 0.0.0.0, no broadcast."""
+    is_old = "." in text  # version 4
     try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
+        address = socket.inet_pton(socket.AF_INET if is_old else socket.AF_INET6, text)
+    except (OSError, UnicodeEncodeError):
         return False
-    if address.is_loopback or address.is_unspecified or address.is_multicast or text == "255.255.255.255":
+    if is_old:
+        return address[0] != 127 and any(address) and not 224 <= address[0] <= 239 and text != "255.255.255.255"
+    if address[0] == 0xFF or address == _LOOPBACK or not any(address):
         return False
-    return address.version == 4 or text.count(":") > 2 or any(character.isdigit() for character in text)
+    return text.count(":") > 2 or any(character.isdigit() for character in text)

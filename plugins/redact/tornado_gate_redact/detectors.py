@@ -1,7 +1,8 @@
 """Finds personal data and secrets in folded texts. All detectors take time in proportion to the length of the text.
 
-A pattern alone finds too much, so most matches are checked (`checks.py`). A detector first searches a character that must occur,
-which is much faster than its pattern.
+A pattern alone finds too much, so most matches are checked (`checks.py`). What no check can accept must fail within the pattern,
+which costs a tenth of a step in Python. A detector reads a text in windows: Python's lock is held during a search, so one search
+of a long text would stop the event loop.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from tornado_gate_redact.checks import (
+    CARD_LENGTHS,
     IBAN_LENGTHS,
     MAX_CARD,
     MAX_IBAN,
@@ -25,24 +27,40 @@ from tornado_gate_redact.checks import (
 Spans = Iterator[tuple[int, int]]
 LOCAL_CHARACTERS: Final = 64
 SECRET_CHARACTERS: Final = 220
-CARD_GROUP: Final = 4
-"""The least digits of a card's first group."""
+MARGIN: Final = 4096
+"""The characters behind a window that a value may reach into, with those that decide whether it is one."""
 
 # A pattern that begins with a digit, and looks behind it, skips text without digits five times as fast as one that looks first.
-_LOCAL_PART = re.compile(r"[\w.+%'-]")
-_DOMAIN_NAME = re.compile(
-    r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}(?:[^\W\d_]{2,24}|xn--[a-z0-9-]{1,59})(?![\w-])", re.IGNORECASE
+_LOCAL_PART = re.compile(r"[\w.+%'-]*")
+_AT_DOMAIN = re.compile(
+    r"@(?<=[\w.+%'-]@)(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}(?:[^\W\d_]{2,24}|xn--[a-z0-9-]{1,59})(?![\w-])",
+    re.IGNORECASE,
 )
 _PHONE = re.compile(r"\+(?<![\w+]\+)[1-9](?:[ ().\-/]{0,3}\d){6,14}(?![\d])")
 _DIGITS = re.compile(r"\d(?<![\d.,]\d)(?:[ -]?\d){11,}+")
-_DIGIT = re.compile(r"\d")
+_BORDER: Final = r"(?:(?!\d)())?"
+_CARD = re.compile(
+    r"[2-6](?<!\d\d)(?=\d{3})"  # the first group of a card has four digits or more
+    + rf"(?=(?:[ -]?\d){{{min(CARD_LENGTHS) - 1}}}{_BORDER}"
+    + rf"(?:[ -]?\d{_BORDER}" * (MAX_CARD - min(CARD_LENGTHS))
+    + ")?" * (MAX_CARD - min(CARD_LENGTHS))
+    + ")"
+)
+"""The first digit of a group in a run of digits. The groups of the pattern that have matched are the ends at which a group of
+digits ends, too, so that a card may end there.
+"""
 _IBAN_START = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)(?<![A-Za-z0-9][A-Za-z]{2}\d\d)(?=[ -]?[A-Za-z0-9])")
 _SSN = re.compile(r"\d(?<![\d-]\d)\d\d([ -])\d\d\1\d{4}(?![\d-])")
 _IPV4 = re.compile(r"\d(?<![\w.]\d)\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}(?![\w]|\.\d)")
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f:]{2,39}+(?![\w:])")
 _JWT = re.compile(r"(?<![\w-])eyJ[\w-]{10,400}\.eyJ[\w-]{10,1200}\.[\w-]{20,400}")
 
-_REPOSITORY = re.compile(r":[\w.~-]+/")
+_REPOSITORY = re.compile(r":[\w.~-]{1,100}/")
+_IBANS: Final = {
+    length: re.compile(rf"[A-Za-z0-9](?:[ -]?[A-Za-z0-9]){{{length - 1}}}(?![A-Za-z0-9])")
+    for length in set(IBAN_LENGTHS.values())
+}
+"""Letters and digits with single spaces or dashes between them, by their number."""
 
 _SECRETS: Final = {
     "sk-": r"sk-[A-Za-z0-9_-]{20,200}",
@@ -77,26 +95,29 @@ _SECRET_PATTERNS: Final = tuple(
 
 
 class Detector(NamedTuple):
-    """`find` yields the places of what is recognised; `characters` is the longest."""
+    """`find(text, start, end)` yields the places of what begins between two places of a text; `characters` is the longest."""
 
-    find: Callable[[str], Spans]
+    find: Callable[[str, int, int], Spans]
     characters: int
 
 
-def find_emails(text: str) -> Spans:
-    at = text.find("@")
-    while at >= 0:
-        start = at
-        while start > 0 and at - start < LOCAL_CHARACTERS and _LOCAL_PART.match(text, start - 1):
-            start -= 1
-        while start < at and text[start] in "'%-.":  # such as a quote before the address
-            start += 1
-        match = _DOMAIN_NAME.match(text, at + 1) if start < at else None
-        if match is not None and is_email(text[start : match.end()]) and not _is_remote(text, match.end()):
-            yield start, match.end()
-            at = text.find("@", match.end())
-        else:
-            at = text.find("@", at + 1)
+def _search(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The matches that begin in a window of the text."""
+    for match in pattern.finditer(text, start, end + MARGIN):
+        if match.start() >= end:
+            return
+        yield match
+
+
+def find_emails(text: str, start: int, end: int) -> Spans:
+    """The addresses by their `@`, before which a local part may begin in the window before."""
+    for match in _search(_AT_DOMAIN, text, start, end):
+        at = match.start()
+        before = text[max(0, at - LOCAL_CHARACTERS) : at]
+        run = _LOCAL_PART.match(before[::-1])
+        local = before[len(before) - (run.end() if run else 0) :].lstrip("'%-.")  # such as a quote before the address
+        if local and is_email(local + match[0]) and not _is_remote(text, match.end()):
+            yield at - len(local), match.end()
 
 
 def _is_remote(text: str, end: int) -> bool:
@@ -104,93 +125,59 @@ def _is_remote(text: str, end: int) -> bool:
     return _REPOSITORY.match(text, end) is not None
 
 
-def find_phones(text: str) -> Spans:
-    if "+" in text:
-        for match in _PHONE.finditer(text):
-            if is_phone(match[0]):
-                yield match.span()
+def find_phones(text: str, start: int, end: int) -> Spans:
+    for match in _search(_PHONE, text, start, end):
+        if is_phone(match[0]):
+            yield match.span()
 
 
-def find_cards(text: str) -> Spans:
-    for run in _DIGITS.finditer(text):
-        yield from _find_cards_in(run[0], run.start())
+def find_cards(text: str, start: int, end: int) -> Spans:
+    """The cards in runs of digits with single spaces or dashes between them; each begins and ends at the border of a group."""
+    for run in _search(_DIGITS, text, start, end):
+        after = run.start()
+        for begin in _CARD.finditer(text, after, run.end()):
+            if after <= begin.start() < end:
+                for number in range(_CARD.groups, 0, -1):
+                    last = begin.end(number)
+                    if last > 0 and is_card(text[begin.start() : last].replace(" ", "").replace("-", "")):
+                        after = last
+                        yield begin.start(), after
+                        break
 
 
-def _find_cards_in(run: str, offset: int) -> Spans:
-    """The cards in digits with single spaces or dashes between them; each begins and ends at the border of a group."""
-    places = [place for place, character in enumerate(run) if character.isdigit()]
-    digits = "".join(run[place] for place in places)
-    begins = [
-        number
-        for number, place in enumerate(places)
-        if (place == 0 or not run[place - 1].isdigit()) and run[place : place + CARD_GROUP].isdigit()
-    ]
-    ends = {number + 1 for number, place in enumerate(places) if place + 1 == len(run) or not run[place + 1].isdigit()}
-    after = 0
-    for begin in begins:
-        if begin < after:
-            continue
-        for length in range(MAX_CARD, 12, -1):
-            end = begin + length
-            if end in ends and is_card(digits[begin:end]):
-                yield offset + places[begin], offset + places[end - 1] + 1
-                after = end
-                break
+def find_ibans(text: str, start: int, end: int) -> Spans:
+    """The numbers by their check digits, before which the letters of the country may be in the window before."""
+    for match in _search(_IBAN_START, text, start, end):
+        begin = match.start() - 2
+        length = IBAN_LENGTHS.get(text[begin : match.start()].upper())
+        found = None if length is None else _IBANS[length].match(text, begin)
+        if found is not None and is_iban(found[0].replace(" ", "").replace("-", "")):
+            yield found.span()
 
 
-def find_ibans(text: str) -> Spans:
-    if _DIGIT.search(text) is None:
-        return
-    for match in _IBAN_START.finditer(text):
-        start = match.start() - 2
-        length = IBAN_LENGTHS.get(text[start : start + 2].upper())
-        end = None if length is None else _find_end(text, start, length)
-        if end is not None and is_iban(re.sub("[ -]", "", text[start:end])):
-            yield start, end
-
-
-def _find_end(text: str, start: int, length: int) -> int | None:
-    """The end of `length` letters and digits with single spaces or dashes between them; None if others follow or are between."""
-    place, found, last = start, 0, len(text)
-    while found < length and place < last:
-        character = text[place]
-        if character.isascii() and character.isalnum():
-            found += 1
-        elif character not in " -" or text[place - 1] in " -":
-            return None
-        place += 1
-    is_whole = found == length and not (place < last and text[place].isascii() and text[place].isalnum())
-    return place if is_whole else None
-
-
-def find_ssns(text: str) -> Spans:
-    for match in _SSN.finditer(text):
+def find_ssns(text: str, start: int, end: int) -> Spans:
+    for match in _search(_SSN, text, start, end):
         if is_ssn(match[0]):
             yield match.span()
 
 
-def find_addresses(text: str) -> Spans:
-    if "." in text:
-        for match in _IPV4.finditer(text):
-            if is_address(match[0]):
-                yield match.span()
-    if "::" in text or text.count(":") > 6:
-        for match in _IPV6.finditer(text):
+def find_addresses(text: str, start: int, end: int) -> Spans:
+    for pattern in (_IPV4, _IPV6):
+        for match in _search(pattern, text, start, end):
             if is_address(match[0]):
                 yield match.span()
 
 
-def find_secrets(text: str) -> Spans:
+def find_secrets(text: str, start: int, end: int) -> Spans:
     for prefix, pattern in _SECRET_PATTERNS:
-        if prefix in text:
-            for match in pattern.finditer(text):
+        if text.find(prefix, start, end + MARGIN) >= 0:
+            for match in _search(pattern, text, start, end):
                 yield match.span()
 
 
-def find_jwts(text: str) -> Spans:
-    if "eyJ" in text:
-        for match in _JWT.finditer(text):
-            yield match.span()
+def find_jwts(text: str, start: int, end: int) -> Spans:
+    for match in _search(_JWT, text, start, end):
+        yield match.span()
 
 
 DETECTORS: Final = {

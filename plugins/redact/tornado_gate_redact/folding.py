@@ -33,6 +33,8 @@ _RANGES: Final = (
     (0x1FBF0, 0x1FBFA),
 )
 """Where the characters are whose compatibility form is one of ASCII: full-width, circled, mathematical and the like."""
+WINDOW: Final = 64 * 1024
+"""Texts are processed in pieces of this length, because each step in C holds Python's lock."""
 _LAST: Final = 0x20000
 """Digits of all scripts are below."""
 
@@ -54,13 +56,17 @@ def fold(text: str) -> Folded:
     """Fold a text; one of ASCII is unchanged."""
     if text.isascii():
         return Folded(text)
-    folded = text.translate(_get_table())
+    folded = "".join([_fold_window(text[start : start + WINDOW]) for start in range(0, len(text), WINDOW)])
     if _INVISIBLE.search(folded) is None:
         return Folded(folded)
     places: list[int] = []
     for start, end in _list_visible(folded):
         places += range(start, end)
     return Folded(_INVISIBLE.sub("", folded), places)
+
+
+def _fold_window(text: str) -> str:
+    return text if text.isascii() else text.translate(_get_table())
 
 
 def _list_visible(text: str) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
-from tornado_gate_redact.detectors import Detector
+from tornado_gate_redact.detectors import MARGIN, Detector
 
 MAX_CHARACTERS: Final = 1000
 """The longest match of a pattern: a stream holds back so much."""
@@ -34,9 +34,13 @@ def compile_pattern(pattern: str) -> Detector:
 
 
 def _make_finder(compiled: Any) -> Any:
-    def find(text: str) -> Iterator[tuple[int, int]]:
-        for match in compiled.finditer(text):
+    def find(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        first = max(0, start - 1)  # the character before, for \b
+        window = text[first : end + MARGIN]
+        for match in compiled.finditer(window, start - first):
+            if match.start() + first >= end:
+                return
             if match.end() > match.start():
-                yield match.span()
+                yield match.start() + first, match.end() + first
 
     return find

@@ -262,6 +262,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "blocked_by_guard": Reason(
         "A guard has blocked the request or its answer.", "The message names the reason; the guard is a plugin in conf."
     ),
+    "not_reviewed": Reason(
+        "A guard that is not required did not review the request or its answer.",
+        "Look at the guard's last failure on the page Plugins; or omit x-gate-strict.",
+    ),
     "plugin_failed": Reason(
         "A plugin raised an error.", "Look at its last failure on the page Plugins, and at the log."
     ),

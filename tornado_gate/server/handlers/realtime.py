@@ -87,7 +87,8 @@ class RealtimeHandler(SocketHandler):
             self.call = call
             self.snapshot.select_targets(call, (OPERATION,))
             if self.snapshot.has_guards:
-                self.review = begin_session_review(self.gate, self.snapshot, call, self.matched.served.route)
+                strict = call.replace(strict=call.headers.get("x-gate-strict") == "1")
+                self.review = begin_session_review(self.gate, self.snapshot, strict, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
@@ -165,6 +166,8 @@ class RealtimeHandler(SocketHandler):
         assert self.call is not None
         self.set_header("x-gate-provider", self.call.target.provider)
         self.set_header("x-gate-model", self.call.target.upstream_model.encode("ascii", "replace").decode())
+        if self.review is not None and self.review.losses:
+            self.set_header("x-gate-loss", ",".join(self.review.losses))
 
     # The upgrade
 
@@ -186,7 +189,7 @@ class RealtimeHandler(SocketHandler):
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
         counts = None if self.call.meter.claim is None else self._count_usage
-        kind = Relay if self.review is None else GuardedRelay
+        kind = GuardedRelay if self.review is not None and self.review.guards else Relay
         self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
         if self.review is not None and isinstance(self.relay, GuardedRelay):
             self.relay.guard(self.review, self.call)

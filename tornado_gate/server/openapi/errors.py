@@ -15,7 +15,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
             *("unsupported_value", "mutually_exclusive_parameters", "operation_not_supported", "invalid_json"),
             *("duplicate_name", "too_many_values", "invalid_form", "invalid_query", "invalid_http", "invalid_url"),
             *("unreachable_url", "wrong_media_type", "invalid_image", "image_too_large", "string_above_max_length"),
-            "blocked_by_guard",
+            *("blocked_by_guard", "not_reviewed"),
             *("unsupported_tool", "audio_input_not_supported", "transcription_not_supported", "webhooks_off"),
             *("item_not_found", "object_kept_elsewhere", "previous_response_not_found", "response_not_cancellable"),
             *("conversation_full", "conversation_too_large", "invalid_prompt", "content_policy_violation"),
