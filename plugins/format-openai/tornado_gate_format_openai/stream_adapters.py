@@ -17,7 +17,7 @@ from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
-from tornado_gate_format_openai import contract, conversation_store, store, storing
+from tornado_gate_format_openai import contract, conversation_store, made_items, store, storing
 from tornado_gate_format_openai.keeping import KeepingMeter, keep_body, render_conversation
 from tornado_gate_format_openai.references import list_object_references
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
@@ -177,7 +177,7 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     The upstream stores its own responses and resolves ``previous_response_id``. It does not know a turn that the gateway
     stored because another model answered it; then ``previous_response_id`` is replaced by the items of the conversation.
     Reasoning items are left out, because only their issuer can decrypt them. A conversation that the gateway keeps is replaced
-    in the same way.
+    in the same way. Ids that the gateway made are removed.
     """
     body = wire.json
     changes = storing.apply_rules(call, body)
@@ -263,11 +263,13 @@ async def resolve_state(
     sent = known
     if earlier:
         path = "conversation" if conversation else store.PREVIOUS_RESPONSE_ID
-        earlier = openai_responses.restore_items(earlier, path)
+        earlier = await made_items.remove_made_ids(call, openai_responses.restore_items(earlier, path), path=path)
         await _check_objects(call, earlier, path)
     if contains_any(wire.raw, (openai_responses.MARK,)):
         sent = openai_responses.restore_items(known)
+    sent = await made_items.remove_made_ids(call, sent)
     if earlier or sent != items:
+        made_items.check_not_empty([*earlier, *sent])
         changes["input"] = [*earlier, *sent]
     if not changes:
         return ResolvedBody(wire.raw, body, known, conversation, last)

@@ -46,7 +46,7 @@ def _list_signatures(said: Any) -> list[str]:
 
 ANTHROPIC: Final = Vendor(
     name="anthropic",
-    own="messages",
+    own=("messages",),
     shows_in_chats=True,
     items=_list_items,
     usage=_count,

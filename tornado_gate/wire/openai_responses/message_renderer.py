@@ -29,6 +29,7 @@ from tornado_gate.types import (
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
+from tornado_gate.wire.openai_responses.stored_items import is_unreadable
 from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 
 
@@ -141,6 +142,9 @@ class _InputItemWriter(State):
         extra = self._add_extra({}, message.extra, path())
         for number, part in enumerate(message.parts):
             place = path(number)
+            if isinstance(part, VendorPart) and is_unreadable(part.value):
+                self.call.drop_field(place)
+                continue
             item = self._render_own_item(part, place)
             if item is None and not isinstance(part, (Thinking, ToolCall)):
                 value = self._render_part(part, place, answered=True)
