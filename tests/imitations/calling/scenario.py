@@ -92,7 +92,7 @@ def list_marks(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def list_thinking(value: Any, path: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(path, its texts and signatures) of each thought in a body of any caller."""
+    """(path, its texts and signatures) of each thought in a body of any caller. Of the pieces of a stream only the first counts."""
     if isinstance(value, Mapping):
         if value.get("type") in ("thinking", "redacted_thinking", "reasoning") or value.get("thought") is True:
             yield path, tuple(_list_texts(value))
@@ -103,13 +103,15 @@ def list_thinking(value: Any, path: str = "") -> Iterator[tuple[str, tuple[str, 
                 yield from list_thinking(member, f"{path}.{name}" if path else name)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for number, item in enumerate(value):
-            yield from list_thinking(item, f"{path}.{number}")
+            before = value[number - 1] if number else None
+            if not (isinstance(before, Mapping) and before.get("thought") is True and item.get("thought") is True):
+                yield from list_thinking(item, f"{path}.{number}")
 
 
 def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, member in value.items():
-            if name not in ("type", "status"):
+            if name not in ("type", "status", "id"):
                 yield from _list_texts(member)
     elif isinstance(value, str):
         yield from (value,) if value else ()

@@ -156,8 +156,8 @@ class _ContentWriter(State):
             value = self._render_call(part, path)
         else:
             value = render_part(part)
-        if value is None or value == {"text": ""} == value | self._render_signature(part):
-            if value is None:
+        if value is None or value == {"text": ""} == value | self._render_signature(part) or self._is_empty_thought(part):
+            if value is None or isinstance(part, Thinking):
                 self.call.drop_field(path())
             return []  # the vendor rejects an empty part
         if isinstance(part, VendorPart):
@@ -165,6 +165,10 @@ class _ContentWriter(State):
         if isinstance(part, Image) and part.detail is not None:
             self.call.drop_field(f"{path()}.detail")
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
+
+    def _is_empty_thought(self, part: Part) -> bool:
+        """Whether `part` is a thought of which only the issuer knows more than its place."""
+        return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
     def _render_call(self, call: ToolCall, path: Callable[..., str]) -> dict[str, Any] | None:
         """A call. Arguments that are no object are sent as text: without its call a response would be rejected."""
