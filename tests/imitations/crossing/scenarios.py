@@ -76,6 +76,7 @@ _THINKING: Final[Mapping[Caller, Mapping[str, Any]]] = {
         }
     },
 }
+_BUDGET: Final = {"thinking": {"type": "enabled", "budget_tokens": 2_000}}
 _STATELESS: Final = {"store": False, "include": ["reasoning.encrypted_content"]}
 
 
@@ -97,6 +98,8 @@ def _list_bodies(caller: Caller, first: str, second: str) -> Iterator[tuple[str,
         yield "thinks", BODIES[caller] | _THINKING[caller]
         if caller == "responses":
             yield "stateless", BODIES[caller] | _THINKING[caller] | _STATELESS
+    if caller == "messages" and "claude-haiku-4-5" in (first, second):
+        yield "budget", BODIES[caller] | _BUDGET
 
 
 def _may_think(caller: Caller, model: str) -> bool:
