@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.byte_search import contains_any
-from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, VerbatimRequest
 from tornado_gate.wire.anthropic_messages import lacks_thinking
+from tornado_gate.wire.empty_conversations import empty_conversation_error
 
 _ENCRYPTED_PREFIX: Final = "gAAAA"
 """The beginning of OpenAI's encrypted reasoning, a Fernet token: version 0x80 and a 64-bit time stamp."""
@@ -41,11 +41,7 @@ def remove_foreign_thinking(call: Call, request: VerbatimRequest) -> dict[str, A
         return {}
     kept = _remove_blocks(call, messages)
     if messages and not kept:
-        raise InvalidField(
-            "messages",
-            "'messages' has only thinking of other models, which this model cannot read. Add a user message.",
-            code="empty_conversation",
-        )
+        raise empty_conversation_error("messages")
     changed: dict[str, Any] = {} if kept == messages else {"messages": kept}
     thinking = request.body.get("thinking")
     if isinstance(thinking, Mapping) and thinking.get("type") == "enabled" and lacks_thinking(kept):

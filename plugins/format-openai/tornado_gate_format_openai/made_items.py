@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.wire.openai_responses import get_item_type, has_made_id, is_self_contained
@@ -42,16 +41,6 @@ async def remove_made_ids(call: Call, items: Sequence[Item], *, path: str = "") 
         else:
             call.drop_field(path or f"input.{number}")
     return sent
-
-
-def check_not_empty(items: Sequence[Item]) -> None:
-    """Raise InvalidField for a conversation of which nothing is left."""
-    if not items:
-        raise InvalidField(
-            "input",
-            "'input' has only items that another model left, which this model cannot read. Add a message or a tool result.",
-            code="empty_conversation",
-        )
 
 
 def _may_be_made(item: Item) -> bool:

@@ -17,6 +17,7 @@ from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
+from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate_format_openai import contract, conversation_store, made_items, store, storing
 from tornado_gate_format_openai.keeping import KeepingMeter, keep_body, render_conversation
 from tornado_gate_format_openai.references import list_object_references
@@ -269,8 +270,9 @@ async def resolve_state(
         sent = openai_responses.restore_items(known)
     sent = await made_items.remove_made_ids(call, sent)
     if earlier or sent != items:
-        made_items.check_not_empty([*earlier, *sent])
         changes["input"] = [*earlier, *sent]
+        if not changes["input"]:
+            raise empty_conversation_error("input")
     if not changes:
         return ResolvedBody(wire.raw, body, known, conversation, last)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
