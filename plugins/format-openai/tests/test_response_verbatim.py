@@ -118,6 +118,17 @@ def test_ids_that_the_upstream_issued_go_up_whatever_their_form() -> None:
     assert call.losses == []
 
 
+def test_an_object_of_another_upstream_in_an_earlier_turn_is_refused_in_the_callers_words() -> None:
+    memory = FakeMemory()
+    part = {"type": "input_file", "file_id": "file-1"}
+    first = whole(response_call(memory), says("Hi"), input=[{"role": "user", "content": [part]}])
+    record = {"provider": "elsewhere", "model": "their-model"}
+    asyncio.run(memory.put(make_record_name("file", "file-1"), record, 60))
+    with pytest.raises(InvalidField, match="their-model") as caught:
+        forwarded(response_call(memory), previous_response_id=first["id"])
+    assert (caught.value.param, caught.value.code) == ("previous_response_id", "object_kept_elsewhere")
+
+
 def test_an_input_of_which_nothing_is_left_is_refused() -> None:
     thought = {"type": "reasoning", "summary": [], "id": f"rs_{'0' * 36}"}
     with pytest.raises(InvalidField) as caught:

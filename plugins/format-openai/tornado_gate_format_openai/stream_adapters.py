@@ -280,14 +280,24 @@ async def resolve_state(
 
 
 async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None:
-    """Raise NotFound for the id of a file or another object in earlier items that the account may not use at this target.
+    """Raise an error for the id of a file or another object in earlier items that the account may not use at this target.
 
-    The core checks only ids in the request itself; the items may have been sent to another provider then.
+    The core checks only ids in the request itself; the items may have been sent to another provider then. An id that the
+    upstream of another provider entry has issued is an InvalidField, any other unknown id a NotFound. Files are the operator's,
+    and nothing says at which upstreams they are: where the target shares them, the upstream itself looks up their ids.
     """
-    references = [one for one in list_object_references(earlier, path) if not call.target.shares(one.kind)]
+    references = list_object_references(earlier, path)
     if not references:
         return
     recorded = await call.memory.get_many({make_record_name(one.kind, one.id) for one in references})
     for reference in references:
-        if make_record_name(reference.kind, reference.id) not in recorded:
+        record = recorded.get(make_record_name(reference.kind, reference.id))
+        if record is not None and record["provider"] != call.target.provider:
+            raise InvalidField(
+                path,
+                f"The conversation of '{path}' contains the {reference.kind} '{reference.id[:100]}', which is kept by the "
+                f"upstream of the model '{record['model']}'. Use that model, or send the content in 'input'.",
+                code="object_kept_elsewhere",
+            )
+        if record is None and not call.target.shares(reference.kind):
             raise replace(reference, param=path).not_found()

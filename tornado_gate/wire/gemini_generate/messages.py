@@ -159,7 +159,11 @@ class _ContentWriter(State):
             value = self._render_call(part, path)
         else:
             value = render_part(part)
-        if value is None or value == {"text": ""} == value | self._render_signature(part) or self._is_empty_thought(part):
+        if (
+            value is None
+            or value == {"text": ""} == value | self._render_signature(part)
+            or self._is_empty_thought(part)
+        ):
             if value is None or isinstance(part, Thinking):
                 self.call.drop_field(path())
             return []  # the vendor rejects an empty part
