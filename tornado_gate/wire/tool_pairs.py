@@ -6,8 +6,8 @@ call is moved there, as for responses, whose outputs may come anywhere; a result
 name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
 invented: only the caller knows whether the tool has run.
 
-Source: the vendors' rules as reported in anthropics/claude-code#8210, google-gemini/gemini-cli#7410, FoundationAgents/OpenManus#744
-and continuedev/continue#10092.
+Source: the vendors' rules as reported in anthropics/claude-code#8210, google-gemini/gemini-cli#7410,
+FoundationAgents/OpenManus#744 and continuedev/continue#10092.
 """
 
 from __future__ import annotations
@@ -102,9 +102,10 @@ class _Pairs(State):
         messages = self.request.messages
         ends: dict[int, list[int]] = {}
         for number, owner in self.owners.items():
-            while owner + 1 < len(messages) and messages[owner + 1].role == "assistant":
-                owner += 1
-            ends.setdefault(owner, []).append(number)
+            end = owner
+            while end + 1 < len(messages) and messages[end + 1].role == "assistant":
+                end += 1
+            ends.setdefault(end, []).append(number)
         order: list[int] = []
         for number in range(len(messages)):
             if number not in self.owners and number not in self.repeated:

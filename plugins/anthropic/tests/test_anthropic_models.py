@@ -20,8 +20,8 @@ from tornado_gate.types import (
     Text,
     Tool,
     ToolCall,
-    ToolResult,
     ToolChoice,
+    ToolResult,
     UpstreamResponse,
 )
 

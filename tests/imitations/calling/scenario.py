@@ -92,7 +92,7 @@ def list_marks(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def list_thinking(value: Any, path: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(path, its texts and signatures) of each thought in a body of any caller. Of the pieces of a stream only the first counts."""
+    """(path, its texts and signatures) of each thought in a body of any caller; of the pieces of a stream only of the first."""
     if isinstance(value, Mapping):
         if value.get("type") in ("thinking", "redacted_thinking", "reasoning") or value.get("thought") is True:
             yield path, tuple(_list_texts(value))

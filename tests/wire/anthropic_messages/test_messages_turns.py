@@ -172,7 +172,7 @@ def test_a_search_without_its_result_is_not_sent_back() -> None:
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     for restored in ((call,), (call, result)):
         part = VendorPart(wire_format="openai-responses", value={"type": "web_search_call"}, restored=restored)
-        said = Message(role="assistant", parts=(part, Text(text="So far")))
+        said = Message(role="assistant", parts=(part, Text(text="So far")), plain=False)
         body, losses = rendered(message("user", "Hi"), said, message("user", "Go on."))
         assert (len(body["messages"][1]["content"]), losses) == (
             (3, []) if len(restored) == 2 else (1, ["messages.1.content.0"])

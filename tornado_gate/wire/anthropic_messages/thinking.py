@@ -16,8 +16,8 @@ max      65,536        max
 
 A budget must be at least 1,024 and below ``max_tokens``. A larger one is reduced to half of ``max_tokens``; if that is too
 small, thinking is left out. It is also left out when a tool is forced, when the last turn is an assistant turn to be
-continued and, with a budget, when the last tool loop does not start with a thinking block. Where the model thinks by default and a
-tool is forced, it is switched off. Thinking that cannot be switched off gets the lowest effort.
+continued and, with a budget, when the last tool loop does not start with a thinking block. Where the model thinks by default and
+a tool is forced, it is switched off. Thinking that cannot be switched off gets the lowest effort.
 Source: anthropic-python 2.11, types/thinking_config_*_param.py and types/output_config_param.py; the vendor's pages
 "Extended thinking" and "Adaptive thinking".
 """
