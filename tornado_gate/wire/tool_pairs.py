@@ -125,9 +125,9 @@ def _move_names(request: ChatRequest, order: Sequence[int]) -> dict[str, str]:
         number, _, rest = name.removeprefix(_OF_MESSAGES).partition(".")
         if rest:
             parts.setdefault(number, []).append((rest, path))
-    for place, number in enumerate(order):
-        names[f"messages.{place}"] = request.path(number)
-        names |= {f"messages.{place}.{rest}": path for rest, path in parts.get(str(number), ())}
+    for place, before in enumerate(order):
+        names[f"messages.{place}"] = request.path(before)
+        names |= {f"messages.{place}.{rest}": path for rest, path in parts.get(str(before), ())}
     return names
 
 
