@@ -70,6 +70,7 @@ LEGACY: Final[dict[str, Any]] = {
     "messages": [
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi", "function_call": {"name": "get_weather", "arguments": "{}"}},
+        {"role": "function", "name": "get_weather", "content": "Sunny"},
     ],
 }
 JSON: Final = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
@@ -210,17 +211,32 @@ GROUPS: Final = (
             turns("messages.1.refusal", "mark-no"),
             turns("messages.1.content", [{"type": "refusal", "refusal": "mark-no"}], "refusal", instead="Hi"),
             turns("messages.1.audio", {"id": "mark-audio"}),
-            turns("messages.1.tool_calls", [CALL], "function"),
-            turns(
+            called(
+                "messages.1.tool_calls",
+                [put(CALL, "function.arguments", '{"city": "mark-city"}')],
+                "function",
+                instead=[CALL],
+            ),
+            called(
                 "messages.1.tool_calls",
                 [{"id": "call_1", "type": "custom", "custom": {"name": "shell", "input": "mark-ls"}}],
                 "custom",
+                instead=[CALL],
             ),
             called("messages.1.tool_calls.0.function.arguments", '{"city": "mark-city"}', instead="{}"),
             called("messages.2.content", "mark-sunny", "of a tool", instead="Sunny"),
             called("messages.2.content", [{"type": "text", "text": "mark-sunny"}], "of a tool, parts", instead="Sunny"),
-            legacy("messages.1.function_call", {"name": "get_weather", "arguments": '{"city": "mark-city"}'}),
-            legacy("messages.2", {"role": "function", "name": "get_weather", "content": "mark-sunny"}, "function"),
+            legacy(
+                "messages.1.function_call",
+                {"name": "get_weather", "arguments": '{"city": "mark-city"}'},
+                instead=LEGACY["messages"][1]["function_call"],
+            ),
+            legacy(
+                "messages.2",
+                {"role": "function", "name": "get_weather", "content": "mark-sunny"},
+                "function",
+                instead=LEGACY["messages"][2],
+            ),
         ),
     ),
     Group(

@@ -13,6 +13,7 @@ from tornado_gate.types.value import replace
 from tornado_gate.wire.json_schema import flatten_parameters
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.server_tools import forget_server_tools
+from tornado_gate.wire.tool_pairs import pair_tool_results
 
 _EMPTY: Final[dict[str, Any]] = {"stop": (), "tools": (), "modalities": ()}
 _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
@@ -30,7 +31,11 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def fit_request(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
-    """`request` without what the model rejects. Reports each loss to `call.drop_field` under the caller's name."""
+    """`request` without what the model rejects. Reports each loss to `call.drop_field` under the caller's name.
+
+    Raises InvalidField for a history in which a tool call has no result, or a result no call.
+    """
+    request = pair_tool_results(request)
     changed = find_dropped(call, request, features.drops)
     if features.most_stops is not None and len(request.stop) > features.most_stops:
         for number in range(features.most_stops, len(request.stop)):

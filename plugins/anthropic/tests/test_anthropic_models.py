@@ -21,6 +21,7 @@ from tornado_gate.types import (
     Tool,
     ToolCall,
     ToolChoice,
+    ToolResult,
     UpstreamResponse,
 )
 
@@ -310,7 +311,7 @@ async def test_a_tool_name_that_the_vendor_rejects_comes_back_as_the_caller_wrot
     history = (
         said("user", "Go"),
         Message(role="assistant", parts=(ToolCall(id="c", name=NAME, arguments="{}"),)),
-        said("user", "Again"),
+        Message(role="tool", parts=(ToolResult(call_id="c", parts=()),)),
     )
     request = ChatRequest(model="m", messages=history, tools=(Tool(name=NAME),))
     body = plugin.translate_request(used, request).json

@@ -130,6 +130,8 @@ TEXT = {"type": "text", "text": "Hi"}
     [
         (OWN, True),
         ({"type": "thinking", "thinking": "hm", "signature": ""}, False),
+        ({"type": "thinking", "thinking": "hm"}, False),
+        ({"type": "thinking", "thinking": "hm", "signature": None}, False),
         ({"type": "thinking", "thinking": "hm", "signature": "gAAAAABo-encrypted"}, False),
         ({"type": "redacted_thinking", "data": "gAAAAABo-encrypted"}, False),
         ({"type": "redacted_thinking", "data": "EqQBCkYI"}, True),
@@ -158,6 +160,36 @@ def test_a_turn_of_foreign_thinking_alone_is_left_out(call: MakeCall) -> None:
     )
     outgoing = plugin.translate_request(call(), verbatim(raw))
     assert orjson.loads(outgoing.body or b"")["messages"] == [user]
+
+
+def test_a_vendor_that_signs_nothing_gets_its_thinking_back(call: MakeCall) -> None:
+    messages = [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, TEXT]}]
+    raw = orjson.dumps({"model": "deepseek-v4-pro", "max_tokens": 5, "messages": messages})
+    assert plugin.translate_request(call(upstream_model="deepseek-v4-pro"), verbatim(raw)).body is raw
+
+
+def test_a_conversation_of_foreign_thinking_alone_is_refused(call: MakeCall) -> None:
+    messages = [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]
+    raw = orjson.dumps({"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": messages})
+    with pytest.raises(InvalidField) as caught:
+        plugin.translate_request(call(), verbatim(raw))
+    assert (caught.value.param, caught.value.code) == ("messages", "empty_conversation")
+
+
+def test_thinking_is_switched_off_where_the_vendor_requires_what_was_removed(call: MakeCall) -> None:
+    said = [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "t", "name": "f", "input": {}}]
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]},
+    ]
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 2000, "messages": messages, "thinking": thinking}
+    used = call()
+    sent = orjson.loads(plugin.translate_request(used, verbatim(orjson.dumps(body))).body or b"")
+    assert sent["thinking"] == {"type": "disabled"}
+    assert sent["messages"][1]["content"] == said[1:]
+    assert used.losses == ["messages.1.content.0", "thinking"]
 
 
 # Through the common vocabulary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from tornado_gate import sse
 from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused, UpstreamTimeout
 from tornado_gate.testing import iterate
 from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, replace
+from tornado_gate.types.upstream_objects import make_record_name
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -70,7 +72,8 @@ def test_a_turn_of_ours_goes_up_in_full() -> None:
     request = forwarded(response_call(memory), input=[result], previous_response_id=first["id"], x=1)
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
     assert orjson.loads(request.raw) == request.body
-    assert request.body == {"model": "m", "input": [said, *first["output"], result], "x": 1}
+    called = [{name: value for name, value in item.items() if name != "id"} for item in first["output"]]
+    assert request.body == {"model": "m", "input": [said, *called, result], "x": 1}
 
 
 def test_a_turn_of_ours_leaves_its_reasoning_behind() -> None:
@@ -85,7 +88,52 @@ def test_references_to_items_of_ours_are_replaced_and_others_pass() -> None:
     memory = FakeMemory()
     (item,) = whole(response_call(memory), CALLS, tools=[])["output"]
     references = [{"type": "item_reference", "id": item["id"]}, {"type": "item_reference", "id": "msg_theirs"}]
+    del item["id"]
     assert forwarded(response_call(memory), input=references).body["input"] == [item, references[1]]
+
+
+def test_ids_that_the_gateway_made_do_not_go_up_nor_items_that_are_nothing_without_them() -> None:
+    made = f"{'0123456789abcdef' * 2}0001"
+    call = response_call()
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    called = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    read = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAAB"}
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Well"}], "id": f"rs_{made}"}
+    painted = {"type": "image_generation_call", "id": f"ig_{made}", "status": "completed", "result": "AA=="}
+    asked = {"role": "user", "content": "And?"}
+    sent = [thought, {**read, "id": f"rs_{made}"}, {**said, "id": f"msg_{made}"}, {**called, "id": f"fc_{made}"}]
+    request = forwarded(call, input=[*sent, painted, asked])
+    assert request.body["input"] == [read, said, called, asked]
+    assert orjson.loads(request.raw) == request.body
+    assert call.losses == ["input.0", "input.4"]
+
+
+def test_ids_that_the_upstream_issued_go_up_whatever_their_form() -> None:
+    memory = FakeMemory()
+    made = f"rs_{'0123456789abcdef' * 2}0001"
+    call = response_call(memory)
+    asyncio.run(memory.put(make_record_name("item", made), {"provider": call.target.provider}, 60))
+    items = [{"type": "reasoning", "id": made, "summary": []}, {"role": "user", "content": "And?"}]
+    assert forwarded(call, input=items).body["input"] == items
+    assert call.losses == []
+
+
+def test_an_object_of_another_upstream_in_an_earlier_turn_is_refused_in_the_callers_words() -> None:
+    memory = FakeMemory()
+    part = {"type": "input_file", "file_id": "file-1"}
+    first = whole(response_call(memory), says("Hi"), input=[{"role": "user", "content": [part]}])
+    record = {"provider": "elsewhere", "model": "their-model"}
+    asyncio.run(memory.put(make_record_name("file", "file-1"), record, 60))
+    with pytest.raises(InvalidField, match="their-model") as caught:
+        forwarded(response_call(memory), previous_response_id=first["id"])
+    assert (caught.value.param, caught.value.code) == ("previous_response_id", "object_kept_elsewhere")
+
+
+def test_an_input_of_which_nothing_is_left_is_refused() -> None:
+    thought = {"type": "reasoning", "summary": [], "id": f"rs_{'0' * 36}"}
+    with pytest.raises(InvalidField) as caught:
+        forwarded(response_call(), input=[thought])
+    assert (caught.value.param, caught.value.code) == ("input", "empty_conversation")
 
 
 def test_a_whole_answer_is_the_upstreams_with_usage_in_both_spellings() -> None:

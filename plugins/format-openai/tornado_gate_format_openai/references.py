@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import Call, ObjectReference, WireRequest
-from tornado_gate.wire.openai_responses import get_response_id, is_self_contained
+from tornado_gate.wire.openai_responses import get_item_type, get_response_id, has_made_id, is_self_contained
 from tornado_gate_format_openai import conversation_store, store, storing
 from tornado_gate_format_openai.message_checks import have_only_texts
 
@@ -53,10 +53,15 @@ def list_response_references(call: Call, wire: WireRequest) -> References:
             found.append(ObjectReference(kind=name, id=identity, param=param, memory_name=memory_name))
     items = body.get("input")
     for number, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, dict) and isinstance(item.get("id"), str) and not is_self_contained(item):
+        if isinstance(item, dict) and isinstance(item.get("id"), str) and _is_looked_up(item):
             found.append(_refer_to_item(item["id"], f"input.{number}.id"))
     _walk(body, "", found)
     return found
+
+
+def _is_looked_up(item: dict[str, Any]) -> bool:
+    """Whether an upstream would look up the item by its id. One that the gateway made is not sent: see `made_items`."""
+    return not is_self_contained(item) and (get_item_type(item) == "item_reference" or not has_made_id(item))
 
 
 def list_chat_references(call: Call, wire: WireRequest) -> References:

@@ -17,7 +17,8 @@ from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
-from tornado_gate_format_openai import contract, conversation_store, store, storing
+from tornado_gate.wire.empty_conversations import empty_conversation_error
+from tornado_gate_format_openai import contract, conversation_store, made_items, store, storing
 from tornado_gate_format_openai.keeping import KeepingMeter, keep_body, render_conversation
 from tornado_gate_format_openai.references import list_object_references
 from tornado_gate_format_openai.replies import DONE_FRAME, stream_frames
@@ -177,7 +178,7 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     The upstream stores its own responses and resolves ``previous_response_id``. It does not know a turn that the gateway
     stored because another model answered it; then ``previous_response_id`` is replaced by the items of the conversation.
     Reasoning items are left out, because only their issuer can decrypt them. A conversation that the gateway keeps is replaced
-    in the same way.
+    in the same way. Ids that the gateway made are removed.
     """
     body = wire.json
     changes = storing.apply_rules(call, body)
@@ -263,12 +264,15 @@ async def resolve_state(
     sent = known
     if earlier:
         path = "conversation" if conversation else store.PREVIOUS_RESPONSE_ID
-        earlier = openai_responses.restore_items(earlier, path)
+        earlier = await made_items.remove_made_ids(call, openai_responses.restore_items(earlier, path), path=path)
         await _check_objects(call, earlier, path)
     if contains_any(wire.raw, (openai_responses.MARK,)):
         sent = openai_responses.restore_items(known)
+    sent = await made_items.remove_made_ids(call, sent)
     if earlier or sent != items:
         changes["input"] = [*earlier, *sent]
+        if not changes["input"]:
+            raise empty_conversation_error("input")
     if not changes:
         return ResolvedBody(wire.raw, body, known, conversation, last)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
@@ -276,14 +280,24 @@ async def resolve_state(
 
 
 async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None:
-    """Raise NotFound for the id of a file or another object in earlier items that the account may not use at this target.
+    """Raise an error for the id of a file or another object in earlier items that the account may not use at this target.
 
-    The core checks only ids in the request itself; the items may have been sent to another provider then.
+    The core checks only ids in the request itself; the items may have been sent to another provider then. An id that the
+    upstream of another provider entry has issued is an InvalidField, any other unknown id a NotFound. Files are the operator's,
+    and nothing says at which upstreams they are: where the target shares them, the upstream itself looks up their ids.
     """
-    references = [one for one in list_object_references(earlier, path) if not call.target.shares(one.kind)]
+    references = list_object_references(earlier, path)
     if not references:
         return
     recorded = await call.memory.get_many({make_record_name(one.kind, one.id) for one in references})
     for reference in references:
-        if make_record_name(reference.kind, reference.id) not in recorded:
+        record = recorded.get(make_record_name(reference.kind, reference.id))
+        if record is not None and record["provider"] != call.target.provider:
+            raise InvalidField(
+                path,
+                f"The conversation of '{path}' contains the {reference.kind} '{reference.id[:100]}', which is kept by the "
+                f"upstream of the model '{record['model']}'. Use that model, or send the content in 'input'.",
+                code="object_kept_elsewhere",
+            )
+        if record is None and not call.target.shares(reference.kind):
             raise replace(reference, param=path).not_found()

@@ -21,6 +21,7 @@ from tornado_gate.types import (
     Text,
     Tool,
     ToolCall,
+    ToolResult,
     VerbatimRequest,
 )
 
@@ -147,7 +148,8 @@ def test_the_key_is_in_its_header_alone() -> None:
 
 def history() -> tuple[Message, ...]:
     call = ToolCall(id="c", name="f", arguments="{}")
-    return (Message(role="user", parts=(Text(text="Hi"),)), Message(role="assistant", parts=(call,)))
+    result = Message(role="tool", parts=(ToolResult(call_id="c", parts=(Text(text="so"),)),))
+    return (Message(role="user", parts=(Text(text="Hi"),)), Message(role="assistant", parts=(call,)), result)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from tornado_gate.types import (
     Thinking,
     Tool,
     ToolCall,
+    ToolResult,
     UpstreamResponse,
 )
 
@@ -228,6 +229,9 @@ def test_reasoning_comes_in_a_form_that_can_go_back(
     assert ("reasoning.encrypted_content" in body.get("include", [])) == included
 
 
+RESULT = Message(role="tool", parts=(ToolResult(call_id="c", parts=(Text(text="so"),)),))
+
+
 def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_the_other(call: MakeCall) -> None:
     assert plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "openai"})).signatures
     assert not plugin.configure(plugin.ProviderEntry(name="a", settings={"preset": "groq"})).signatures
@@ -241,7 +245,7 @@ def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_th
         ),
         plain=False,
     )
-    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn))
+    request = ChatRequest(model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn, RESULT))
     used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
     items = plugin.translate_request(used, request).json["input"]
     assert [item.get("encrypted_content") or item.get("type") for item in items[1:]] == [
@@ -249,6 +253,7 @@ def test_reasoning_that_came_back_goes_to_the_responses_api_and_is_no_loss_at_th
         "message",
         "e2",
         "function_call",
+        "function_call_output",
     ]
     chats = call(preset="openai", base_url="", upstream_model="gpt-5.1")
     said = plugin.translate_request(chats, request).json["messages"][1]
@@ -271,9 +276,8 @@ def test_thinking_goes_back_with_its_calls_where_it_must(
         role="assistant",
         parts=(Thinking(text="one"), Thinking(text="two"), ToolCall(id="c", name="f", arguments="{}")),
     )
-    request = ChatRequest(
-        model="gpt", messages=(Message(role="user", parts=(Text(text="Hi"),)), turn), wire_format="anthropic-messages"
-    )
+    asked = Message(role="user", parts=(Text(text="Hi"),))
+    request = ChatRequest(model="gpt", messages=(asked, turn, RESULT), wire_format="anthropic-messages")
     used = call(upstream_model="kimi-k2", **settings)
     said = plugin.translate_request(used, request).json["messages"][1]
     assert (said.get("reasoning_content"), used.losses) == (content, lost)

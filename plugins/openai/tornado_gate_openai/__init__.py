@@ -42,7 +42,7 @@ from tornado_gate.types.wire import require_object
 from tornado_gate.wire import formats, openai_chat
 from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai import cross_format
-from tornado_gate_openai.body import apply_changes, compute_changes
+from tornado_gate_openai.body import THINKING, apply_changes, compute_changes, drop_thinking
 from tornado_gate_openai.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
 from tornado_gate_openai.models import FORMAT_OF_API, Api, drop_metadata, drop_tool_members, fit_chat
@@ -64,6 +64,7 @@ _FIELD_OF_MEMBER: Final = {
 lazy_import(__name__, "counts", "media", "realtime", "videos")
 lazy_import("tornado_gate.wire", "openai_responses")
 
+_THINKING_MARK: Final = THINKING.encode()
 _MADE_HERE: Final = b'_gate"'
 """In the bodies with items of the gateway's about server tools."""
 
@@ -207,6 +208,8 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
             body.setdefault("store", False)
         if request.wire_format != FORMAT_OF_API[api]:
             drop_metadata(call, request, features, body)
+        elif facts.rejects_thinking:
+            body["messages"] = drop_thinking(body["messages"], call.drop_field) or body["messages"]
     drop_tool_members(call, request, body, api)
     if facts.prompt_cache == "auto" and request.wire_format != FORMAT_OF_API[api] and body.get(CACHE_KEY) is None:
         body[CACHE_KEY] = make_cache_key(call, request)
@@ -229,6 +232,9 @@ def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> 
         changed["model"] = model
     if request.wire_format == formats.OPENAI_CHAT and _must_refuse_storing(call, facts) and body.get("store") is None:
         changed["store"] = False
+    if facts.rejects_thinking and request.wire_format == formats.OPENAI_CHAT and _THINKING_MARK in request.raw:
+        messages = drop_thinking(changed.get("messages", body.get("messages")), call.drop_field)
+        changed |= {} if messages is None else {"messages": messages}
     if request.wire_format == formats.OPENAI_RESPONSES and _MADE_HERE in request.raw:
         _drop_items_of_gateway(call, request, changed)
     return patch_json(request.raw, changed, request.body) if changed else request.raw

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate import REMOVE
 from tornado_gate_openai.settings import OpenAISettings
+
+THINKING: Final = "reasoning_content"
+"""The member of chat messages in which the gateway, and some vendors, show thinking."""
 
 
 def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callable[[str], None]) -> dict[str, Any]:
@@ -35,6 +38,29 @@ def apply_changes(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[s
     """`body` with the changes applied."""
     merged = {**body, **changed}
     return {name: value for name, value in merged.items() if value is not REMOVE}
+
+
+def drop_thinking(messages: Any, lose: Callable[[str], None]) -> list[Any] | None:
+    """The messages of a chat without ``reasoning_content``; None when none has it. Calls `lose` with the path of each.
+
+    The gateway shows the thinking of other vendors' models in this member, which many clients send back. The vendor itself has no
+    such member and rejects it. Source: openai-python 3.52, types/chat/chat_completion_assistant_message_param.py.
+    """
+    if not isinstance(messages, list):
+        return None
+    thinking = [
+        number
+        for number, message in enumerate(messages)
+        if isinstance(message, dict) and message.get("role") == "assistant" and THINKING in message
+    ]
+    if not thinking:
+        return None
+    kept = list(messages)
+    for number in thinking:
+        if messages[number][THINKING]:
+            lose(f"messages.{number}.{THINKING}")
+        kept[number] = {name: value for name, value in messages[number].items() if name != THINKING}
+    return kept
 
 
 def _map_roles(roles: Mapping[str, str], messages: Any) -> list[Any] | None:

@@ -130,7 +130,8 @@ class OpenAISettings:
 
     `api` is the API of translated chats, "auto" the one that the model wants; with `prompt_cache` "auto" they get a
     ``prompt_cache_key``. `responses`, `completions`, `compact` and `input_tokens` are True when the upstream has these
-    endpoints. `unsigned_thinking` are patterns of models with ``reasoning_content``. `model_table` has the facts of its models.
+    endpoints. `unsigned_thinking` are patterns of models with ``reasoning_content``; with `rejects_thinking` the upstream rejects
+    this member. `model_table` has the facts of its models.
     `serves` is the upstream's operations; `models` restricts them by name patterns, of which the first match counts.
     `image_bytes` is patterns of models that return image data by default; `video_json` is True when videos without an input
     image are requested with a JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other
@@ -148,6 +149,7 @@ class OpenAISettings:
     )
     responses: bool = False
     unsigned_thinking: tuple[str, ...] = ()
+    rejects_thinking: bool = False
     completions: bool = False
     compact: bool = False
     input_tokens: bool = False
@@ -234,6 +236,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         model_table=build_table(OpenAIModelFeatures, __package__ if own_models else None, rules),
         responses=responses,
         unsigned_thinking=tuple(pattern for pattern, facts in rules.items() if facts.get("reasoning_content")),
+        rejects_thinking=own_models,
         completions=known.get("completions", False),
         compact=responses and known.get("compact", is_vendor),
         input_tokens=responses and known.get("input_tokens", is_vendor),

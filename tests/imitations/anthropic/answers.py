@@ -19,6 +19,7 @@ _STOP: Final[Mapping[str, str]] = {
     "length": "max_tokens",
     "refused": "refusal",
     "stopped": "stop_sequence",
+    "paused": "pause_turn",
     "window": "model_context_window_exceeded",
 }
 CACHED, WRITTEN, FRESH, THOUGHT = 100, 20, 7, 11

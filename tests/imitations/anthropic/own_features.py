@@ -63,7 +63,10 @@ OWN: Final = (
         models=("claude-3-5-haiku-20241022", "claude-haiku-4-5", "claude-sonnet-4-6"),
     ),
     Feature(name="stops", body=_asks("plan-stopped", stop_sequences=["mark-stop"])),
-    *(Feature(name=plan, body=_asks(plan)) for plan in ("plan-length", "plan-refused", "plan-window", "plan-long")),
+    *(
+        Feature(name=plan, body=_asks(plan))
+        for plan in ("plan-length", "plan-refused", "plan-window", "plan-paused", "plan-long")
+    ),
     Feature(name="service", body=_asks("plan-text", service_tier="standard_only", inference_geo="us")),
     Feature(
         name="prefill",

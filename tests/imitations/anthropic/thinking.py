@@ -120,15 +120,22 @@ def _refuse_change(path: str) -> None:
 
 
 def _check_start(body: Mapping[str, Any], turns: Sequence[tuple[str, list[tuple[str, Block]]]], model: Model) -> None:
-    """In manual mode, a tool loop starts with thinking (the page's "Tool choice limitation (manual mode)")."""
-    if (body.get("thinking") or {}).get("type") != "enabled" or len(turns) < 2:
+    """In manual mode, a tool loop starts with thinking (the page's "Tool choice limitation (manual mode)").
+
+    Later calls of the loop have none without interleaved thinking: the example of the page, "Interleaved thinking".
+    """
+    if (body.get("thinking") or {}).get("type") != "enabled":
         return
-    role, blocks = turns[-2]
-    kinds = [block["type"] for _, block in blocks]
-    if role == "assistant" and "tool_use" in kinds and kinds[0] not in THINKING:
+    first: list[tuple[str, Block]] = []
+    for role, blocks in reversed(turns):
+        if role == "user" and not any(block["type"] == "tool_result" for _, block in blocks):
+            break
+        first = blocks if role == "assistant" else first
+    if first and first[0][1]["type"] not in THINKING and turns[-1][0] == "user":
+        path, block = first[0]
         refuse(
-            f"{blocks[0][0]}.type: Expected `thinking` or `redacted_thinking`, but found `{kinds[0]}`. When `thinking` is "
-            "enabled, a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and "
+            f"{path}.type: Expected `thinking` or `redacted_thinking`, but found `{block['type']}`. When `thinking` is enabled, "
+            "a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and "
             "`tool_result` blocks). To avoid this requirement, disable `thinking`."
         )
 

@@ -14,6 +14,7 @@ _FINISH: Final[Mapping[str, Mapping[Caller, str]]] = {
     "tool_use": {"chat": "tool_calls", "responses": "completed", "generate": "STOP"},
     "max_tokens": {"chat": "length", "responses": "max_output_tokens", "generate": "MAX_TOKENS"},
     "model_context_window_exceeded": {"chat": "length", "responses": "max_output_tokens", "generate": "MAX_TOKENS"},
+    "pause_turn": {"chat": "length", "responses": "max_output_tokens", "generate": "MAX_TOKENS"},
     "refusal": {"chat": "content_filter", "responses": "content_filter", "generate": "SAFETY"},
 }
 
@@ -46,7 +47,7 @@ def _list_signatures(said: Any) -> list[str]:
 
 ANTHROPIC: Final = Vendor(
     name="anthropic",
-    own="messages",
+    own=("messages",),
     shows_in_chats=True,
     items=_list_items,
     usage=_count,

@@ -201,7 +201,8 @@ _THINKING: Final = (
     Feature(name="only-redacted", body=_asks("plan-only-redacted", reasoning_effort="low"), shows=True),
 )
 _ENDS: Final = tuple(
-    Feature(name=plan, body=_asks(plan)) for plan in ("plan-refused", "plan-window", "plan-long", "plan-stopped")
+    Feature(name=plan, body=_asks(plan))
+    for plan in ("plan-refused", "plan-window", "plan-paused", "plan-long", "plan-stopped")
 )
 _FORMATS: Final = (
     Feature(

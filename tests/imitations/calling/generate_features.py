@@ -196,7 +196,10 @@ _SETTINGS: Final = (
         ),
         needs=(Need("generationConfig.responseJsonSchema", closed_format, closed_format),),
     ),
-    *(Feature(name=plan, body=_asks(plan)) for plan in ("plan-refused", "plan-window", "plan-only-redacted")),
+    *(
+        Feature(name=plan, body=_asks(plan))
+        for plan in ("plan-refused", "plan-window", "plan-paused", "plan-only-redacted")
+    ),
 )
 _TOOLS: Final = (
     Feature(name="tools", body=_asks("plan-parallel", **_tools(_LOOK, _JSON))),

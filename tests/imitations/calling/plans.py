@@ -28,7 +28,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An answer, and why it ends: "done", "length", "refused", "stopped" by a sequence, or "window"."""
+    """An answer, and why it ends: "done", "length", "refused", "stopped" by a sequence, "paused", or "window"."""
 
     items: tuple[Item, ...]
     end: str = "done"
@@ -63,6 +63,7 @@ PLANS: Final[Mapping[str, Plan]] = {
     "plan-length": Plan((_HM, _say("And then")), end="length"),
     "plan-refused": Plan((_say("I cannot"),), end="refused"),
     "plan-stopped": Plan((_HM, _say("one ")), end="stopped"),
+    "plan-paused": Plan((_HM, _say("So far")), end="paused"),
     "plan-window": Plan((_HM, _say("Too long")), end="window"),
     "plan-json": Plan((_HM, _say('{"city": "Oslo"}'))),
 }

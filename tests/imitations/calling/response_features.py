@@ -131,7 +131,10 @@ _SETTINGS: Final = (
         body=_asks("plan-only-redacted", reasoning={"effort": "low", "summary": "detailed"}),
         shows=True,
     ),
-    *(Feature(name=plan, body=_asks(plan)) for plan in ("plan-refused", "plan-window", "plan-length", "plan-stopped")),
+    *(
+        Feature(name=plan, body=_asks(plan))
+        for plan in ("plan-refused", "plan-window", "plan-paused", "plan-length", "plan-stopped")
+    ),
     Feature(
         name="format",
         body=_asks(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 
 from tests.imitations.calling.places import list_tool_names
-from tests.imitations.calling.scenario import Caller, Need, Scenario, Turn, find, list_marks
+from tests.imitations.calling.scenario import Caller, Need, Scenario, Turn, find, list_marks, list_thinking
 from tests.imitations.calling.server import Imitation, Received, Response
 from tests.imitations.calling.turns import continue_body
 from tests.imitations.calling.views import View, merge, read_answer
@@ -29,7 +29,7 @@ _HEADERS: Final[Mapping[Caller, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """One vendor: its upstream format's caller, and what an answer of its imitation looks like to each caller.
+    """One vendor: the callers of its upstream's formats, and what an answer of its imitation looks like to each caller.
 
     `items` of an answer, `usage` of it, `finish` for a caller; `thinking`: the signatures of an answer that must come back;
     `name` selects the place in a `Need`; `shows_in_chats`: the gateway asks for thinking that chats can show, though they have
@@ -37,7 +37,7 @@ class Vendor:
     """
 
     name: str
-    own: Caller
+    own: tuple[Caller, ...]
     shows_in_chats: bool
     items: Callable[[Any], list[tuple[str, Any]]]
     usage: Callable[[Any], tuple[int, int, int, int]]
@@ -78,11 +78,17 @@ def serve_gateway(conf: str, folder: Path) -> Iterator[Gateway]:
 class Runner:
     """Sends scenarios through a gateway to the imitation of one vendor."""
 
-    def __init__(self, gateway: Gateway, imitations: Mapping[str, Imitation], vendors: Mapping[str, Vendor]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        imitations: Mapping[str, Imitation],
+        vendors: Mapping[str, Vendor],
+        report: Report | None = None,
+    ) -> None:
         self._gateway = gateway
         self._imitations = imitations
         self._vendors = vendors
-        self.report = Report()
+        self.report = Report() if report is None else report
 
     def run(self, scenarios: Iterable[Scenario]) -> Report:
         """Run all scenarios. A model belongs to the vendor whose models it is named like."""
@@ -95,19 +101,19 @@ class Runner:
     def _run_one(self, client: httpx.Client, scenario: Scenario) -> None:
         feature = scenario.feature
         body, model = dict(feature.body), scenario.model
-        vendor = _find_vendor(model)
+        vendor = find_vendor(model)
         signatures: list[str] = []
         for number, turn in enumerate((Turn(), *feature.turns)):
             name = f"{scenario.name} turn {number}"
             if turn.model:
-                vendor, model, signatures = _find_vendor(turn.model), turn.model, []
+                vendor, model, signatures = find_vendor(turn.model), turn.model, []
             exchange = self._send(client, scenario, body, model, name, vendor)
             if exchange is None:
                 return
             received, response, answer, losses = exchange
             self._check_arrival(name, feature.needs if not number else (), body, received, losses, vendor)
             sent = received.raw.decode()
-            own = scenario.caller == self._vendors[vendor].own and feature.forgets
+            own = scenario.caller in self._vendors[vendor].own and feature.forgets
             if number and turn.results and not own and not losses and not all(one in sent for one in signatures):
                 self.report.unreported.append(f"{name}: thinking of the turn before did not come back")
             try:
@@ -140,7 +146,7 @@ class Runner:
             return None
         losses = tuple(filter(None, answer.headers.get("x-gate-loss", "").replace(" ", "").split(",")))
         received, response = exchanges[-1]
-        own = scenario.caller == self._vendors[vendor].own and not any(turn.model for turn in scenario.feature.turns)
+        own = scenario.caller in self._vendors[vendor].own and not any(turn.model for turn in scenario.feature.turns)
         if own and not losses and not _is_verbatim(sent, received.body):
             self.report.unreported.append(f"{name}: the body changed on the verbatim lane")
         return received, response, answer, losses
@@ -158,6 +164,9 @@ class Runner:
         for path, mark in list_marks(body):
             if mark not in arrived and not _is_lost(path, losses):
                 self.report.unreported.append(f"{name}: {path} ({mark}); reported: {losses}")
+        for path, texts in list_thinking(body):
+            if texts and not any(_dump(text) in arrived for text in texts) and not _is_lost(path, losses):
+                self.report.unreported.append(f"{name}: the thinking at {path}; reported: {losses}")
         for need in needs:
             place = need.anthropic if vendor == "anthropic" else need.gemini
             if _is_lost(need.name, losses):
@@ -195,8 +204,9 @@ class Runner:
             self.report.poorer.append(f"{name}: finish {view.finish}, not {vendor.finish(said, scenario.caller)}")
 
 
-def _find_vendor(model: str) -> str:
-    return "gemini" if model.startswith("gemini") else "anthropic"
+def find_vendor(model: str) -> str:
+    """The name of the vendor of a model."""
+    return {"gemini": "gemini", "claude": "anthropic"}.get(model.partition("-")[0], "openai")
 
 
 def _restore_names(items: Iterable[tuple[str, Any]], names: Mapping[str, str]) -> tuple[tuple[str, Any], ...]:
@@ -214,6 +224,10 @@ def _address(caller: Caller, body: Mapping[str, Any], model: str, stream: bool) 
     if caller == "chat":
         return "/v1/chat/completions", sent | ({"stream_options": {"include_usage": True}} if stream else {})
     return ("/v1/responses" if caller == "responses" else "/v1/messages"), sent
+
+
+def _dump(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _is_verbatim(sent: Mapping[str, Any], received: Any) -> bool:

@@ -89,3 +89,32 @@ def list_marks(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, Sequence):
         for number, item in enumerate(value):
             yield from list_marks(item, f"{path}.{number}")
+
+
+def list_thinking(value: Any, path: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(path, its texts and signatures) of each thought in a body of any caller; of the pieces of a stream only of the first."""
+    if isinstance(value, Mapping):
+        if value.get("type") in ("thinking", "redacted_thinking", "reasoning") or value.get("thought") is True:
+            yield path, tuple(_list_texts(value))
+        elif value.get("reasoning_content"):
+            yield f"{path}.reasoning_content", (value["reasoning_content"],)
+        else:
+            for name, member in value.items():
+                yield from list_thinking(member, f"{path}.{name}" if path else name)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for number, item in enumerate(value):
+            before = value[number - 1] if number else None
+            if not (isinstance(before, Mapping) and before.get("thought") is True and item.get("thought") is True):
+                yield from list_thinking(item, f"{path}.{number}")
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            if name not in ("type", "status", "id"):
+                yield from _list_texts(member)
+    elif isinstance(value, str):
+        yield from (value,) if value else ()
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _list_texts(item)

@@ -146,7 +146,7 @@ def _view_responses(whole: Any) -> View:
     items: list[Seen] = []
     for item in whole["output"]:
         if item["type"] == "reasoning":
-            items.append(("thinking", "".join(part["text"] for part in item["summary"])))
+            items.append(("thinking", "\n\n".join(part["text"] for part in item["summary"])))
         elif item["type"] == "message":
             items += [("text", part["text"]) for part in item["content"] if "text" in part]
         else:

@@ -18,6 +18,7 @@ _FINISH: Final = {
     "done": "STOP",
     "stopped": "STOP",
     "length": "MAX_TOKENS",
+    "paused": "STOP",
     "window": "MAX_TOKENS",
     "refused": "SAFETY",
 }

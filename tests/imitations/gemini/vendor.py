@@ -52,7 +52,7 @@ def _list_signatures(said: Any) -> list[str]:
 
 GEMINI: Final = Vendor(
     name="gemini",
-    own="generate",
+    own=("generate",),
     shows_in_chats=False,
     items=_list_items,
     usage=_count,

@@ -2,9 +2,10 @@
 
 Sources: outputs without a call and calls without an output: continuedev/continue#10092 and bytedance/trae-agent#245; reasoning
 without its following item: continuedev/continue#8933, and the reverse: continuedev/continue#11994; encrypted content:
-openai/codex#8145, and at models that do not reason: pydantic/pydantic-ai#2865; assistant content: jeremychone/rust-genai#119;
-call ids of 64 characters: AnswerDotAI/fastllm#45; json_object: BigDawnGhost/wenyi#66 (the instructions do not count);
-tool_choice: lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265; logprobs: UKGovernmentBEIS/inspect_ai#2739.
+openai/codex#8145, and at models that do not reason: pydantic/pydantic-ai#2865; ids that the vendor has not issued, also of
+whole items: jrkropp/open-webui-developer-toolkit#715, langchain-ai/langchain#38372; assistant content:
+jeremychone/rust-genai#119; call ids of 64 characters: AnswerDotAI/fastllm#45; json_object: BigDawnGhost/wenyi#66
+(the instructions do not count); tool_choice: lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265; logprobs: UKGovernmentBEIS/inspect_ai#2739.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ LEAST_OUTPUT: Final = 16
 
 @dataclass
 class Issued:
-    """What the vendor has issued: encrypted reasoning, stored responses and items, and the reasoning before each item."""
+    """What the vendor has issued: encrypted reasoning, stored responses and items, the ids of all items, and the reasoning
+    before each item.
+    """
 
     encrypted: set[str] = field(default_factory=set)
     responses: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     items: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
     reasoning_of: dict[str, str] = field(default_factory=dict)
 
 
@@ -154,7 +158,7 @@ def _check_format(body: Body) -> None:
 
 def _check_item(model: Model, item: Body, param: str, issued: Issued) -> None:
     kind = item.get("type") or "message"
-    _check_item_id(kind, item, param)
+    _check_item_id(kind, item, param, issued)
     for name in ("call_id", "name"):
         shared.check_length(item.get(name), f"{param}.{name}", 64)
     if kind in ("function_call", "custom_tool_call"):
@@ -169,13 +173,20 @@ def _check_item(model: Model, item: Body, param: str, issued: Issued) -> None:
         _check_encrypted(item, issued)
 
 
-def _check_item_id(kind: str, item: Body, param: str) -> None:
+def _check_item_id(kind: str, item: Body, param: str, issued: Issued) -> None:
     prefix, item_id = _PREFIXES.get(kind), item.get("id")
     if prefix is None or item_id is None or item.get("role") not in (None, "assistant"):
         return
     if not str(item_id).startswith(prefix):
         message = f"Invalid '{param}.id': '{item_id}'. Expected an ID that begins with '{prefix}'."
         raise Refusal(message, f"{param}.id", "invalid_value")
+    if item_id not in issued.ids:
+        raise _item_not_found(item_id)
+
+
+def _item_not_found(item_id: Any) -> Refusal:
+    message = f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false."
+    return Refusal(message, "input", status=404)
 
 
 def _check_encrypted(item: Body, issued: Issued) -> None:
@@ -184,8 +195,7 @@ def _check_encrypted(item: Body, issued: Issued) -> None:
         message = f"The encrypted content {encrypted[:4]}...{encrypted[-4:]} could not be verified."
         raise Refusal(message, None, "invalid_encrypted_content")
     if encrypted is None and item.get("id") not in issued.items:
-        message = f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false."
-        raise Refusal(message, "input", status=404)
+        raise _item_not_found(item.get("id"))
 
 
 def _check_content(model: Model, content: Any, param: str, answered: bool) -> None:

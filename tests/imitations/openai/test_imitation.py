@@ -158,13 +158,20 @@ def test_reasoning_needs_what_followed_it_and_the_reverse() -> None:
     vendor = OpenAI()
     body = {"model": "gpt-5", "input": "Hi", "tools": [tool()], **ENCRYPTED}
     reasoning, call = ask(vendor, RESPONSES, body)[1]["output"]
+    other = ask(vendor, RESPONSES, body)[1]["output"][0]
     output = {"type": "function_call_output", "call_id": call["call_id"], "output": "x"}
     alone = ask(vendor, RESPONSES, {**body, "input": [USER, reasoning, USER]})
     assert "was provided without its required following item" in alone[1]["error"]["message"]
-    other = {**reasoning, "id": "rs_of_another"}
     parted = ask(vendor, RESPONSES, {**body, "input": [USER, other, call, output]})
     assert "was provided without its required 'reasoning' item" in parted[1]["error"]["message"]
     assert ask(vendor, RESPONSES, {**body, "input": [USER, reasoning, call, output]})[0] == 200
+
+
+def test_an_id_that_the_vendor_has_not_issued_is_not_found_even_on_a_whole_item() -> None:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    status, answer = ask(OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, {**said, "id": "msg_1"}, USER]})
+    assert (status, "Item with id 'msg_1' not found" in answer["error"]["message"]) == (404, True)
+    assert ask(OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, said, USER]})[0] == 200
 
 
 def test_every_fact_about_a_model_has_a_source() -> None:

@@ -61,6 +61,7 @@ class OpenAI:
         self.said.append(said)
         output = response_answers.make_output(self.count, body, said, self.issued)
         whole = response_answers.render_response(self.count, body, said, output)
+        self.issued.ids |= {item["id"] for item in output}
         if body.get("store") is not False:
             self.issued.responses[whole["id"]] = [*items, *json.loads(json.dumps(output))]
             self.issued.items |= {item["id"] for item in output}

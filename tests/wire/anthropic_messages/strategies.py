@@ -244,7 +244,7 @@ _ends = st.sampled_from(
         ("length", "max_tokens", None),
         ("length", "model_context_window_exceeded", None),
         ("content_filter", "refusal", None),
-        ("other", "pause_turn", None),
+        ("length", "pause_turn", None),
     ]
 )
 _citations = st.lists(

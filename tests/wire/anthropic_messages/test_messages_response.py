@@ -149,7 +149,7 @@ def test_what_is_nearly_a_message_is_read() -> None:
         ("model_context_window_exceeded", "length"),
         ("tool_use", "tool_calls"),
         ("refusal", "content_filter"),
-        ("pause_turn", "other"),
+        ("pause_turn", "length"),
         ("compaction", "other"),
         ("", "stop"),
     ],
@@ -169,7 +169,7 @@ def test_stop_reasons_are_read(raw: str, reason: str) -> None:
         ("tool_calls", "STOP", None, "tool_use"),
         ("tool_calls", "end_turn", None, "tool_use"),
         ("content_filter", "SAFETY", None, "refusal"),
-        ("other", "pause_turn", None, "pause_turn"),
+        ("length", "pause_turn", None, "pause_turn"),
         ("other", "odd", None, "end_turn"),
     ],
 )

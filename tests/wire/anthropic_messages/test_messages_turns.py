@@ -14,6 +14,7 @@ from tornado_gate.types import (
     Message,
     Text,
     ToolCall,
+    VendorPart,
 )
 from tornado_gate.wire.anthropic_messages import ModelFeatures, render_request
 
@@ -163,3 +164,16 @@ def test_an_assistant_that_only_calls_has_no_text_block() -> None:
 
 def test_an_assistants_turn_that_is_to_be_continued_does_not_end_in_white_space() -> None:
     assert turns(message("user", "Hi"), message("assistant", "The answer is \n"))[1]["content"] == "The answer is"
+
+
+def test_a_search_without_its_result_is_not_sent_back() -> None:
+    """A paused turn leaves one; the vendor rejects it."""
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    for restored in ((call,), (call, result)):
+        part = VendorPart(wire_format="openai-responses", value={"type": "web_search_call"}, restored=restored)
+        said = Message(role="assistant", parts=(part, Text(text="So far")), plain=False)
+        body, losses = rendered(message("user", "Hi"), said, message("user", "Go on."))
+        assert (len(body["messages"][1]["content"]), losses) == (
+            (3, []) if len(restored) == 2 else (1, ["messages.1.content.0"])
+        ), body

@@ -26,7 +26,7 @@ from tornado_gate.wire.anthropic_messages.response import parse_response, render
 from tornado_gate.wire.anthropic_messages.server_tools import is_foreign_block
 from tornado_gate.wire.anthropic_messages.stream_parser import parse_stream
 from tornado_gate.wire.anthropic_messages.stream_renderer import MessagesStreamRenderer, render_frame, render_stream
-from tornado_gate.wire.anthropic_messages.thinking import BINDING_BETA
+from tornado_gate.wire.anthropic_messages.thinking import BINDING_BETA, lacks_thinking
 from tornado_gate.wire.anthropic_messages.usage import (
     parse_stop_reason,
     parse_usage,
@@ -47,6 +47,7 @@ __all__ = [
     "find_error",
     "is_foreign_block",
     "is_foreign_citation",
+    "lacks_thinking",
     "note_body",
     "note_container",
     "parse_error",

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from tornado_gate.errors import InvalidField
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -43,6 +42,8 @@ from tornado_gate.wire.anthropic_messages.ids import render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.parts import render_block
+from tornado_gate.wire.anthropic_messages.server_tools import is_unanswered
+from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate.wire.prompt_cache import CACHE_CONTROL, select_losses
 
 Block = dict[str, Any]
@@ -94,8 +95,7 @@ def render_conversation(
     if not rendered and system:  # the vendor requires a user turn
         rendered = [{"role": "user", "content": body.pop("system")}]
     if not rendered:
-        place = request.field_name("messages")
-        raise InvalidField(place, f"'{place}' has no content. Send at least one message with text or a file.")
+        raise empty_conversation_error(request.field_name("messages"))
     return body | {"messages": rendered}
 
 
@@ -182,7 +182,10 @@ class _TurnWriter:
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
             if isinstance(part, VendorPart) and part.restored is not None:
-                blocks += map(dict, part.restored)
+                if is_unanswered(part.restored):
+                    self._call.drop_field(path(index))
+                else:
+                    blocks += map(dict, part.restored)
             elif not isinstance(part, ToolResult) and self._has_content(part):
                 block = self._render_block(partial(path, index), part, message.role)
                 blocks += [block] if block is not None else []

@@ -9,7 +9,7 @@ Source: anthropic-python 2.11, types/tool_union_param.py, types/server_tool_use_
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.codec.ids import make_unique_id
@@ -180,6 +180,14 @@ def parse_foreign_block(block: Mapping[str, Any]) -> ServerToolUse | None:
     """The use that the gateway made a block of, with its own id; None for a block of the vendor's."""
     use = _parse_use(block) if is_foreign_block(block) else None
     return use and replace(use, id=use.id.removeprefix(FOREIGN_ID_PREFIX))
+
+
+def is_unanswered(blocks: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the blocks of one use are a call without its result, as a paused turn leaves it; the vendor rejects it.
+
+    Source: gsd-build/gsd-2#2870 (2026-03).
+    """
+    return len(blocks) == 1 and blocks[0].get("type") == "server_tool_use"
 
 
 def is_foreign_block(block: Any) -> bool:

@@ -16,8 +16,8 @@ max      65,536        max
 
 A budget must be at least 1,024 and below ``max_tokens``. A larger one is reduced to half of ``max_tokens``; if that is too
 small, thinking is left out. It is also left out when a tool is forced, when the last turn is an assistant turn to be
-continued and, with a budget, when the last tool calls do not follow a thinking block. Where the model thinks by default and a
-tool is forced, it is switched off. Thinking that cannot be switched off gets the lowest effort.
+continued and, with a budget, when the last tool loop does not start with a thinking block. Where the model thinks by default and
+a tool is forced, it is switched off. Thinking that cannot be switched off gets the lowest effort.
 Source: anthropic-python 2.11, types/thinking_config_*_param.py and types/output_config_param.py; the vendor's pages
 "Extended thinking" and "Adaptive thinking".
 """
@@ -71,10 +71,13 @@ def parse_reasoning(body: Mapping[str, Any]) -> tuple[Reasoning | None, str, dic
     return reasoning, name, extra
 
 
-def render_own(reasoning: Reasoning | None) -> dict[str, Any]:
-    """``thinking`` and ``effort`` of a request in this format, unchanged."""
+def _render_own(call: Call, reasoning: Reasoning | None, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``thinking`` and ``effort`` of a request in this format, unchanged unless another vendor's thinking was left out."""
     if reasoning is None:
         return {}
+    if reasoning.budget_tokens is not None and lacks_thinking(messages):
+        call.drop_field("thinking")
+        return drop_none(thinking={"type": "disabled"}, effort=reasoning.effort)
     thinking: dict[str, Any] | None = None
     if reasoning.budget_tokens is not None:
         thinking = {"type": "enabled", "budget_tokens": reasoning.budget_tokens}
@@ -94,7 +97,7 @@ def render_reasoning(
     """
     reasoning = request.reasoning
     if request.wire_format == WIRE_FORMAT:
-        return render_own(reasoning)
+        return _render_own(call, reasoning, messages)
     forced = abilities.forced_tools == "without_thinking" and forces_a_tool(request)
     off = {"thinking": {"type": "disabled"}} if forced and abilities.thinking_default else {}
     if reasoning is None:
@@ -108,7 +111,7 @@ def render_reasoning(
     if abilities.thinking == "adaptive":
         return _render_adaptive(call, reasoning, name, abilities)
     budget = _compute_budget(reasoning, limit, abilities)
-    if budget is None or _lacks_thinking(messages):
+    if budget is None or lacks_thinking(messages):
         call.drop_field(name)
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
@@ -178,11 +181,24 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
     return budget if budget >= MIN_BUDGET else None
 
 
-def _lacks_thinking(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last assistant turn calls tools and does not start with thinking, which the vendor rejects."""
+def lacks_thinking(messages: Sequence[Any]) -> bool:
+    """Whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
+
+    A loop is what the model said since the last user turn that is more than results; adjacent messages of one role are one turn.
+    Source: the vendor's page "Extended thinking", "Tool use" and "Interleaved thinking" (read 2026-11-22).
+    """
+    first: Sequence[Any] = ()
+    calls = answered = False
+    role = ""
     for message in reversed(messages):
+        if not isinstance(message, Mapping) or message.get("role") == "system":
+            continue
+        blocks = message.get("content") if isinstance(message.get("content"), list) else ()
+        kinds = [block.get("type") for block in blocks or () if isinstance(block, Mapping)]
+        if role == "user" and message["role"] != "user" and not answered:
+            break
         if message["role"] == "assistant":
-            blocks = message["content"] if isinstance(message["content"], list) else []
-            kinds = [block.get("type") for block in blocks]
-            return "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
-    return False
+            first, calls = kinds or first, calls or "tool_use" in kinds
+        answered = "tool_result" in kinds or (answered and role == "user" == message["role"])
+        role = message["role"]
+    return calls and first[0] not in ("thinking", "redacted_thinking")

@@ -22,7 +22,7 @@ _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
-    "pause_turn": "other",
+    "pause_turn": "length",  # unfinished: the vendor has paused its own tools, and the client must ask again
 }
 _STOP_REASONS: Final[Mapping[FinishReason, str]] = {
     "stop": "end_turn",

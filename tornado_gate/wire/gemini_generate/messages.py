@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
 from tornado_gate.types.value import State, field, replace
+from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate.wire.gemini_generate.function_calls import (
     AnsweredCalls,
     CallRegistry,
@@ -105,7 +106,7 @@ def render_contents(
     """``contents`` and ``systemInstruction``. Reports unsupported parts to `call.drop_field` by their path.
 
     `own` is True when the messages came in this format. All system messages are merged into one instruction, because this format
-    has no place for a later one, whose role is reported as dropped.
+    has no place for a later one, whose role is reported as dropped. Raises InvalidField if nothing is left to send.
     """
     writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
@@ -113,6 +114,8 @@ def render_contents(
     contents, system = writer.contents, writer.system
     if not contents and system:  # the vendor requires a user turn
         contents, system = [{"role": "user", "parts": system}], []
+    if not contents:
+        raise empty_conversation_error(request.field_name("messages"))
     if dialect.signature_dummy:
         _add_dummies(contents)
     return contents, {"parts": system} if system else None
@@ -156,8 +159,12 @@ class _ContentWriter(State):
             value = self._render_call(part, path)
         else:
             value = render_part(part)
-        if value is None or value == {"text": ""} == value | self._render_signature(part):
-            if value is None:
+        if (
+            value is None
+            or value == {"text": ""} == value | self._render_signature(part)
+            or self._is_empty_thought(part)
+        ):
+            if value is None or isinstance(part, Thinking):
                 self.call.drop_field(path())
             return []  # the vendor rejects an empty part
         if isinstance(part, VendorPart):
@@ -165,6 +172,10 @@ class _ContentWriter(State):
         if isinstance(part, Image) and part.detail is not None:
             self.call.drop_field(f"{path()}.detail")
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
+
+    def _is_empty_thought(self, part: Part) -> bool:
+        """Whether `part` is a thought of which only the issuer knows more than its place."""
+        return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
     def _render_call(self, call: ToolCall, path: Callable[..., str]) -> dict[str, Any] | None:
         """A call. Arguments that are no object are sent as text: without its call a response would be rejected."""

@@ -32,7 +32,7 @@ from tornado_gate.wire.openai_responses.request import (
     render_request,
 )
 from tornado_gate.wire.openai_responses.response import parse_response, render_response
-from tornado_gate.wire.openai_responses.stored_items import is_made_here, is_self_contained
+from tornado_gate.wire.openai_responses.stored_items import has_made_id, is_made_here, is_self_contained
 from tornado_gate.wire.openai_responses.stream_parser import parse_stream
 from tornado_gate.wire.openai_responses.stream_renderer import render_stream
 from tornado_gate.wire.openai_responses.usage import parse_usage, render_usage
@@ -47,6 +47,7 @@ __all__ = [
     "find_error",
     "get_item_type",
     "get_response_id",
+    "has_made_id",
     "has_trigger",
     "is_made_here",
     "is_own_compaction",

@@ -27,8 +27,10 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State, field
+from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate.wire.openai_chat.parts import add_extra, drop_none
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, render_part
+from tornado_gate.wire.openai_responses.stored_items import is_unreadable
 from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 
 
@@ -44,13 +46,17 @@ def render_input(
     """Return ``instructions`` and ``input``. `own` is True if the messages came in this format.
 
     Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are those that the
-    upstream accepts in messages of other formats.
+    upstream accepts in messages of other formats. Raises InvalidField if nothing is left to send.
     """
     writer = _InputItemWriter(call, request, own, cache_markers)
     instructions, first = _render_instructions(request.messages)
     items: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages[first:], first):
         items += writer.write(message, partial(request.path, number))
+    if not items and instructions is not None:  # the vendor requires an item
+        return None, [{"type": "message", "role": "system", "content": instructions}]
+    if not items:
+        raise empty_conversation_error(request.field_name("messages"))
     return instructions, items
 
 
@@ -141,6 +147,9 @@ class _InputItemWriter(State):
         extra = self._add_extra({}, message.extra, path())
         for number, part in enumerate(message.parts):
             place = path(number)
+            if isinstance(part, VendorPart) and is_unreadable(part.value):
+                self.call.drop_field(place)
+                continue
             item = self._render_own_item(part, place)
             if item is None and not isinstance(part, (Thinking, ToolCall)):
                 value = self._render_part(part, place, answered=True)

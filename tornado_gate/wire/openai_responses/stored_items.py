@@ -5,6 +5,7 @@ Source: openai-python 3.52, types/responses/response_input_item_param.py and res
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from tornado_gate.wire.openai_responses.server_tools import CALL_TYPES, MADE_HER
 _COMPLETE_TYPES: Final = ("message", "function_call", "custom_tool_call")
 _OUTPUT_SUFFIX: Final = "_output"
 _TOOL_TYPES: Final = tuple({kind for kind, _ in CALL_TYPES.values()})
+_MADE_ID: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}(?:[0-9a-f]{4})?")
+"""The ids of items in the gateway's own responses and conversations. Those of the vendor have 48 or 50 digits."""
 
 
 def is_self_contained(item: Mapping[str, Any]) -> bool:
@@ -36,6 +39,20 @@ def is_made_here(item: Any) -> bool:
         return False
     identity = item.get("id")
     return isinstance(identity, str) and identity.endswith(MADE_HERE)
+
+
+def has_made_id(item: Mapping[str, Any]) -> bool:
+    """Whether the id of an item has the form of those that the gateway makes, which no vendor knows.
+
+    Another gateway, or a server such as vLLM, may have made it too: an id that the upstream has issued is recorded.
+    """
+    identity = item.get("id")
+    return isinstance(identity, str) and len(identity) < 50 and _MADE_ID.fullmatch(identity) is not None
+
+
+def is_unreadable(item: Mapping[str, Any]) -> bool:
+    """Whether only the gateway knows what an item is: it made the item's id, and the item has no content of its own."""
+    return is_made_here(item) or (has_made_id(item) and not is_self_contained(item))
 
 
 def list_issued(response: Mapping[str, Any], stored: bool) -> Iterator[tuple[str, str]]:

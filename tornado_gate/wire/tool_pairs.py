@@ -1,0 +1,207 @@
+"""Tool calls and their results in a translated history: each call has one result, and each result its call. Pure.
+
+Every vendor rejects any other history, with an error about places in its own format that the caller has never written. So a
+history is checked before it is rendered. What has only one meaning is repaired: a result that comes later than directly after its
+call is moved there, as for responses, whose outputs may come anywhere; a result without an id belongs to the first call of its
+name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
+invented: only the caller knows whether the tool has run.
+
+Source: the vendors' rules as reported in anthropics/claude-code#8210, google-gemini/gemini-cli#7410,
+FoundationAgents/OpenManus#744 and continuedev/continue#10092.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NoReturn
+
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import ChatRequest, Message, ToolCall, ToolResult
+from tornado_gate.types.value import State, field, replace
+from tornado_gate.wire import formats
+
+Place = tuple[int, int]
+"""The indexes of a message and of its part."""
+
+_LEGACY_TOOLS: Final = "functions"
+_OF_ITEMS: Final = "input."
+_OF_MESSAGES: Final = "messages."
+
+
+def pair_tool_results(request: ChatRequest) -> ChatRequest:
+    """`request` with each tool result directly after its call. Raises InvalidField for a history that no vendor accepts."""
+    messages = request.messages
+    if not any(_has_tools(message) for message in messages):
+        return request
+    pairs = _Pairs(request)
+    for number, message in enumerate(messages):
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                pairs.open.append(((number, index), part))
+            elif isinstance(part, ToolResult):
+                pairs.close((number, index), part)
+    if pairs.open:
+        _raise_missing(request, *pairs.open[0])
+    return pairs.arrange()
+
+
+def _has_tools(message: Message) -> bool:
+    if message.role == "tool":
+        return True
+    return message.role == "assistant" and any(isinstance(part, ToolCall) for part in message.parts)
+
+
+class _Pairs(State):
+    """What a walk through the messages has found. `open` are calls without a result, in order; `answered` the results by id.
+
+    `owners` maps messages of results to that of their calls, `named` results without an id to the id of their call, and
+    `repeated` are messages that repeat a result.
+    """
+
+    request: ChatRequest
+    open: list[tuple[Place, ToolCall]] = field(default_factory=list)
+    answered: dict[str, ToolResult] = field(default_factory=dict)
+    owners: dict[int, int] = field(default_factory=dict)
+    named: dict[Place, str] = field(default_factory=dict)
+    repeated: set[int] = field(default_factory=set)
+
+    def close(self, place: Place, result: ToolResult) -> None:
+        """Find the call of a result."""
+        for number, (opened, call) in enumerate(self.open):
+            if result.call_id == call.id if result.call_id else result.name == call.name:
+                del self.open[number]
+                self.owners[place[0]] = max(opened[0], self.owners.get(place[0], 0))
+                self.answered[call.id] = result
+                if not result.call_id:
+                    self.named[place] = call.id
+                return
+        earlier = self.answered.get(result.call_id)
+        alone = len(self.request.messages[place[0]].parts) == 1
+        if earlier is not None and alone and (earlier.parts, earlier.is_error) == (result.parts, result.is_error):
+            self.repeated.add(place[0])
+        elif earlier is not None:
+            _raise_repeated(self.request, place, result)
+        else:
+            _raise_unknown(self.request, place, result)
+
+    def arrange(self) -> ChatRequest:
+        """The request with its messages in the order that every vendor accepts."""
+        messages = list(self.request.messages)
+        for (number, index), call_id in self.named.items():
+            parts = list(messages[number].parts)
+            parts[index] = replace(parts[index], call_id=call_id)
+            messages[number] = replace(messages[number], parts=tuple(parts))
+        order = self._find_order()
+        if order == list(range(len(messages))):
+            return replace(self.request, messages=tuple(messages)) if self.named else self.request
+        arranged = tuple(messages[number] for number in order)
+        return replace(self.request, messages=arranged, names=_move_names(self.request, order))
+
+    def _find_order(self) -> list[int]:
+        """The numbers of the messages, with results after the run of assistant messages that has their calls."""
+        messages = self.request.messages
+        ends: dict[int, list[int]] = {}
+        for number, owner in self.owners.items():
+            end = owner
+            while end + 1 < len(messages) and messages[end + 1].role == "assistant":
+                end += 1
+            ends.setdefault(end, []).append(number)
+        order: list[int] = []
+        for number in range(len(messages)):
+            if number not in self.owners and number not in self.repeated:
+                order.append(number)
+            order += sorted(ends.get(number, ()))
+        return order
+
+
+def _move_names(request: ChatRequest, order: Sequence[int]) -> dict[str, str]:
+    """`ChatRequest.names` for messages in another order."""
+    names: dict[str, str] = {}
+    parts: dict[str, list[tuple[str, str]]] = {}
+    for name, path in request.names.items():
+        if not name.startswith(_OF_MESSAGES):
+            names[name] = path
+            continue
+        number, _, rest = name.removeprefix(_OF_MESSAGES).partition(".")
+        if rest:
+            parts.setdefault(number, []).append((rest, path))
+    for place, before in enumerate(order):
+        names[f"messages.{place}"] = request.path(before)
+        names |= {f"messages.{place}.{rest}": path for rest, path in parts.get(str(before), ())}
+    return names
+
+
+def _raise_missing(request: ChatRequest, place: Place, call: ToolCall) -> NoReturn:
+    path = _find_path(_CALL_PATHS, request, place)
+    raise InvalidField(
+        path,
+        f"The call of the tool '{call.name[:100]}' at '{path}' has no result. Send its result after it, or remove the call.",
+        code="tool_result_missing",
+    )
+
+
+def _raise_unknown(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, place)
+    raise InvalidField(
+        path,
+        f"The tool result at '{path}' belongs to no call{_quote(result)} before it. Send the call too, or remove the result.",
+        code="tool_call_missing",
+    )
+
+
+def _raise_repeated(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, place)
+    raise InvalidField(
+        path,
+        f"The tool result at '{path}' is a second one for the call{_quote(result)}. Send one result for each call.",
+        code="tool_result_repeated",
+    )
+
+
+def _quote(result: ToolResult) -> str:
+    name = result.call_id or result.name or ""
+    return f" '{name[:100]}'" if name else ""
+
+
+PathMaker = Callable[[ChatRequest, Place], str]
+
+
+def _find_path(makers: Mapping[str, PathMaker], request: ChatRequest, place: Place) -> str:
+    make = makers.get(request.wire_format)
+    return request.path(*place) if make is None else make(request, place)
+
+
+def _find_chat_call(request: ChatRequest, place: Place) -> str:
+    if request.names.get("tools") == _LEGACY_TOOLS:
+        return f"{request.path(place[0])}.function_call"
+    return f"{request.path(*place)}.id"
+
+
+def _find_chat_result(request: ChatRequest, place: Place) -> str:
+    legacy = request.messages[place[0]].extra.get("role") == "function" or request.names.get("tools") == _LEGACY_TOOLS
+    return f"{request.path(place[0])}.{'name' if legacy else 'tool_call_id'}"
+
+
+def _find_response_call(request: ChatRequest, place: Place) -> str:
+    path = request.path(*place)
+    return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
+
+
+def _find_response_result(request: ChatRequest, place: Place) -> str:
+    path = request.path(place[0])
+    return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
+
+
+_CALL_PATHS: Final[Mapping[str, PathMaker]] = {
+    formats.OPENAI_CHAT: _find_chat_call,
+    formats.OPENAI_RESPONSES: _find_response_call,
+    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.id",
+    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionCall",
+}
+_RESULT_PATHS: Final[Mapping[str, PathMaker]] = {
+    formats.OPENAI_CHAT: _find_chat_result,
+    formats.OPENAI_RESPONSES: _find_response_result,
+    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.tool_use_id",
+    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionResponse",
+}
+"""By wire format: the caller's path of what connects a call and its result."""
