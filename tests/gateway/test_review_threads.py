@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -117,6 +118,33 @@ def test_a_review_in_python_is_stopped_and_the_account_goes_on() -> None:
         await site.wait_until(lambda running, *_: running == 1)
         left.cancel()  # its caller has disconnected
         await site.wait_until(lambda *told: told == (0, 0, 0, 0))
+
+    run(test)
+
+
+def test_a_review_that_logs_is_not_stopped_while_it_holds_the_lock_of_logs() -> None:
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sum(range(200))
+
+    log, handler = logging.getLogger("a.guard"), Handler()
+    log.propagate = False
+    log.addHandler(handler)
+
+    def spin() -> None:
+        while True:
+            log.warning("found")
+            for _ in range(200):
+                pass
+
+    async def test(site: Site) -> None:
+        assert handler.lock is not None
+        for _ in range(10):
+            with pytest.raises(ReviewTimeout):
+                await site.threads.run("a", spin, seconds=0.01)
+            await site.wait_until(lambda *told: told == (0, 0, 0, 0))
+            assert handler.lock.acquire(timeout=5)
+            handler.lock.release()
 
     run(test)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
@@ -42,7 +43,11 @@ WAIT_SECONDS: Final = 60.0
 WORK_SECONDS: Final = 60.0
 """The time limit of work that is no hook: reading a body and replacing texts in it."""
 STOP_SECONDS: Final = 1.0
-"""How often a stuck thread is told to stop."""
+"""How often a stuck thread is told to stop. An account whose thread is then still stuck gets no other one."""
+LOOK_SECONDS: Final = (0.005, 0.1)
+"""How soon a thread is looked at again that could not be told to stop: in the first STOP_SECONDS, and later."""
+_LOCKING: Final = frozenset({"logging", "threading", "queue", "importlib", "_frozen_importlib", "prometheus_client"})
+"""Packages whose locks all threads share. An exception within them could leave a lock closed for ever."""
 
 
 class ReviewStopped(BaseException):
@@ -58,6 +63,7 @@ class _Work:
         self.is_finished = False
         self.hangs = False
         """It did not end when it was told to."""
+        self.next_stop = self.hangs_at = 0.0
         self._ended = ended
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, args=(function,), name="review", daemon=True)
@@ -67,12 +73,13 @@ class _Work:
     def is_alive(self) -> bool:
         return not self.is_finished and self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Raise ReviewStopped in the thread, unless the function has returned."""
+    def stop(self, now: float) -> None:
+        """Raise ReviewStopped in the thread, unless the function has returned or is where it must not be interrupted."""
         with self._lock:
-            if self.is_alive:
-                thread = ctypes.c_ulong(self._thread.ident or 0)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(ReviewStopped))
+            identity = self._thread.ident or 0
+            if self.is_alive and not _holds_locks(identity):
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(identity), ctypes.py_object(ReviewStopped))
+                self.next_stop = now + STOP_SECONDS
 
     def _work(self, function: Callable[[], Any]) -> None:
         try:
@@ -94,6 +101,16 @@ class _Work:
             loop.call_soon_threadsafe(self._ended, self)
         except RuntimeError:
             log.debug("a review has ended after the event loop")
+
+
+def _holds_locks(identity: int) -> bool:
+    """Whether a thread runs code of a package of `_LOCKING`, called by the review itself."""
+    frame = sys._current_frames().get(identity)
+    while frame is not None and frame.f_code is not _Work._work.__code__:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _LOCKING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _set_result(future: asyncio.Future[Any], result: Any) -> None:
@@ -228,23 +245,26 @@ class ReviewThreads:
     def _abandon(self, work: _Work) -> None:
         """Tell a thread to stop; other work of its account waits until it has."""
         self._stuck.setdefault(work.account, []).append(work)
-        work.stop()
-        self._stop_later()
+        work.hangs_at = asyncio.get_running_loop().time() + STOP_SECONDS
+        self._stop_all()
 
-    def _stop_later(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(STOP_SECONDS, self._stop_again)
-
-    def _stop_again(self) -> None:
-        self._timer = None
-        for work in [work for works in self._stuck.values() for work in works]:
-            if work.is_alive:
-                work.stop()
-                self._refuse_others(work)
-            else:
+    def _stop_all(self) -> None:
+        """Stop the stuck threads, and look at them again while there are any."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        works = [work for works in self._stuck.values() for work in works]
+        for work in works:
+            if not work.is_alive:
                 self._forget(work)
-        if self._stuck:
-            self._stop_later()
+                continue
+            if now >= work.next_stop:
+                work.stop(now)
+            if now >= work.hangs_at:
+                self._refuse_others(work)
+        if self._timer is not None:
+            self._timer.cancel()
+        wait = min((max(LOOK_SECONDS[work.hangs], work.next_stop - now) for work in works), default=0.0)
+        self._timer = loop.call_later(wait, self._stop_all) if self._stuck else None
 
     def _refuse_others(self, work: _Work) -> None:
         """Let no request of an account wait for a thread that hangs."""
