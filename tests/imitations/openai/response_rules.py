@@ -5,7 +5,8 @@ without its following item: continuedev/continue#8933, and the reverse: continue
 openai/codex#8145, and at models that do not reason: pydantic/pydantic-ai#2865; ids that the vendor has not issued, also of
 whole items: jrkropp/open-webui-developer-toolkit#715, langchain-ai/langchain#38372; assistant content:
 jeremychone/rust-genai#119; call ids of 64 characters: AnswerDotAI/fastllm#45; json_object: BigDawnGhost/wenyi#66
-(the instructions do not count); tool_choice: lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265; logprobs: UKGovernmentBEIS/inspect_ai#2739.
+(the instructions do not count); tool_choice: lablup/mlxcel#1581; at least 16 tokens: earendil-works/pi#6265;
+logprobs: UKGovernmentBEIS/inspect_ai#2739.
 """
 
 from __future__ import annotations
