@@ -72,7 +72,7 @@ class OidcCallbackPage(OidcPage):
                 setup_token=attempt.setup_token if attempt else "",
                 address=self.origin.address,
                 agent=self.agent,
-                replaces=self.get_cookie(SESSION_COOKIE, "") or "",
+                replaces=self.read_cookie(SESSION_COOKIE),
             )
         except TooManyAttempts as error:
             self.set_header("Retry-After", str(error.retry_after))
@@ -87,10 +87,10 @@ class OidcCallbackPage(OidcPage):
 
     def _take_attempt(self) -> Attempt | None:
         """The attempt that this browser has begun, only once; None if it has begun none."""
-        text = self.get_cookie(COOKIE)
+        text = self.read_cookie(COOKIE)
         if not text:
             return None
-        self.clear_cookie(COOKIE, path="/console")
+        self.drop_cookie(COOKIE)
         try:
             return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Attempt)
         except (ValueError, msgspec.DecodeError):

@@ -26,6 +26,8 @@ DRAIN_BYTES = 64 * 1024 * 1024
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
 JSON_CONTENT_TYPE = "application/json"
+_CREDENTIALS = frozenset((*auth.KEY_HEADERS, "cookie"))
+"""Browsers send the console's session with every request to the gateway; no plugin needs it."""
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -310,8 +312,8 @@ def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
 
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers without API keys in any form, as plugins get them."""
-    kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
+    """The headers without API keys in any form and without cookies, as plugins get them."""
+    kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
     if auth.PROTOCOL_HEADER in kept:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
         kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
