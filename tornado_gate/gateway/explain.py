@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tornado_gate.codec.secret_words import MASK
 from tornado_gate.gateway import auth, outcomes, server_tool_parts, signatures, token_counts
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import (
@@ -25,7 +26,6 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.guards import review_alone
 from tornado_gate.gateway.pipeline import RequestCache, find_needs, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.telemetry.redaction import MASK
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import Value, replace
 

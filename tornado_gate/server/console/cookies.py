@@ -1,8 +1,8 @@
 """Names and readers of the console's cookies.
 
-Over https the names have the prefix ``__Host-``: a browser accepts such a cookie only from this host itself, over https and for the
-path ``/``. A sibling domain, or whoever answers plain http for this host, cannot plant one. The session is that of the
-cookie with the name of the scheme; a cookie with the other name is never read.
+Over https the names have the prefix ``__Host-``: a browser accepts such a cookie only from this host itself, over https and for
+the path ``/``. A sibling domain, or whoever answers plain http for this host, cannot plant one. A cookie with the name of the
+other scheme is never read.
 """
 
 from __future__ import annotations
