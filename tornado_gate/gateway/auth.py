@@ -1,7 +1,7 @@
 """Finds the caller's API key in a request and checks what it may do. Knows no storage.
 
 Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket
-subprotocol. A request with two different keys is rejected, because it is not clear which account it belongs to.
+subprotocol. Below /admin/v1 `?key=` is a filter. A request with two different keys is rejected, because it is not clear which account it belongs to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FALLBACK_MEMBERS = frozenset({"fallback", "fallback_models", "fallbacks", "model
 """Members of a body with which callers name further models, at routers that accept a known wire format."""
 _MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
 _MODEL_LENGTH = len("model")
-HOW_TO_SEND_KEY = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
+HOW_TO_SEND_KEY = (
+    "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='; below /admin/v1 in a header."
+)
 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:

@@ -37,6 +37,7 @@ class AdminHandler(AuthenticatedHandler):
     """A request below /admin/v1, also one without a route: nobody learns which routes exist without the role."""
 
     is_shared = False  # keys of administrators do not belong into web pages
+    takes_key_in_query = False  # nor into addresses: here `key` is a filter
 
     def __init__(self, services: Services, request: CallerRequest) -> None:
         route = Route(request.method, PREFIX, OPERATION, model="none", empty_body=True)

@@ -34,10 +34,11 @@ EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 class AuthenticatedHandler(Exchange):
     """Checks the request before it reads the body, reads the body, then calls `answer`.
 
-    `may_be_shed`: an overloaded gateway refuses the request.
+    `may_be_shed`: an overloaded gateway refuses the request. `takes_key_in_query`: the parameter `key` is the API key.
     """
 
     may_be_shed = False
+    takes_key_in_query = True
 
     def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
@@ -62,7 +63,7 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        keys_in_query = self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ()
+        keys_in_query = self._get_keys_in_query() if self.request.query else ()
         if self.route.key != "required" and self._is_anonymous(keys_in_query):
             self.limit = 0  # no body is read of a caller without a key
             self._admit(ANONYMOUS_CALLER, b"", is_form)
@@ -73,6 +74,9 @@ class AuthenticatedHandler(Exchange):
             return self._authenticate_by_store(key_digest, is_form)
         self._admit(caller, key_digest, is_form)
         return None
+
+    def _get_keys_in_query(self) -> list[str]:
+        return self.get_query_values(auth.KEY_PARAMETER) if self.takes_key_in_query else []
 
     def _is_anonymous(self, keys_in_query: Iterable[str]) -> bool:
         """Whether a request of a route that needs no key has none, or the route takes none."""
