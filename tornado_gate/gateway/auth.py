@@ -1,7 +1,8 @@
 """Finds the caller's API key in a request and checks what it may do. Knows no storage.
 
-Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket
-subprotocol. Below /admin/v1 `?key=` is a filter. A request with two different keys is rejected, because it is not clear which account it belongs to.
+Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=` (not below /admin/v1, where it
+is a filter), and a WebSocket subprotocol. A request with two different keys is rejected, because it is not clear which account it
+belongs to.
 """
 
 from __future__ import annotations

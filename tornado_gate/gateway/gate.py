@@ -198,16 +198,16 @@ class Gate:
             tokens_per_minute=config.limits.tokens_per_minute if tokens is None else tokens,
             concurrent_requests=record.concurrent_requests,
         )
-        bounds = find("key", record.usage_id, own, record.budget)
+        bounds = find("key", record.usage_id, own, record.budget, record.name)
         user, team = (record.user_limits, record.user_budget), (record.team_limits, record.team_budget)
         if record.source == "conf":
             of_user, of_team = config.users.get(record.user), config.teams.get(record.team)
             user = (of_user.limits, of_user.budget) if of_user else user
             team = (of_team.limits, of_team.budget) if of_team else team
         if record.user:
-            bounds += find("user", record.user, *user)
+            bounds += find("user", record.user, *user, record.user_name)
         if record.team:
-            bounds += find("team", record.team, *team)
+            bounds += find("team", record.team, *team, record.team_name)
         return bounds
 
     # Limits
