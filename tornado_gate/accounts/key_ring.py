@@ -31,7 +31,7 @@ class KeyRecord(Value, frozen=True, kw_only=True):
 
     `usage_id` is the id under which limits, budgets and usage count: that of the first key of a chain of rotations.
 
-    `user` and `team` are ids, "" without one; `user_name` (an e-mail) and `team_name` are their names, "" where the ids are names.
+    `user` and `team` are ids, "" without one; `user_name` (an e-mail) and `team_name` are their names, "" where ids are names.
     `addresses` are the networks from which the key may be used; empty: all.
     """
 

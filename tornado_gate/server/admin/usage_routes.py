@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tornado_gate.database.engine import Database
-from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.ledger.reports import GROUPS, Reports
 from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
 from tornado_gate.server.admin.csv_cells import quote_cell
@@ -37,12 +37,12 @@ COLUMNS = (
 
 
 class RequestView(Value, frozen=True, kw_only=True):
-    """A request of the ledger. `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it.
+    """A request of the ledger. `id` is its own; `request_id` is its x-request-id, which the caller may have chosen.
 
-    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came
-    from a cache of the gateway. `outcome` is `complete`,
-    `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body`
-    is the beginning of the request's body where conf records bodies.
+    `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it. Counts of tokens are null where
+    the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came from a cache of the gateway.
+    `outcome` is `complete`, `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the
+    price is unknown. `body` is the beginning of the request's body where conf records bodies.
     """
 
     id: str
@@ -141,7 +141,7 @@ def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
 async def list_requests(request: AdminRequest) -> Page[RequestView]:
     query = request.query
     limit = query["limit"]
-    filters = {name: query[name] for name in ("user", "team", "key", "model")}
+    filters = {name: query[name] for name in ("user", "team", "key", "model", "request_id")}
     rows = await request.run(
         Reports(request.services.database).requests,
         start=query["from"],
@@ -162,11 +162,18 @@ def _check_row_id(text: str) -> str | None:
 
 
 async def get_request(request: AdminRequest) -> RequestView:
-    row = await request.run(Reports(request.services.database).get_request, request.id)
-    if row is None:
+    """Several requests with one x-request-id, which callers choose, are a conflict: none is shown as if it were the other."""
+    rows = await request.run(Reports(request.services.database).find_requests, request.id)
+    if not rows:
         message = "The ledger has no request with this id. Requests of the last seconds may be missing."
         raise NotFound(message, code="unknown_request")
-    return describe_request(row)
+    if len(rows) > 1:
+        message = (
+            "Several requests have this x-request-id, which callers may choose. List them with "
+            f"GET /admin/v1/requests?request_id={request.id}, and ask for one by its 'id'."
+        )
+        raise RequestError(message, code="ambiguous_request_id", status=409)
+    return describe_request(rows[0])
 
 
 _FILTER_NAMES = ("user", "team", "key", "model", "provider", "tag")
@@ -217,11 +224,13 @@ ROUTES = [
         summary="List requests", description="Newest first.",
         parameters=(
             *_SPAN, *(one for one in _FILTERS if one.name not in ("provider", "tag")),
+            text_parameter("request_id", "Only requests with this x-request-id. Callers may choose it."),
             flag_parameter("only_errors", "Only requests that were refused, failed or broke off."), *PAGE,
         ),
     ),
     AdminRoute(
         method="GET", path="/requests/{id}", function=get_request, tag=_TAG, answer=RequestView,
-        summary="Show a request by its x-request-id",
+        summary="Show a request by its id or its x-request-id",
+        description="Several requests with one x-request-id are a 409: ask for one by its `id`.",
     ),
 ]  # fmt: skip
