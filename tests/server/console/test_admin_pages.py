@@ -23,7 +23,6 @@ from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.database import tables
 from tornado_gate.server.console import admin_pages, plugin_pages
-from tornado_gate.server.console.audit_pages import render_csv
 from tornado_gate.types import Target
 
 
@@ -435,10 +434,6 @@ def test_the_audit_log_has_filters_pages_and_a_table(console: AdminConsole, acco
 
 
 # Bad input
-
-
-def test_a_table_has_no_formulas() -> None:
-    assert render_csv(["a"], [["=1+1"], ["@x"], ["fine"]]).split() == ["a", "'=1+1", "'@x", "fine"]
 
 
 def test_no_text_becomes_markup_on_any_page(console: AdminConsole, accounts: Accounts) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from typing import Any
 
@@ -13,7 +11,7 @@ from tornado_gate.database.engine import Database
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.ledger.reports import GROUPS, Reports
 from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
-from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.admin.parameters import (
     PAGE,
     choice_parameter,
@@ -128,14 +126,9 @@ def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
 
 
 def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow((*query.group_by, *COLUMNS))
-    for row in rows:
-        shown = describe_usage(row)
-        groups = [quote_cell(shown[name]) for name in query.group_by]
-        writer.writerow((*groups, *("" if shown[name] is None else shown[name] for name in COLUMNS)))
-    return output.getvalue()
+    names = (*query.group_by, *COLUMNS)
+    shown = map(describe_usage, rows)
+    return render_csv(names, ([row[name] for name in names] for row in shown))
 
 
 async def list_requests(request: AdminRequest) -> Page[RequestView]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,7 +14,7 @@ from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
-from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
@@ -228,15 +226,12 @@ def make_file(database: Database, view: UsageView, user: User) -> str:
     """The view as CSV. Blocks."""
     rows = Reports(database).usage(view.make_query(user, view.bar_name, view.group))
     names = find_names(database, view.group, {row.group[view.group] for row in rows})
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow((view.bar_name, view.group, "name", *CSV_COLUMNS))
+    lines = []
     for row in rows:
         value = row.group[view.group]
         texts = (row.group[view.bar_name], value, names.get(value) or name_group(view.group, value))
-        numbers = ("" if (number := getattr(row, column)) is None else number for column in CSV_COLUMNS)
-        writer.writerow((*map(quote_cell, texts), *numbers))
-    return output.getvalue()
+        lines.append((*texts, *(getattr(row, column) for column in CSV_COLUMNS)))
+    return render_csv((view.bar_name, view.group, "name", *CSV_COLUMNS), lines)
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(USAGE, UsagePage), (rf"{USAGE}\.csv", UsageFile)]
