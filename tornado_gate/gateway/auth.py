@@ -115,6 +115,11 @@ def is_administrator(caller: Caller) -> bool:
     return caller.role == "administrator"
 
 
+def is_unlimited_administrator(caller: Caller) -> bool:
+    """Whether the caller administers the whole gateway: a key of a team, of models or of operations administers only these."""
+    return is_administrator(caller) and not (caller.team or caller.models or caller.operations)
+
+
 def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> None:
     """Check whether /metrics may be sent. `is_local`: only callers on this machine reach the listener, without a proxy.
 

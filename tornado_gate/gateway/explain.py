@@ -1,6 +1,6 @@
 """Explains or checks a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
 
-Addresses of upstreams are shown to administrators only: they may be internal.
+Addresses of upstreams are shown to administrators of the whole gateway only: they may be internal.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ async def _explain_attempt(
         "target": _name_target(gate, target),
         "lane": "verbatim" if verbatim else "translated",
         "upstream": _describe_request(
-            outgoing, target, with_address=auth.is_administrator(call.caller), with_body=not once.is_large
+            outgoing, target, with_address=auth.is_unlimited_administrator(call.caller), with_body=not once.is_large
         ),
         "losses": call.losses,
     }

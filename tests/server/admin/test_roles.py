@@ -39,7 +39,6 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
     disabled, _ = store.create("disabled", role="administrator", user=disabled_user.id)
     demoted, _ = store.create("demoted", role="administrator", user=former.id)
     plain, _ = store.create("plain", user=chief.id)
-    own, _ = store.create("own", role="administrator", operations=("admin",), user=chief.id)
     accounts.set_state(disabled_user.id, "disabled", COMMAND)
     accounts.set_role(former.id, "member", COMMAND)
     keys = {
@@ -52,13 +51,44 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
         "administrator's key with role member": plain,
         "key of a former administrator": demoted,
         "administrator, `operations: [chat]`": NARROW,
-        "administrator, `operations: [admin]`": own,
         "administrator": ROOT,
     }
     headers: dict[str, dict[str, str | None]] = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
     headers["no key"] = {"Authorization": None}
     headers["two keys"] = {"Authorization": f"Bearer {ROOT}", "x-api-key": MEMBER}
     return headers
+
+
+def make_limited_keys(services: Services) -> dict[str, str]:
+    """The texts of administrators' keys, by what limits them."""
+    store, accounts = KeyStore(services.database), services.accounts
+    team = accounts.create_team(accounts.create_organisation("Limits", COMMAND).id, "limited", COMMAND)
+    fields: dict[str, dict[str, Any]] = {
+        "limited to a team": {"team": team.id},
+        "limited to models": {"models": ("m*",)},
+        "limited to operations": {"operations": ("admin", "chat")},
+        "limited to administration": {"operations": ("admin",)},
+    }
+    return {name: store.create(name, role="administrator", **limits)[0] for name, limits in fields.items()}
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_each_route_answers_limited_administrators_only_as_the_table_says(ask: Ask, services: Services) -> None:
+    keys = await services.database.run(make_limited_keys, services)
+    assert keys.keys() == roles.LIMITED.keys()
+    for route in ROUTES:
+        path = route.whole_path.replace("{id}", NO_ID).replace("{user}", NO_ID).replace("{session}", NO_ID)
+        body = dict(route.example) if route.example else None
+        for caller, limitations in roles.LIMITED.items():
+            headers = {"Authorization": f"Bearer {keys[caller]}"}
+            response = await ask(path, body, method=route.method, headers=headers)
+            told = f"{route.method} {path} as {caller}: {response.code} {response.body!r}"
+            if limitations <= route.limited:
+                assert response.code in (200, 404) or error_of(response)["code"] == "outranks_maker", told
+                assert b"so it may not do this" not in response.body, told
+            else:
+                assert (response.code, error_of(response)["code"]) == (403, "outranks_maker"), told
+                assert b"so it may not do this" in response.body, told
 
 
 @pytest.mark.gen_test(timeout=60)
