@@ -33,8 +33,8 @@ def make_diff(old: str, new: str, file: str) -> str:
 
     Of the lines around the change only those of the section ``plugins`` are shown: other sections concern others.
     """
-    masked = [mask_secrets(text).splitlines() for text in (old, new)]
-    lines = difflib.unified_diff(*masked, file, file, lineterm="", n=CONTEXT_LINES)
+    before, after = (mask_secrets(text).splitlines() for text in (old, new))
+    lines = difflib.unified_diff(before, after, file, file, lineterm="", n=CONTEXT_LINES)
     return "\n".join(_drop_other_sections(lines, old))
 
 

@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
 from tornado.web import HTTPError
@@ -154,6 +154,12 @@ class ConsoleHandler(GateHandler):
         """Whether browsers reach the gateway by https: conf says so, or the connection or a trusted proxy does."""
         public_url = self.snapshot.config.server.public_url
         return self.origin.protocol == "https" or urlsplit(public_url).scheme == "https"
+
+    @overload
+    def get_cookie(self, name: str, default: str) -> str: ...
+
+    @overload
+    def get_cookie(self, name: str, default: None = None) -> str | None: ...
 
     def get_cookie(self, name: str, default: str | None = None) -> str | None:
         """The value of a cookie by its whole name; `default` also if the request has two. Tornado calls it for its token."""
