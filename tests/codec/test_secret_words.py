@@ -6,8 +6,16 @@ import time
 from pathlib import Path
 
 from tornado_gate import config as conf
-from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value, list_secrets, quote_value
+from tornado_gate.codec.secret_words import (
+    is_harmless,
+    is_secret_name,
+    is_secret_value,
+    list_secrets,
+    mask_address,
+    quote_value,
+)
 from tornado_gate.gateway.snapshot import collect_secrets
+from tornado_gate.telemetry.redaction import Scrubber
 
 CONF = """
 plugins:
@@ -44,6 +52,22 @@ def test_secrets_are_known_by_name_or_by_form() -> None:
     assert quote_value("sometimes") == "'sometimes'"
 
 
+def test_addresses_are_shown_without_logins_and_secret_parameters() -> None:
+    for address, shown in {
+        "https://user:pw@host:1/v1?alt=sse&key=k&x-token=t&empty": "https://***@host:1/v1?alt=sse&key=***&x-token=***&empty",
+        "redis://:pw@h": "redis://***@h",
+        "https://host/a@b?c=d@e": "https://host/a@b?c=d@e",
+        "https://host/v1": "https://host/v1",
+    }.items():
+        assert mask_address(address) == shown
+    scrubber = Scrubber()
+    for text in ("cannot reach postgresql://gate:pw@db/gate", "https://tok@h, wss://u:p@h"):
+        assert not scrubber.is_clean(text)
+        assert "pw" not in scrubber.scrub_text(text)
+        assert "tok" not in scrubber.scrub_text(text)
+    assert scrubber.is_clean("ann@example.org reads https://host/a@b")
+
+
 def test_nested_settings_and_passwords_in_addresses_are_masked_in_logs(tmp_path: Path) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(CONF, encoding="utf-8")
@@ -57,6 +81,9 @@ def test_the_worst_texts_take_less_than_a_second() -> None:
         "a",
         "key",
         "://",
+        "@",
+        "?a=&",
+        "://@",
         "://a@",
         "key ",
         "bearer ",
@@ -75,4 +102,5 @@ def test_the_worst_texts_take_less_than_a_second() -> None:
         is_secret_value(text)
         is_harmless(text)
         list(list_secrets(text, "key"))
+        mask_address(text)
         assert time.process_time() - start < 1, part

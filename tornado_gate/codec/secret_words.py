@@ -29,6 +29,7 @@ _RANDOM: Final = re.compile(r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[A-Z
 _REFERENCE: Final = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,99}|file:[^{}]{1,200})\}")
 """A reference without a default: it names the place of a secret."""
 _PASSWORD: Final = re.compile(r"://([^\s\"'<>]{0,300})@")
+_LOGIN: Final = re.compile(r"(://)[^\s/?#\"'<>]{1,300}@")
 _PLAIN: Final = frozenset({"", "null", "~", "true", "false", "yes", "no", "on", "off"})
 
 
@@ -51,6 +52,19 @@ def is_harmless(text: str) -> bool:
 def quote_value(text: str) -> str:
     """Return the beginning of a wrong value in quotes, for a fault."""
     return MASK if is_secret_value(text) else f"'{text[:50]}'"
+
+
+def mask_logins(text: str) -> str:
+    """Return a text in which addresses have no user and no password; `text` itself if they have none."""
+    return _LOGIN.sub(rf"\1{MASK}@", text) if "@" in text else text
+
+
+def mask_address(address: str) -> str:
+    """Return an address without user, password, and values of parameters with secret names."""
+    path, mark, query = mask_logins(address).partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    shown = (name + is_set + (MASK if is_set and is_secret_name(name) else value) for name, is_set, value in pairs)
+    return path + mark + "&".join(shown)
 
 
 def list_secrets(value: Any, name: str = "") -> Iterator[str]:

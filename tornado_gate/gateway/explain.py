@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.codec.secret_words import MASK
+from tornado_gate.codec.secret_words import MASK, mask_address
 from tornado_gate.gateway import auth, outcomes, server_tool_parts, signatures, token_counts
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import (
@@ -236,5 +236,6 @@ def _describe_request(
         body = f"a form of {outgoing.body.length} bytes"
     described = {"method": outgoing.method, "headers": headers, "body": body}
     if with_address:
-        described["url"] = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+        url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+        described["url"] = mask_address(url)
     return described

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
-from tornado_gate.codec.secret_words import MASK, is_secret_name, is_secret_value
+from tornado_gate.codec.secret_words import MASK, is_secret_name, is_secret_value, mask_logins
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
 from tornado_gate.telemetry.fetched_secrets import FETCHED
@@ -105,6 +105,7 @@ class Scrubber:
         if _SUSPICIOUS.search(text.lower()) is not None:
             for pattern, mask in _PATTERNS:
                 text = pattern.sub(mask, text)
+        text = mask_logins(text)
         if cut:
             # A secret that was cut is at the end of the text, and is shorter than the margin.
             text = text[: len(text) - margin]
@@ -112,7 +113,9 @@ class Scrubber:
 
     def is_clean(self, text: str) -> bool:
         """Whether `text`, of any length, would stay unchanged."""
-        return _SUSPICIOUS.search(text.lower()) is None and not self._contains_secret(text)
+        if _SUSPICIOUS.search(text.lower()) is not None or self._contains_secret(text):
+            return False
+        return "@" not in text or mask_logins(text) == text
 
     def scrub_value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
         """Return a field's value without secrets, converted to JSON types."""
