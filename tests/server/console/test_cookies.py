@@ -135,6 +135,13 @@ def test_a_planted_session_is_not_that_of_the_visitor(
     assert is_signed_in(site, own, f"\u2000{HOST}gate_session=planted", "gate_session=planted")
 
 
+def test_two_cookies_in_two_headers_are_two_cookies(site: Site, signed_up: tuple[Jar, dict[str, Morsel[str]]]) -> None:
+    own = f"{HOST}gate_session={signed_up[0][HOST + 'gate_session']}"
+    for cookies, status in (([own, "other=1"], 200), ([own, f"{HOST}gate_session=planted"], 302)):
+        headers = [*encode(site.headers), *((b"Cookie", cookie.encode()) for cookie in cookies)]
+        assert site.client.get("/console/keys", headers=headers).status_code == status, cookies
+
+
 def test_a_form_with_two_tokens_in_cookies_is_refused(
     site: Site, signed_up: tuple[Jar, dict[str, Morsel[str]]]
 ) -> None:
