@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.accounts.support import make_membership, make_user
 from tornado_gate.accounts.errors import AccountError, Denied
-from tornado_gate.accounts.key_ring import KeyRecord
+from tornado_gate.accounts.key_record import KeyRecord
 from tornado_gate.accounts.key_rules import (
     check_key_change,
     check_new_key,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.config import source
-from tornado_gate.config.edit import EditRefused, make_diff, make_lines, set_plugin
+from tornado_gate.config.edit import EditRefused, make_lines, set_plugin
 
 FILE = """\
 # the file of é 😀
@@ -128,18 +128,6 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, why: str) -> None:
 
 def test_the_lines_for_a_person_do_the_same() -> None:
     assert read(make_lines("a: b", on=True)) == {"plugins": {"a: b": True}}
-
-
-def test_a_diff_shows_the_change_and_no_secret() -> None:
-    text = FILE.replace("# its mark", "password: 'a b'\n    api_token: ${TOKEN}")
-    diff = make_diff(text, set_plugin(text, "redact", on=False), "gate.yaml")
-    assert "+    on: false" in diff
-    assert "password: ***" in diff
-    assert "api_token: ${TOKEN}" in diff
-    last = make_diff(FILE, set_plugin(FILE, "new", on=True), "gate.yaml")
-    assert "+  new: true" in last
-    assert "secret-of-a-provider" not in last
-    assert make_diff(FILE, FILE, "gate.yaml") == ""
 
 
 NAMES = st.sampled_from(["a", "b-c", "on", "null", "x y", "é", "#", "'", '"', "1", "a: b", "&a", "*", "😀"])

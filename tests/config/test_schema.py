@@ -63,7 +63,7 @@ SERVER = [
     ("keep_alive_seconds: 90000", f"{SECONDS} 90000"),
     ("keep_alive_seconds: true", "must be a number of seconds, or a duration such as 5m, not a boolean"),
     ("port: !!int x", "is not a number that can be read; put quotes around text"),
-    ("host: !secret x", "tags such as !secret are not allowed; write the plain value"),
+    ("host: !secret x", "tags are not allowed; write the plain value, in quotes if it begins with !"),
 ]
 
 

@@ -230,8 +230,7 @@ def test_absurd_counts_of_an_upstream_are_bounded(ledger: Ledger, database: Data
     absurd = Usage(input_tokens=10**40, output_tokens=10**19, cache_read_tokens=10**30, extra={"seconds": 1e300})
     ledger.add(make_entry("r0", meter=Meter(usage=absurd)))
     assert ledger.flush()
-    found = Reports(database).get_request("r0")
-    assert found is not None
+    found = Reports(database).find_requests("r0")[0]
     assert (found.input_tokens, found.output_tokens, found.cached_input_tokens, found.seconds) == (
         10**12,
         10**12,
@@ -251,8 +250,7 @@ def test_an_aborted_stream_costs_an_estimate(ledger: Ledger, database: Database)
     meter = Meter(estimate_prompt=lambda: 11, produced_frames=5, produced_bytes=400, frame_bytes=40)
     ledger.add(make_entry("r0", meter=meter, outcome="aborted"))
     assert ledger.flush()
-    found = Reports(database).get_request("r0")
-    assert found is not None
+    found = Reports(database).find_requests("r0")[0]
     assert (found.input_tokens, found.output_tokens, found.estimated, found.outcome) == (11, 50, True, "aborted")
 
 

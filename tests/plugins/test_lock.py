@@ -360,6 +360,81 @@ def test_a_gateway_enforces_the_lock_at_start_and_reload(tmp_path: Path, start_g
         again.stop()
 
 
+FOREIGN = "import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n" + PROVIDER
+
+
+def write_foreign(site: Path) -> None:
+    """Install a distribution that claims the names of two other plugins."""
+    points = {"locked": "foreign_module", "local": "foreign_module"}
+    write_distribution(site, "a-foreign-one", {"foreign_module.py": FOREIGN}, entry_points=points)
+
+
+def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path, start_gateway: StartGateway) -> None:
+    site = tmp_path / "site"
+    write_distribution(site, "tornado-gate-locked", FILES, entry_points=POINTS)
+    environment = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    text = SERVED.format(key=KEY).replace("wrap: {on: true, required: true, models: [guarded]}, ", "")
+    folder = tmp_path / "gateway"
+    folder.mkdir()
+    conf = folder / "gate.yaml"
+    conf.write_text(text, encoding="utf-8")
+    assert run_command("plugins", "lock", "--conf", str(conf), environment=environment).returncode == 0
+    write_foreign(site)
+    gateway = Gateway.start(text, folder, environment=environment)
+    try:
+        assert ask(gateway) == {"mine": 200, "guarded": 200, "local-chat": 200}
+        for name in ("local", "locked"):
+            assert (
+                f"plugin '{name}': a-foreign-one, which {folder}/plugins.lock does not have, installs" in gateway.logs
+            )
+        ready = httpx.get(f"{gateway.url}/readyz", trust_env=False)
+        assert (ready.status_code, ready.json()) == (200, {"status": "ready", "configuration": 1})
+        listed = run_command("plugins", "list", "--json", "--conf", str(conf), environment=environment)
+        rows = {(row["name"], row["distribution"]): row for row in json.loads(listed.stdout)}
+        assert rows["local", "tornado-gate-local"]["state"] == "on"
+        assert rows["local", "a-foreign-one"]["state"] == "off"
+        assert "does not have" in rows["local", "a-foreign-one"]["error"]
+        checked = run_command("check", "--conf", str(conf), environment=environment)
+        assert checked.returncode == 0, checked.stdout
+        assert "warning: plugins.local: a-foreign-one, which" in checked.stdout
+        assert not (site / "imported").exists()
+        logged = gateway.logs.count("a-foreign-one")
+        gateway.child.process.send_signal(signal.SIGHUP)
+        gateway.child.wait_for_line("configuration 2 is in force")
+        assert ask(gateway)["local-chat"] == 200
+        assert gateway.logs.count("a-foreign-one") == logged
+    finally:
+        gateway.stop()
+
+
+def test_without_a_lock_a_name_of_two_distributions_is_refused_aloud(
+    tmp_path: Path, start_gateway: StartGateway
+) -> None:
+    site = tmp_path / "site"
+    write_distribution(site, "tornado-gate-locked", FILES, entry_points=POINTS)
+    write_foreign(site)
+    environment = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+    text = SERVED.format(key=KEY).replace("wrap: {on: true, required: true, models: [guarded]}, ", "")
+    gateway = start_gateway(text, environment=environment)
+    assert ask(gateway) == {"mine": 503, "guarded": 503, "local-chat": 503}
+    for name in ("local", "locked"):
+        assert re.search(rf"plugin '{name}' failed: .* both install a plugin of this name", gateway.logs), name
+    ready = httpx.get(f"{gateway.url}/readyz", trust_env=False)
+    assert (ready.status_code, ready.json()["failed_plugins"]) == (200, ["local", "locked"])
+
+
+def test_a_choice_of_conf_does_not_pass_the_lock(site: Path, conf: Path) -> None:
+    lock(conf)
+    write_foreign(site)
+    host = PluginHost()
+    host.use_lock(conf)
+    assert (host.load("locked").distribution, host.load("locked").error) == ("tornado-gate-locked", "")
+    other = PluginHost()
+    other.use_lock(conf)
+    other.choose("locked", "a-foreign-one")
+    assert "its distribution a-foreign-one is not in" in other.load("locked").error
+
+
 def test_the_guide_shows_a_lock_file_as_it_is_written(conf: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "plugin-commands.md").read_text(encoding="utf-8")
     (example,) = [block for block in re.findall(r"```yaml\n(.*?)```", guide, re.S) if block.startswith("# The plugins")]

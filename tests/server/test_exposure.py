@@ -21,6 +21,7 @@ from tests.support.process import ChildFailed
 
 KEY = "test-key-of-exposure"
 ADMIN = "test-key-of-an-administrator"
+OF_TEAM = "test-key-of-a-team-administrator"
 TOKEN = "test-token-of-metrics"
 CONF = """
 server: {{{server}}}
@@ -35,13 +36,14 @@ models:
 keys:
   - {{name: test, key: {key}}}
   - {{name: root, key: {admin}, role: administrator}}
+  - {{name: crew, key: {of_team}, role: administrator, team: crew}}
 """
 
 StartGateway = Callable[..., Gateway]
 
 
 def make_conf(server: str = "", url: str = "http://10.1.2.3:9/v1", key: str = KEY) -> str:
-    return CONF.format(server=server, url=url, key=key, admin=ADMIN)
+    return CONF.format(server=server, url=url, key=key, admin=ADMIN, of_team=OF_TEAM)
 
 
 def get(url: str, **headers: str) -> httpx.Response:
@@ -191,9 +193,10 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("route", list(EXPLAINED))
-def test_only_an_administrator_sees_the_address_of_an_upstream(explaining: Gateway, route: str) -> None:
+def test_only_an_unlimited_administrator_sees_the_address_of_an_upstream(explaining: Gateway, route: str) -> None:
     told = explain(explaining, KEY, route, EXPLAINED[route])
     assert "10.1.2.3" not in told.text
+    assert "10.1.2.3" not in explain(explaining, OF_TEAM, route, EXPLAINED[route]).text
     shown = explain(explaining, ADMIN, route, EXPLAINED[route])
     if told.status_code == 200:
         assert told.json()["target"] == {"provider": "up", "model": "gpt-4o"}

@@ -116,7 +116,7 @@ def refused(response: httpx.Response, *words: str) -> dict[str, str]:
 def test_four_processes_together_admit_exactly_the_limit(gateway: Gateway) -> None:
     assert ask_at_once(100, gateway, key="ten") == {200: 40, 429: 60}
     again = ask(gateway, "ten")
-    error = refused(again, "This API key may use 40 requests per minute; 40 are used", "Retry after ")
+    error = refused(again, "The API key 'ten' may use 40 requests per minute; 40 are used", "Retry after ")
     assert error["code"] == "rate_limited"
     assert 0 < int(again.headers["retry-after"]) <= 60
     assert again.headers["x-ratelimit-limit-requests"] == "40"
@@ -133,12 +133,12 @@ def test_requests_that_make_nothing_and_refused_ones_do_not_count(gateway: Gatew
         assert httpx.get(f"{gateway.url}/v1/models", headers=headers, trust_env=False).status_code == 200
     found = [ask(gateway, f"ann{turn % 2 + 1}").status_code for turn in range(5)]
     assert found == [200, 200, 200, 200, 429]
-    refused(ask(gateway, "ann1"), "The user of this API key may use 4 requests per minute")
+    refused(ask(gateway, "ann1"), "The user 'ann' of this API key may use 4 requests per minute")
 
 
 def test_models_teams_and_accounts_have_bounds_and_the_next_account_is_tried(gateway: Gateway) -> None:
     assert [ask(gateway, "crew").status_code for _ in range(6)] == [200] * 5 + [429]
-    refused(ask(gateway, "crew"), "The team of this API key may use 5 requests per minute")
+    refused(ask(gateway, "crew"), "The team 'crew' of this API key may use 5 requests per minute")
     assert [ask(gateway, "free", model="rare").status_code for _ in range(4)] == [200] * 3 + [429]
     refused(ask(gateway, "free", model="rare"), "The model 'rare' may use 3 requests per minute")
     served = [ask(gateway, "free", model="twice").headers["x-gate-provider"] for _ in range(4)]

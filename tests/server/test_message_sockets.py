@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import urllib.request
 from typing import Any
@@ -67,7 +68,15 @@ def test_the_sessions_of_an_account_are_limited(start: Start) -> None:
 
     async def play() -> None:
         async with session(gateway), session(gateway), session(gateway, path="/v1/responses/"):
-            assert await refused(gateway) == (429, "too_many_sessions")
+            with pytest.raises(InvalidStatus) as caught:
+                async with session(gateway):
+                    pass
+        assert caught.value.response.status_code == 429
+        error = json.loads(caught.value.response.body)["error"]
+        assert error["code"] == "too_many_sessions"
+        assert re.match(
+            r"The (account of the )?API key 'test' has reached its limit of 3 open sessions", error["message"]
+        ), error
         async with session(gateway) as client:
             await create(client, model="local-chat")
             await receive(client, "response.completed")

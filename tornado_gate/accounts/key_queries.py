@@ -133,6 +133,8 @@ def _make_usable_key_query() -> Select[Any]:
             teams.c.limits.label("limits_of_team"),
             users.budget.label("budget_of_user"),
             users.limits.label("limits_of_user"),
+            users.email.label("email_of_user"),
+            teams.c.name.label("name_of_team"),
         )
         .select_from(
             tables.keys.outerjoin(tables.users, users.id == _KEYS.user)
@@ -166,6 +168,7 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
             return None
         if verdict.until is not None:
             key = replace(key, expires=min(verdict.until, key.expires or verdict.until))
+    key = replace(key, user_name=row.email_of_user or "", team_name=row.name_of_team or "")
     if row.team_models:
         key = replace(key, models=intersect_globs(key.models, row.team_models))
     if row.budget_of_team:

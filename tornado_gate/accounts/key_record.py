@@ -16,7 +16,8 @@ class KeyRecord(Value, frozen=True, kw_only=True):
 
     `usage_id` is the id under which limits, budgets and usage count: that of the first key of a chain of rotations.
 
-    `user` and `team` are ids, "" without one. `addresses` are the networks from which the key may be used; empty: all.
+    `user` and `team` are ids, "" without one; `user_name` (an e-mail) and `team_name` are their names, "" where ids are names.
+    `addresses` are the networks from which the key may be used; empty: all.
     """
 
     id: str
@@ -24,7 +25,9 @@ class KeyRecord(Value, frozen=True, kw_only=True):
     account: str
     name: str
     user: str = ""
+    user_name: str = ""
     team: str = ""
+    team_name: str = ""
     models: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -78,6 +81,8 @@ def make_store_record(key: StoredKey) -> KeyRecord:
         operations=key.operations,
         user=key.user or "",
         team=key.team or "",
+        user_name=key.user_name,
+        team_name=key.team_name,
         addresses=key.addresses,
         tags=key.tags,
         requests_per_minute=key.limits.get("requests_per_minute"),

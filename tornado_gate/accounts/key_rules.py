@@ -248,3 +248,21 @@ def _covers_network(outer: str, inner: str) -> bool:
 def _exceeds(wanted: float | None, own: float | None) -> bool:
     """Whether a bound is higher than the maker's; None is no bound."""
     return own is not None and (wanted is None or wanted > own)
+
+
+def is_part_of(models: Collection[str], operations: Collection[str], key: StoredKey) -> bool:
+    """Whether a key allows nothing beyond these models and operations (administration apart); an empty list means all."""
+    own = [name for name in key.operations if name != "admin"] or list(key.operations)
+    return _covers(models, key.models, covers_glob) and _covers(
+        (*operations, "admin") if operations else (), own, str.__eq__
+    )
+
+
+def check_bounds_within(maker: KeyRecord, bounds: Mapping[str, float | None]) -> None:
+    """Raise Denied if a limit or a budget of `bounds`, which are set for others, is higher than that of `maker`."""
+    limits, budget = get_bounds(maker)
+    own = {**limits, **budget}
+    for name, value in bounds.items():
+        if _exceeds(value, own.get(name)):
+            message = f"'{name}' would be higher than that of the key that sets it. Narrow it."
+            raise Denied(message, code="outranks_maker", field=name)

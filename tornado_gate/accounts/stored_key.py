@@ -26,8 +26,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
     `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
     the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`. `team_budget`, `team_limits`, `user_budget` and `user_limits` are those of its team and its user, in keys that
-    `KeyStore.find` returns.
+    `expires`. `team_budget`, `team_limits`, `user_budget` and `user_limits` are those of its team and its user, `team_name` and
+    `user_name` (an e-mail) their names, in keys that `KeyStore.find` returns.
     `counted_as` is the first key of a chain of rotations, None for that key itself. `issued_by` is who has rotated or adopted
     the key, None if nobody has; see `issuer`.
     """
@@ -50,6 +50,8 @@ class StoredKey(Value, frozen=True, kw_only=True):
     team_limits: Mapping[str, int] = field(default_factory=dict)
     user_budget: Mapping[str, Any] = field(default_factory=dict)
     user_limits: Mapping[str, int] = field(default_factory=dict)
+    team_name: str = ""
+    user_name: str = ""
     hidden: bool = False
     created_by: str = "command"
     created: float

@@ -46,6 +46,8 @@ def check(conf_file: Path | None) -> None:
         exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
     for fault in describe(snapshot.warnings, path, config.lines):
         click.echo(f"warning: {fault}")
+    for name, claim in host.foreign_claims.items():
+        click.echo(f"warning: plugins.{name}: {claim}")
     for found in find_path_files():
         click.echo(f"warning: {found.describe()}")
     models, providers = len(config.models), len(snapshot.providers)

@@ -98,7 +98,8 @@ def _describe_others(host: PluginHost) -> list[dict[str, Any]]:
         used = host.plugins[name]
         for other in candidates:
             if other.distribution != used.distribution:
-                why = "" if used.error else f"{used.distribution} is used, which installs a plugin of the same name"
+                is_used = f"{used.distribution} is used, which installs a plugin of the same name"
+                why = host.foreign_claims.get(name, "" if used.error else is_used)
                 row = {"name": name, "distribution": other.distribution, "version": other.version, "kind": "unknown"}
                 rows.append({**row, "state": "off", "hooks": [], "operations": [], "error": why, "update": ""})
     return rows

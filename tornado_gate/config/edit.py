@@ -7,10 +7,8 @@ result is read again: an edit that changes anything else than the one switch is 
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +22,10 @@ from tornado_gate.types.value import Value
 SECTION = "plugins"
 INDENT = "  "
 LARGEST_TEXT = 1024 * 1024
-CONTEXT_LINES = 3
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
-_SECRET = re.compile(
-    r"""([\w-]*(?:key|secret|token|password)[\w-]*["']?\s*:\s*)"""
-    r"""(?!\s*["']?\$\{)("[^"]*"|'[^']*'|[^\s,}\[\]]+)""",
-    re.IGNORECASE,
-)
 
 
 class EditRefused(Exception):
@@ -74,46 +66,8 @@ def make_lines(name: str, *, on: bool) -> str:
     return f"{SECTION}:\n{INDENT}{_format_key(name)}: {_format_switch(on)}\n"
 
 
-def make_diff(old: str, new: str, file: str) -> str:
-    """The unified diff of two texts; "" if they are equal. Values whose names say that they are secret are masked.
-
-    Of the lines around the change only those of the section ``plugins`` are shown: other sections may hold secrets.
-    """
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=CONTEXT_LINES)
-    return "\n".join(_mask(line) for line in _drop_other_sections(lines, old))
-
-
-def _drop_other_sections(lines: Iterable[str], old: str) -> Iterator[str]:
-    """The lines of a diff; an ellipsis replaces lines of context outside of the section ``plugins``."""
-    first, last = _find_section_lines(old)
-    number, is_hidden = 0, False
-    for line in lines:
-        was_hidden, is_hidden = is_hidden, False
-        if header := re.match(r"@@ -(\d+)", line):
-            number = int(header[1]) - 1
-        elif line.startswith((" ", "-")) and not line.startswith("--- "):
-            number += 1
-            is_hidden = line.startswith(" ") and not first <= number <= last
-        if not is_hidden:
-            yield line
-        elif not was_hidden:
-            yield " …"
-
-
-def _find_section_lines(text: str) -> tuple[int, int]:
-    """The first and the last line of the section ``plugins``, counted from 1; (0, 0) without one."""
-    for key, value in _get_entries(_compose(text.removeprefix("\ufeff"))):
-        if key.value == SECTION:
-            end = _find_end(key, value)
-            return key.start_mark.line + 1, len(text[:end].splitlines())
-    return 0, 0
-
-
-def _mask(line: str) -> str:
-    return _SECRET.sub(r"\1***", line)
-
-
-def _compose(text: str) -> yaml.Node | None:
+def compose_nodes(text: str) -> yaml.Node | None:
+    """The root of a text without a byte order mark; None if the text has no value."""
     loader = source.make_loader(text)
     try:
         node: yaml.Node | None = loader.get_single_node()
@@ -169,11 +123,11 @@ class _PatchFinder:
         self.newline = found[0] if found else "\n"
 
     def find(self) -> _Patch:
-        root = _compose(self.text)
+        root = compose_nodes(self.text)
         if root is None:
             return self._append_section("")
         self._refuse_flow(root, "the whole file")
-        for key, section in _get_entries(root):
+        for key, section in get_entries(root):
             if key.value == SECTION:
                 return self._find_in_section(key, section)
         return self._append_section(" " * root.start_mark.column)
@@ -188,17 +142,17 @@ class _PatchFinder:
         entry = f"{_format_key(self.name)}: {self.switch}"
         if isinstance(section, yaml.ScalarNode):  # a section without entries
             return self._insert_line(section.end_mark.index, " " * key.start_mark.column + INDENT + entry)
-        for name, value in _get_entries(section):
+        for name, value in get_entries(section):
             if name.value == self.name:
                 return self._find_in_entry(name, value)
         self._refuse_flow(section, f"'{SECTION}'")
         last = section.value[-1]
-        return self._insert_line(_find_end(*last), " " * section.value[0][0].start_mark.column + entry)
+        return self._insert_line(find_end(*last), " " * section.value[0][0].start_mark.column + entry)
 
     def _find_in_entry(self, key: yaml.Node, value: yaml.Node) -> _Patch:
         if isinstance(value, yaml.ScalarNode):
             return self._replace_switch(key, value)
-        for name, switch in _get_entries(value):
+        for name, switch in get_entries(value):
             if name.value == "on":
                 return self._replace_switch(name, switch)
         self._refuse_flow(value, f"the entry of '{self.name}'")
@@ -229,17 +183,18 @@ class _PatchFinder:
             )
 
 
-def _get_entries(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+def get_entries(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The keys and values of a mapping; [] for any other node."""
     return node.value if isinstance(node, yaml.MappingNode) else []
 
 
-def _find_end(key: yaml.Node, value: yaml.Node) -> int:
+def find_end(key: yaml.Node, value: yaml.Node) -> int:
     """The position after the last character of an entry, without the comments and empty lines that follow."""
     if value.start_mark.index < key.end_mark.index:  # an alias: its node is elsewhere
         return int(key.end_mark.index)
     if isinstance(value, yaml.CollectionNode) and not value.flow_style and value.value:
         last = value.value[-1]
-        return _find_end(*last) if isinstance(value, yaml.MappingNode) else _find_end(key, last)
+        return find_end(*last) if isinstance(value, yaml.MappingNode) else find_end(key, last)
     return int(value.end_mark.index)
 
 

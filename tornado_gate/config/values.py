@@ -17,6 +17,7 @@ from marshmallow import Schema, ValidationError, fields
 from tornado_gate.codec.durations import parse_duration
 from tornado_gate.codec.fields import MAX_INTEGER, format_choices
 from tornado_gate.codec.fields import describe_type as json_named
+from tornado_gate.codec.secret_words import quote_value
 from tornado_gate.config.environment import EnvironmentText
 from tornado_gate.config.model import Secret
 
@@ -83,7 +84,7 @@ class String(fields.Field[Any]):
         if not value and not self.empty:
             raise ValidationError("must not be empty")
         if self.choices and value not in self.choices:
-            shown = describe_type(value) if isinstance(value, EnvironmentText) else f"'{value[:50]}'"
+            shown = describe_type(value) if isinstance(value, EnvironmentText) else quote_value(value)
             raise ValidationError(f"must be {format_choices(self.choices)}, not {shown}")
         return str(value)
 
@@ -158,7 +159,7 @@ def _format_value(value: Any) -> str:
     if isinstance(value, EnvironmentText):
         return describe_type(value)
     if isinstance(value, str):
-        return f"'{value[:50]}'"
+        return quote_value(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite or NaN"
     return str(value) if isinstance(value, float) or abs(value) <= MAX_INTEGER else "a number above 64 bits"

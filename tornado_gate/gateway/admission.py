@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.gateway.estimates import USUAL_ANSWER, Estimate, UsualAnswers
 from tornado_gate.ledger.costs import Price, estimate_cost
-from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, list_bounds, needs_estimate
+from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, get_title, list_bounds, needs_estimate
 from tornado_gate.limits.limiter import Claim, Limiter, Reservation
 from tornado_gate.limits.overrides import NO_OVERRIDES, Overrides
 from tornado_gate.limits.refusals import find_lowest, format_amount, render_headers
@@ -65,11 +65,13 @@ class Admission:
         self._estimates_all = needs_estimate(shared)
         self.usual.forget_others(config.models)
 
-    def list_bounds(self, kind: str, subject: str, limits: Limits | None, budget: Budget | None) -> tuple[Bound, ...]:
+    def list_bounds(
+        self, kind: str, subject: str, limits: Limits | None, budget: Budget | None, title: str = ""
+    ) -> tuple[Bound, ...]:
         """The bounds of a subject, with what administrators have overridden for a time."""
-        own = list_bounds(kind, subject, limits, budget)
+        own = list_bounds(kind, subject, limits, budget, title=title)
         changed = self.overrides.find(kind, subject, own)
-        return list_bounds(kind, subject, limits, budget, changed) if changed else own
+        return list_bounds(kind, subject, limits, budget, changed, title) if changed else own
 
     def needs_estimate(self, call: Call) -> bool:
         """Whether a bound that may concern the request is one of tokens or money."""
@@ -246,7 +248,7 @@ def _describe_level(level: Level) -> Mapping[str, Any]:
     bound = level.bound
     return {
         "subject": bound.kind,
-        "name": bound.subject if bound.kind in ("model", "provider") else "",
+        "name": get_title(bound),
         "bound": bound.name,
         "limit": format_amount(bound, bound.limit),
         "used": format_amount(bound, level.used),

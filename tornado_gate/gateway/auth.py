@@ -1,7 +1,8 @@
 """Finds the caller's API key in a request and checks what it may do. Knows no storage.
 
-Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=`, and a WebSocket
-subprotocol. A request with two different keys is rejected, because it is not clear which account it belongs to.
+Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=` (not below /admin/v1, where it
+is a filter), and a WebSocket subprotocol. A request with two different keys is rejected, because it is not clear which account it
+belongs to.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ FALLBACK_MEMBERS = frozenset({"fallback", "fallback_models", "fallbacks", "model
 """Members of a body with which callers name further models, at routers that accept a known wire format."""
 _MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
 _MODEL_LENGTH = len("model")
-HOW_TO_SEND_KEY = "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='."
+HOW_TO_SEND_KEY = (
+    "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='; below /admin/v1 in a header."
+)
 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
@@ -116,6 +119,11 @@ def check_address(caller: Caller, address: str) -> None:
 def is_administrator(caller: Caller) -> bool:
     """Whether the caller may see what concerns the operator only, such as the addresses of upstreams."""
     return caller.role == "administrator"
+
+
+def is_unlimited_administrator(caller: Caller) -> bool:
+    """Whether the caller administers the whole gateway: a key of a team, of models or of operations administers only these."""
+    return is_administrator(caller) and not (caller.team or caller.models or caller.operations)
 
 
 def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> None:

@@ -1,6 +1,6 @@
 """Explains or checks a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
 
-Addresses of upstreams are shown to administrators only: they may be internal.
+Addresses of upstreams are shown to administrators of the whole gateway only: they may be internal.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from tornado_gate.codec.secret_words import MASK, mask_address
 from tornado_gate.gateway import auth, outcomes, server_tool_parts, signatures, token_counts
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import (
@@ -25,7 +26,6 @@ from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.guards import review_alone
 from tornado_gate.gateway.pipeline import RequestCache, find_needs, prepare_verbatim_request
 from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
-from tornado_gate.telemetry.redaction import MASK
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import Value, replace
 
@@ -216,7 +216,7 @@ async def _explain_attempt(
         "target": _name_target(gate, target),
         "lane": "verbatim" if verbatim else "translated",
         "upstream": _describe_request(
-            outgoing, target, with_address=auth.is_administrator(call.caller), with_body=not once.is_large
+            outgoing, target, with_address=auth.is_unlimited_administrator(call.caller), with_body=not once.is_large
         ),
         "losses": call.losses,
     }
@@ -241,5 +241,6 @@ def _describe_request(
         body = f"a form of {outgoing.body.length} bytes"
     described = {"method": outgoing.method, "headers": headers, "body": body}
     if with_address:
-        described["url"] = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+        url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+        described["url"] = mask_address(url)
     return described

@@ -200,7 +200,7 @@ class Gate:
             tokens_per_minute=config.limits.tokens_per_minute if tokens is None else tokens,
             concurrent_requests=record.concurrent_requests,
         )
-        bounds = find("key", record.usage_id, own, record.budget)
+        bounds = find("key", record.usage_id, own, record.budget, record.name)
         user, team = (record.user_limits, record.user_budget), (record.team_limits, record.team_budget)
         if record.source == "conf":
             of_user, of_team = config.users.get(record.user), config.teams.get(record.team)
@@ -209,9 +209,9 @@ class Gate:
         else:
             user = _fill_bounds(config.accounts, *user)
         if record.user:
-            bounds += find("user", record.user, *user)
+            bounds += find("user", record.user, *user, record.user_name)
         if record.team:
-            bounds += find("team", record.team, *team)
+            bounds += find("team", record.team, *team, record.team_name)
         return bounds
 
     # Limits

@@ -7,7 +7,6 @@ answer 503.
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from cachetools import FIFOCache
 
 from tornado_gate.accounts.key_ring import KeyRecord, make_conf_records
+from tornado_gate.codec.secret_words import list_secrets
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
 from tornado_gate.config.routing import RetriesConfig
@@ -54,8 +54,6 @@ from tornado_gate.types.value import Value, field, replace
 
 VENDOR_PREFIX = "/vendor/"
 """The prefix in the paths of formats that is replaced by each of ``videos.prefixes``."""
-
-_SECRET_SETTING = re.compile(r"key$|secret|token|password", re.IGNORECASE)
 
 
 class ConfiguredProvider(Value, frozen=True):
@@ -478,17 +476,18 @@ def expand_prefixes(route: Route, prefixes: Iterable[str]) -> list[Route]:
 
 
 def collect_secrets(config: Config) -> set[str]:
-    """Every secret in conf, which logs must mask. A plugin's setting counts as a secret by its name."""
+    """Every secret in conf, which logs must mask. In a plugin's settings and in addresses they are found by name and form."""
     values: set[Any] = {key for entry in config.providers.values() for key in (entry.api_key, *entry.api_keys)}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
     settings = [entry.settings for entry in config.providers.values()]
     settings += [options.settings for options in config.plugin_options.values()]
-    values |= {value for each in settings for name, value in each.items() if _SECRET_SETTING.search(name)}
+    values |= {text for each in settings for text in list_secrets(each)}
+    values |= {text for entry in config.providers.values() for text in list_secrets(entry.base_url)}
     values |= {key.key for key in config.keys} | {config.server.metrics_token}
     values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
     values |= find_passwords(config.limits.store)
     whole = [str(value) for value in values if isinstance(value, str)]
-    halves = [half for value in whole for half in value.split(":")]  # such as ACCESS:SECRET
+    halves = [half for value in whole if "://" not in value for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}
 
 

@@ -83,11 +83,13 @@ class Reports:
         team: str = "",
         key: str = "",
         model: str = "",
+        request_id: str = "",
     ) -> list[RequestRow]:
         """Requests, newest first: at most `limit`, and MOST_ROWS. `before` is the id of the last row of the previous page."""
         column = usage.c.id
         query = select(usage).order_by(column.desc()).limit(max(1, min(limit, MOST_ROWS)))
-        for name, wanted in {"user": user, "team": team, "key": key, "model": model}.items():
+        filters = {"user": user, "team": team, "key": key, "model": model, "request_id": request_id}
+        for name, wanted in filters.items():
             query = _filter(query, usage, name, wanted)
         if start is not None:
             query = query.where(column >= find_first_id(start))
@@ -99,12 +101,18 @@ class Reports:
         with self._database.read() as connection:
             return [_parse_request(row) for row in connection.execute(query)]
 
-    def get_request(self, request_id: str) -> RequestRow | None:
-        """The request with this id (``x-request-id``); the newest, if callers have used the id more than once."""
-        query = select(usage).where(usage.c.request_id == request_id).order_by(usage.c.id.desc()).limit(1)
-        with self._database.read() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else _parse_request(row)
+    def find_requests(self, identity: str, *, team: str = "", limit: int = 2) -> list[RequestRow]:
+        """The request whose row has this id, else those with this ``x-request-id``, newest first; `team`: only of this team.
+
+        Callers choose values of ``x-request-id``, so several requests may have one. The id of a row is the gateway's own.
+        """
+        for column in (usage.c.id, usage.c.request_id):
+            query = _filter(select(usage).where(column == identity), usage, "team", team)
+            with self._database.read() as connection:
+                rows = connection.execute(query.order_by(usage.c.id.desc()).limit(limit)).all()
+            if rows:
+                return [_parse_request(row) for row in rows]
+        return []
 
 
 def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourly: bool) -> list[_Part]:

@@ -32,11 +32,12 @@ PERIOD_NAMES: Final = ("usd_per_day", "usd_per_month", "tokens_per_day", "tokens
 ESTIMATED: Final = frozenset(BOUND_NAMES) - {"requests_per_minute", "concurrent_requests"}
 """The bounds for which it must be estimated what a request may use."""
 NANO: Final = 10**9
+LONGEST_TITLE: Final = 100
 
 _WORDS: Final[Mapping[str, str]] = {
-    "key": "this API key",
-    "user": "the user of this API key",
-    "team": "the team of this API key",
+    "key": "the API key '{}'",
+    "user": "the user '{}' of this API key",
+    "team": "the team '{}' of this API key",
     "model": "the model '{}'",
     "provider": "the provider account '{}'",
     "gateway": "this gateway",
@@ -51,15 +52,20 @@ def make_counter_id(kind: str, subject: str, family: str) -> tuple[int, int]:
     return first, second | 1  # never 0, which marks an empty slot
 
 
-def make_bound(kind: str, subject: str, name: str, limit: float) -> Bound:
-    """A bound; US dollars become nano-dollars."""
+def make_bound(kind: str, subject: str, name: str, limit: float, title: str = "") -> Bound:
+    """A bound; US dollars become nano-dollars. `title` is the subject's name for people."""
     amount = round(limit * NANO) if name.startswith("usd") else int(limit)
     family = FAMILIES[name]
-    return Bound(kind, subject, name, amount, family, make_counter_id(kind, subject, family))
+    return Bound(kind, subject, name, amount, family, make_counter_id(kind, subject, family), title)
 
 
 def list_bounds(
-    kind: str, subject: str, limits: Limits | None, budget: Budget | None, overrides: Mapping[str, float] = {}
+    kind: str,
+    subject: str,
+    limits: Limits | None,
+    budget: Budget | None,
+    overrides: Mapping[str, float] = {},
+    title: str = "",
 ) -> tuple[Bound, ...]:
     """The bounds of a subject. `overrides` are values by name that replace those of `limits` and `budget`."""
     values: dict[str, float] = {}
@@ -71,12 +77,17 @@ def list_bounds(
     values |= overrides
     if not values:
         return ()
-    return tuple(make_bound(kind, subject, name, values[name]) for name in BOUND_NAMES if name in values)
+    return tuple(make_bound(kind, subject, name, values[name], title) for name in BOUND_NAMES if name in values)
 
 
 def describe_subject(bound: Bound) -> str:
-    """The subject of a bound in words, for messages to callers."""
-    return _WORDS[bound.kind].format(bound.subject)
+    """The subject of a bound in words, with its name, for messages to callers."""
+    return _WORDS[bound.kind].format(get_title(bound))
+
+
+def get_title(bound: Bound) -> str:
+    """The name of a bound's subject for people, "" for the gateway. A caller's own key, user and team have no secret name."""
+    return (bound.title or bound.subject)[:LONGEST_TITLE]
 
 
 def needs_estimate(bounds: Iterable[Bound]) -> bool:

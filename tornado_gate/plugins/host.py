@@ -126,6 +126,7 @@ class PluginHost:
         self.installed: dict[str, list[InstalledPlugin]] = {}
         self._choices: dict[str, str] = {}
         """What conf chooses of several distributions, by the name of the plugin."""
+        self._logged_claims: dict[str, str] = {}
         self.discover()
 
     @property
@@ -167,8 +168,9 @@ class PluginHost:
 
     def _take(self, name: str) -> None:
         """Set the plugin of a name that is installed: the chosen one, if the running process has not imported another."""
-        candidates = self.installed[name]
-        first, *others = select(candidates, self._choices.get(name, "")) or candidates
+        choice = self._choices.get(name, "")
+        candidates = self.installed[name] if choice else self._list_locked(name)
+        first, *others = select(candidates, choice) or candidates
         known = self.plugins.get(name)
         if known is None or known.implementation is None:
             self.plugins[name] = _make_plugin(first, describe_ambiguity([first, *others]) if others else "")
@@ -182,6 +184,36 @@ class PluginHost:
         else:
             self.plugins[name] = _make_plugin(first)
 
+    def _list_locked(self, name: str) -> list[InstalledPlugin]:
+        """The distributions with a plugin of this name that the lock file has; all of them without a lock, or if it has none."""
+        candidates = self.installed[name]
+        if self.lock is None or len(candidates) == 1:
+            return candidates
+        return [each for each in candidates if self.lock.has(each.distribution)] or candidates
+
+    @property
+    def foreign_claims(self) -> dict[str, str]:
+        """Names of plugins of the lock file that other distributions claim, each with what is wrong. They change nothing."""
+        claims = {}
+        for name, candidates in self.installed.items():
+            locked = self._list_locked(name)
+            others = sorted({each.distribution for each in candidates} - {each.distribution for each in locked})
+            if others and self.lock is not None:
+                users = " and ".join(each.distribution for each in locked)
+                claims[name] = (
+                    f"{' and '.join(others)}, which {self.lock.path} does not have, installs a plugin of this name too; "
+                    f"{users} is used. Uninstall the other one, unless you know it"
+                )
+        return claims
+
+    def _log_foreign_claims(self) -> None:
+        """Log each claim when it is new."""
+        claims = self.foreign_claims
+        for name, claim in claims.items():
+            if self._logged_claims.get(name) != claim:
+                log.error("plugin '%s': %s", name, claim, extra={"fields": {"plugin": name}})
+        self._logged_claims = claims
+
     def add(self, name: str, implementation: Any) -> Plugin:
         """Add a plugin without an entry point: for tests of plugins and of the core."""
         module = getattr(implementation, "__name__", None) or type(implementation).__module__
@@ -194,6 +226,8 @@ class PluginHost:
     def use_lock(self, conf: Path | None) -> None:
         """Read the lock file beside the configuration file `conf`; from now on `load` refuses what it does not allow.
 
+        Of several distributions that claim one name, those that the file does not have are not seen, but logged.
+
         Raises FileFaults if the file is invalid, or if it is gone: nobody lifts the lock of a running gateway by accident.
         """
         lock = read_lock(conf)
@@ -201,6 +235,9 @@ class PluginHost:
             message = "the file is gone; restore it, or restart the gateway to use plugins without a lock"
             raise FileFaults([((), message)], self.lock.path, {})
         self.lock = lock
+        for name in self.installed:
+            self._take(name)
+        self._log_foreign_claims()
 
     def load(self, name: str) -> Plugin:
         """Import and check a plugin. A failure is stored in its `error`. Raises KeyError if it is not installed.
@@ -214,6 +251,8 @@ class PluginHost:
             if refusal:
                 self.record_failure(name, refusal)
                 return replace(plugin, error=refusal)
+        if plugin.error and self.failures.get(name, (0.0, ""))[1] != plugin.error:
+            self.record_failure(name, plugin.error)  # of a name that several distributions claim
         if plugin.implementation is not None or plugin.error:
             return plugin
         modules = frozenset(sys.modules)

@@ -54,6 +54,10 @@ class PluginLock(State):
     entries: Entries
     checked: dict[str, str] = field(default_factory=dict)
 
+    def has(self, distribution: str) -> bool:
+        """Whether the file names the distribution, in any spelling; `find_refusal` compares its files."""
+        return normalize_name(distribution) in self.entries
+
     def find_refusal(self, distribution: metadata.Distribution) -> str:
         """Why the plugins of a distribution must not be imported, and what to do; "" if they may."""
         name = normalize_name(distribution.name)

@@ -17,6 +17,7 @@ from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import AuthenticationFailed, GateError, NotAllowed, RateLimited, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.limits.bounds import LONGEST_TITLE
 from tornado_gate.types import Caller
 
 log = logging.getLogger(__name__)
@@ -72,11 +73,14 @@ class OpenSessions:
         caller = session.caller
         limits = (
             (self._of_key[caller.id], rules.sessions_per_key, "API key"),
-            (self._of_account[caller.account], rules.sessions_per_account, "account"),
+            (self._of_account[caller.account], rules.sessions_per_account, "account of the API key"),
         )
         for count, most, owner in limits:
             if count >= most:
-                message = f"This {owner} has reached its limit of {most} open sessions. Close one, or retry later."
+                name = caller.name[:LONGEST_TITLE]
+                message = (
+                    f"The {owner} '{name}' has reached its limit of {most} open sessions. Close one, or retry later."
+                )
                 raise RateLimited(message, retry_after=10, code="too_many_sessions")
         self._timers[session] = None
         self._of_key[caller.id] += 1

@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from tornado_gate.config import edit
 from tornado_gate.config.edit import EditRefused
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.gateway.snapshot import build, collect_secrets
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server.conf_diff import find_secret_texts, make_diff
+from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.value import Value
 
 
@@ -62,16 +64,17 @@ def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
         edited = edit.set_plugin(text, plugin, on=on)
     except (OSError, UnicodeDecodeError, EditRefused) as error:
         return Review(plugin=plugin, on=on, file=str(config.path), lines=lines, refusal=_explain(error))
+    scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config))
     faults, notes = _check(config, edited, plugin) if edited != text else ((), ())
     return Review(
         plugin=plugin,
         on=on,
         file=str(config.path),
         lines=lines,
-        diff=edit.make_diff(text, edited, config.path.name),
+        diff=make_diff(text, edited, config.path.name),
         digest=_digest(content),
-        faults=faults,
-        notes=notes,
+        faults=_scrub(scrubber, faults),
+        notes=_scrub(scrubber, notes),
         refusal=_find_obstacle(config.path),
     )
 
@@ -106,6 +109,11 @@ def _explain(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "The file is not UTF-8."
     return str(error)
+
+
+def _scrub(scrubber: Scrubber, lines: Iterable[str]) -> tuple[str, ...]:
+    """What a plugin says of its settings may repeat them."""
+    return tuple(scrubber.scrub_text(line) for line in lines)
 
 
 def _digest(content: bytes) -> str:

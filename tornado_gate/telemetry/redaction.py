@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
+from tornado_gate.codec.secret_words import MASK, is_secret_name, is_secret_value, mask_logins
 from tornado_gate.errors import GateError
 from tornado_gate.streams import stages
 from tornado_gate.telemetry.fetched_secrets import FETCHED
@@ -27,8 +28,6 @@ MANY_SECRETS = 2000
 """From this number of secrets on, the text is searched for prefixes instead of for each secret."""
 SHORTEST_SECRET = 8
 """Shorter values are not masked: they would match ordinary words, and a key of that length is not secret anyway."""
-
-MASK = "***"
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer)\s{1,4}[^\s\"',;]+"), rf"\1 {MASK}"),
@@ -106,6 +105,7 @@ class Scrubber:
         if _SUSPICIOUS.search(text.lower()) is not None:
             for pattern, mask in _PATTERNS:
                 text = pattern.sub(mask, text)
+        text = mask_logins(text)
         if cut:
             # A secret that was cut is at the end of the text, and is shorter than the margin.
             text = text[: len(text) - margin]
@@ -113,7 +113,9 @@ class Scrubber:
 
     def is_clean(self, text: str) -> bool:
         """Whether `text`, of any length, would stay unchanged."""
-        return _SUSPICIOUS.search(text.lower()) is None and not self._contains_secret(text)
+        if _SUSPICIOUS.search(text.lower()) is not None or self._contains_secret(text):
+            return False
+        return "@" not in text or mask_logins(text) == text
 
     def scrub_value(self, value: Any, depth: int = FIELD_DEPTH) -> Any:
         """Return a field's value without secrets, converted to JSON types."""
@@ -158,10 +160,6 @@ _AFTER: Final = rb"(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])"
 """Right boundary of a word. A full stop belongs to the word only if the word goes on after it."""
 _NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|sent|is|was))?[\s:=\"'`]{1,4})"
 """Text in an error before a key."""
-_SECRET_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|password|credential|cookie")
-_KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
-_RANDOM: Final = re.compile(r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[A-Za-z0-9]{16}")
-"""A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
 _BINARY: Final = ("audio/", "image/", "video/")
 _ESCAPE_START: Final = b"\\u00"
 _ESCAPE_BYTES: Final = b"\\u0123456789abcdefABCDEF"
@@ -229,7 +227,7 @@ def _mask_of(
     pieces = (piece for api_key in api_keys for piece in (api_key, *api_key.split(":")))
     secrets = {piece for piece in (*pieces, *fetched) if len(piece) >= SHORTEST_NAMED}
     for name, value in headers:
-        if _SECRET_HEADER.search(name) or _KEY_PREFIX.match(value) or _RANDOM.search(value):
+        if is_secret_name(name) or is_secret_value(value):
             secrets |= {piece for piece in re.split(r"[\s;,=]+", value) if len(piece) >= SHORTEST_NAMED}
             secrets |= {piece for piece in decode_basic(value) if len(piece) >= SHORTEST_NAMED}
     return SecretMask(frozenset(secrets)) if secrets else None

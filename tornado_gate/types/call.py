@@ -66,7 +66,8 @@ class Bound(NamedTuple):
     gateway.
 
     `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of
-    the `family` (requests, tokens, open, periods: `limits/bounds.py`).
+    the `family` (requests, tokens, open, periods: `limits/bounds.py`). `title` is the subject's name for people, "" if it is
+    `subject` itself.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class Bound(NamedTuple):
     limit: int
     family: str
     counter: tuple[int, int]
+    title: str = ""
 
 
 class LimitLevel(NamedTuple):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tornado_gate.server.admin.routes import ROUTES
+from tornado_gate.server.admin.routing import AdminRoute
+from tornado_gate.server.admin.scope import Limitation
 
 PAGE = Path(__file__).parents[3] / "docs" / "roles.md"
 
@@ -25,10 +27,17 @@ CALLERS: dict[str, tuple[int, str]] = {
     "administrator's key with role member": (403, "administrator_required"),
     "key of a former administrator": (403, "administrator_required"),
     "administrator, `operations: [chat]`": (403, "not_allowed"),
-    "administrator, `operations: [admin]`": (0, ""),
     "administrator": (0, ""),
 }
 """Status and code of the answer to each caller; 0: the route answers."""
+
+LIMITED: dict[str, frozenset[Limitation]] = {
+    "limited to a team": frozenset({"team"}),
+    "limited to models": frozenset({"models"}),
+    "limited to operations": frozenset({"operations"}),
+    "limited to administration": frozenset({"administration"}),
+}
+"""Administrators' keys: with `team`, with `models`, with `operations: [admin, chat]`, with `operations: [admin]`."""
 
 HEADING = "## Routes of the API\n"
 _INTRODUCTION = """
@@ -51,6 +60,19 @@ A session of the console gives no access to the API, and a key gives none to the
 """
 
 
+_LIMITED_TEXT = """
+A key with the role administrator and a `team`, `models` or `operations` administers only these. `own`: the route answers with
+what is within the limits of the key, and for everything else as for what does not exist. `403`: with the code `outranks_maker`.
+`all`: a key with `operations: [admin]` is limited to no team and no model; it sees everything, and gives nobody rights. Several
+limitations add up. The models of the key's team count as the key's.
+
+- **A team**: its keys, its requests and their sums, its members, and invitations of members to it. Others change its bounds.
+- **Models, operations**: keys that allow no more, and requests with these models and operations.
+- A limited key makes and rotates keys of nobody else, and no key that allows more than itself. No key, limited or not, sets a
+  limit or a budget higher than its own.
+"""
+
+
 def render() -> str:
     """The section: what each caller gets, and who may call each route."""
     lines = ["| caller | answer | code |", "|---|---|---|"]
@@ -58,10 +80,20 @@ def render() -> str:
         f"| {name} | {status or 'the route answers'} | {f'`{code}`' if code else ''} |"
         for name, (status, code) in CALLERS.items()
     ]
-    groups = ("no valid key", "not an administrator", "administrator limited to other operations", "administrator")
-    lines += ["", f"| route | {' | '.join(groups)} |", "|---|---|---|---|---|"]
-    lines += [f"| `{route.method} {route.whole_path}` | 401 | 403 | 403 | yes |" for route in ROUTES]
+    groups = ("no valid key", "not an administrator", "administrator, other operations", *LIMITED, "administrator")
+    lines += [_LIMITED_TEXT, f"| route | {' | '.join(groups)} |", "|---|" + "---|" * len(groups)]
+    lines += [
+        f"| `{route.method} {route.whole_path}` | 401 | 403 | 403 | {' | '.join(_list_cells(route))} | yes |"
+        for route in ROUTES
+    ]
     return HEADING + _INTRODUCTION + "\n".join(lines) + "\n"
+
+
+def _list_cells(route: AdminRoute) -> list[str]:
+    return [
+        "403" if not limitations <= route.limited else "all" if limitations == {"administration"} else "own"
+        for limitations in LIMITED.values()
+    ]
 
 
 def replace_section(page: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,14 @@ import orjson
 import pytest
 from tornado.httpclient import HTTPResponse
 
+from tests.ledger.rows import make_stored_row
 from tests.server.admin import roles
 from tests.server.admin.conftest import LISTED, MEMBER, NARROW, ROOT
 from tests.support.served import error_of
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import COMMAND
 from tornado_gate.accounts.sessions import make_actor
+from tornado_gate.ledger.writing import write_rows
 from tornado_gate.server.admin.routes import ROUTES
 from tornado_gate.server.services import Services
 
@@ -39,7 +42,6 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
     made, _ = store.create("made", role="administrator", created_by=disabled_user.id)
     rotated, _ = store.rotate(store.create("rotated", role="administrator")[1].id, actor=make_actor(former))
     plain, _ = store.create("plain", user=chief.id)
-    own, _ = store.create("own", role="administrator", operations=("admin",), user=chief.id)
     accounts.set_state(disabled_user.id, "disabled", COMMAND)
     accounts.set_role(former.id, "member", COMMAND)
     keys = {
@@ -54,13 +56,44 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
         "administrator's key with role member": plain,
         "key of a former administrator": demoted,
         "administrator, `operations: [chat]`": NARROW,
-        "administrator, `operations: [admin]`": own,
         "administrator": ROOT,
     }
     headers: dict[str, dict[str, str | None]] = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
     headers["no key"] = {"Authorization": None}
     headers["two keys"] = {"Authorization": f"Bearer {ROOT}", "x-api-key": MEMBER}
     return headers
+
+
+def make_limited_keys(services: Services) -> dict[str, str]:
+    """The texts of administrators' keys, by what limits them."""
+    store, accounts = KeyStore(services.database), services.accounts
+    team = accounts.create_team(accounts.create_organisation("Limits", COMMAND).id, "limited", COMMAND)
+    fields: dict[str, dict[str, Any]] = {
+        "limited to a team": {"team": team.id},
+        "limited to models": {"models": ("m*",)},
+        "limited to operations": {"operations": ("admin", "chat")},
+        "limited to administration": {"operations": ("admin",)},
+    }
+    return {name: store.create(name, role="administrator", **limits)[0] for name, limits in fields.items()}
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_each_route_answers_limited_administrators_only_as_the_table_says(ask: Ask, services: Services) -> None:
+    keys = await services.database.run(make_limited_keys, services)
+    assert keys.keys() == roles.LIMITED.keys()
+    for route in ROUTES:
+        path = route.whole_path.replace("{id}", NO_ID).replace("{user}", NO_ID).replace("{session}", NO_ID)
+        body = dict(route.example) if route.example else None
+        for caller, limitations in roles.LIMITED.items():
+            headers = {"Authorization": f"Bearer {keys[caller]}"}
+            response = await ask(path, body, method=route.method, headers=headers)
+            told = f"{route.method} {path} as {caller}: {response.code} {response.body!r}"
+            if limitations <= route.limited:
+                assert response.code in (200, 404) or error_of(response)["code"] == "outranks_maker", told
+                assert b"so it may not do this" not in response.body, told
+            else:
+                assert (response.code, error_of(response)["code"]) == (403, "outranks_maker"), told
+                assert b"so it may not do this" in response.body, told
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -112,9 +145,33 @@ async def test_a_wrong_method_is_told_what_is_allowed(ask: Ask) -> None:
 async def test_every_usual_header_takes_the_key(ask: Ask) -> None:
     for headers in ({"x-api-key": ROOT}, {"x-goog-api-key": ROOT}):
         assert (await ask("/admin/v1/users", headers={"Authorization": None, **headers})).code == 200
-    assert (await ask(f"/admin/v1/users?key={ROOT}", headers={"Authorization": None})).code == 200
     cookie = {"Authorization": None, "Cookie": f"gate_session={ROOT}; Authorization=Bearer {ROOT}"}
     assert (await ask("/admin/v1/users", headers=cookie)).code == 401
+
+
+@pytest.mark.gen_test
+async def test_the_parameter_key_is_a_filter_and_never_a_credential(
+    ask: Ask, services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    headers = {"Authorization": f"Bearer {ROOT}"}
+    rows = [make_stored_row(time.time() - 60, key=key, model="m") for key in ("key_a", "key_a", "key_b")]
+    await services.database.run(write_rows, services.database, rows, may_repeat=False)
+    for key, count in (("key_a", 2), ("key_b", 1), ("key_none", 0), (ROOT, 0), (MEMBER, 0)):
+        usage = await ask(f"/admin/v1/usage?key={key}", headers=headers)
+        requests = await ask(f"/admin/v1/requests?key={key}", headers=headers)
+        assert (usage.code, requests.code) == (200, 200), key
+        assert sum(row["requests"] for row in orjson.loads(usage.body)["data"]) == count, key
+        assert len(orjson.loads(requests.body)["data"]) == count, key
+    for query in (f"?key={ROOT}", f"?key={ROOT}&key={ROOT}"):
+        for path in ("users", "usage", "requests", "no-such-route"):
+            response = await ask(f"/admin/v1/{path}{query}", headers={"Authorization": None})
+            assert (response.code, error_of(response)["code"]) == (401, "missing_api_key"), path
+    refused = await ask(f"/admin/v1/users?key={ROOT}", headers=headers)
+    assert (refused.code, error_of(refused)["param"]) == (400, "key")
+    assert ROOT.encode() not in refused.body
+    assert ROOT not in caplog.text
+    assert MEMBER not in caplog.text
 
 
 @pytest.mark.gen_test

@@ -1,10 +1,38 @@
-"""Cells of CSV files that people open in spreadsheets."""
+"""CSV files that people open in spreadsheets: the one function that writes them."""
 
 from __future__ import annotations
 
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n")
+import csv
+import io
+import unicodedata
+from collections.abc import Iterable
+
+FORMULA_MARKS = frozenset("=+-@\N{MINUS SIGN}")
+_LINE_MARKS = ("\t", "\r", "\n")
+_LONGEST_START = 1000
+
+
+def render_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table with a line of headings. No spreadsheet takes a text of it for a formula; None is an empty cell."""
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([quote_cell(cell) if isinstance(cell, str) else cell for cell in row])
+    return output.getvalue()
 
 
 def quote_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(FORMULA_MARKS) else text
+    """Return `text` with a quote before it if a spreadsheet could take it for a formula.
+
+    Spreadsheets skip spaces and characters that are not visible, and some read full-width forms (``＝``) as the ASCII ones.
+    """
+    return f"'{text}" if text.startswith(_LINE_MARKS) or _find_first_mark(text) in FORMULA_MARKS else text
+
+
+def _find_first_mark(text: str) -> str:
+    """The ASCII form of the first visible character of a text, "" for none."""
+    for character in text[:_LONGEST_START]:
+        if unicodedata.category(character)[0] not in "ZCM":
+            return unicodedata.normalize("NFKC", character)[:1]
+    return "=" if len(text) > _LONGEST_START else ""

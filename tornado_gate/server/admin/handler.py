@@ -23,7 +23,8 @@ from tornado_gate.gateway.routing import MatchedRoute, ServedRoute
 from tornado_gate.server.admin.bodies import check_body
 from tornado_gate.server.admin.parameters import parse_query
 from tornado_gate.server.admin.routes import TABLE
-from tornado_gate.server.admin.routing import OPERATION, PREFIX, AdminRequest, AdminRoute, TextAnswer
+from tornado_gate.server.admin.routing import PREFIX, AdminRequest, AdminRoute, TextAnswer
+from tornado_gate.server.admin.scope import OPERATION, make_scope
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import CallerRequest
@@ -37,6 +38,7 @@ class AdminHandler(AuthenticatedHandler):
     """A request below /admin/v1, also one without a route: nobody learns which routes exist without the role."""
 
     is_shared = False  # keys of administrators do not belong into web pages
+    takes_key_in_query = False  # nor into addresses: here `key` is a filter
 
     def __init__(self, services: Services, request: CallerRequest) -> None:
         route = Route(request.method, PREFIX, OPERATION, model="none", empty_body=True)
@@ -44,13 +46,17 @@ class AdminHandler(AuthenticatedHandler):
         self._found: tuple[AdminRoute, dict[str, str]] | None = None
 
     def check_operation(self) -> None:
-        """Check role and operations of the key, then find the route. Raises NotAllowed, NotFound, MethodNotAllowed."""
+        """Check role and operations of the key, find the route, check whether it is for a key with these limitations.
+
+        Raises NotAllowed, NotFound, MethodNotAllowed.
+        """
         if not auth.is_administrator(self.caller):
             message = "The administration API requires a key with the role administrator. Ask an administrator for one."
             raise NotAllowed(message, code="administrator_required")
         auth.filter_operations(self.caller, (OPERATION,))
         self.limit = min(self.limit, MAX_BODY_BYTES)
         self._found = TABLE.find(self.request.method, self.request.path)
+        make_scope(self.caller).check_route(self._found[0].limited)
 
     async def answer(self) -> None:
         """Answer the request. Accounts and the database have errors of their own, which become the usual ones."""

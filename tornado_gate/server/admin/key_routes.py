@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tornado_gate.accounts.key_rules import check_account, check_adoption, check_key_change, check_new_key
 from tornado_gate.accounts.keys import KeyStore, StoredKey
+from tornado_gate.accounts.people import Team
 from tornado_gate.accounts.stored_key import KeyState
 from tornado_gate.codec.durations import parse_duration, parse_moment
 from tornado_gate.config.model import Role
@@ -22,6 +23,7 @@ from tornado_gate.server.admin.parameters import (
     text_parameter,
 )
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page
+from tornado_gate.server.admin.scope import EVERY, check_key, is_in_scope
 from tornado_gate.types.value import Value
 
 _TAG = "admin: keys"
@@ -80,25 +82,32 @@ async def _describe(request: AdminRequest, key: StoredKey) -> KeyView:
 
 
 async def list_keys(request: AdminRequest) -> Page[KeyView]:
-    query = request.query
+    """A page; one of a key with limitations may be short and yet have a next one."""
+    query, scope = request.query, request.scope
     offset = parse_offset(query["after"])
+    team = scope.narrow_team(query["team"])
+    if team is None:
+        return Page(data=(), total=0)
     found, total = await request.run(
         _get_store(request).list_page,
         user=query["user"] or None,
-        team=query["team"] or None,
+        team=team or None,
         search=query["search"],
         state=query["state"],
         hidden=bool(query["hidden"]),
         offset=offset,
         limit=query["limit"],
     )
-    suspensions = await request.run(_get_store(request).find_suspensions, found)
-    keys = tuple(describe_key(key, suspensions) for key in found)
-    return Page(data=keys, next=next_offset(offset, len(keys), total), total=total)
+    models = await _find_team_models(request)
+    seen = [key for key in found if is_in_scope(request.key, key, models)]
+    suspensions = await request.run(_get_store(request).find_suspensions, seen)
+    keys = tuple(describe_key(key, suspensions) for key in seen)
+    after = next_offset(offset, len(found), total)
+    return Page(data=keys, next=after, total=None if scope.is_part else total)
 
 
 async def get_key(request: AdminRequest) -> KeyView:
-    return await _describe(request, await request.run(_get_store(request).get, request.id))
+    return await _describe(request, await _find_key(request))
 
 
 async def create_key(request: AdminRequest) -> NewKeyView:
@@ -117,7 +126,7 @@ async def create_key(request: AdminRequest) -> NewKeyView:
 
 async def change_key(request: AdminRequest) -> KeyView:
     store, changes = _get_store(request), _read_fields(request.body)
-    key = await request.run(store.get, request.id)
+    key = await _find_key(request)
     check_key_change(request.key, (), key, **changes)
     await _check_references(request, changes)
     changed = await request.run(store.change, request.id, actor=request.actor, **changes)
@@ -126,7 +135,7 @@ async def change_key(request: AdminRequest) -> KeyView:
 
 async def rotate_key(request: AdminRequest) -> NewKeyView:
     store = _get_store(request)
-    key = await request.run(store.get, request.id)
+    key = await _find_key(request)
     check_key_change(request.key, (), key)
     check_account(request.key, key.account, own=[key.usage_id])
     overlap = _read_overlap(request.body.get("overlap", 0))
@@ -136,17 +145,32 @@ async def rotate_key(request: AdminRequest) -> NewKeyView:
 
 async def adopt_key(request: AdminRequest) -> KeyView:
     store = _get_store(request)
-    check_adoption(request.key, (), await request.run(store.get, request.id))
+    check_adoption(request.key, (), await _find_key(request))
     adopted = await request.run(store.adopt, request.id, request.actor)
     return await _apply(request, await _describe(request, adopted))
 
 
 async def revoke_key(request: AdminRequest) -> KeyView:
     store = _get_store(request)
-    await request.run(store.get, request.id)
+    await _find_key(request)
     if not await request.run(store.revoke, request.id, actor=request.actor):
         raise RequestError(f"The key {request.id} is revoked already.", code="key_revoked", status=409)
     return await _apply(request, await _describe(request, await request.run(store.get, request.id)))
+
+
+async def _find_key(request: AdminRequest) -> StoredKey:
+    """The key in the path. Raises the NotFound of accounts, also for a key outside of what the caller administers."""
+    key = await request.run(_get_store(request).get, request.id)
+    check_key(request.key, key, await _find_team_models(request))
+    return key
+
+
+async def _find_team_models(request: AdminRequest) -> tuple[str, ...]:
+    """The models of the team to which the caller is limited. A team of conf has none here."""
+    if not request.scope.team:
+        return ()
+    teams: list[Team] = await request.run(request.services.accounts.list_teams)
+    return next((tuple(team.models) for team in teams if team.id == request.scope.team), ())
 
 
 def _get_store(request: AdminRequest) -> KeyStore:
@@ -206,23 +230,25 @@ _EXAMPLE = {
 ROUTES = [
     AdminRoute(
         method="GET", path="/keys", function=list_keys, tag=_TAG, answer=Page[KeyView], summary="List the API keys",
+        limited=EVERY,
         description="Newest first, without those of conf.", parameters=(*_FILTERS, *PAGE),
     ),
     AdminRoute(
-        method="POST", path="/keys", function=create_key, tag=_TAG, answer=NewKeyView, summary="Create an API key",
+        method="POST", path="/keys", function=create_key, tag=_TAG, limited=EVERY, answer=NewKeyView, summary="Create an API key",
         description="`text` is shown in this answer only. A key never allows more than the key that makes it.",
         body=NewKeySchema, example=_EXAMPLE,
     ),
     AdminRoute(
-        method="GET", path="/keys/{id}", function=get_key, tag=_TAG, answer=KeyView, summary="Show an API key"
+        method="GET", path="/keys/{id}", function=get_key, tag=_TAG, limited=EVERY, answer=KeyView, summary="Show an API key"
     ),
     AdminRoute(
         method="PATCH", path="/keys/{id}", function=change_key, tag=_TAG, answer=KeyView, summary="Change an API key",
+        limited=EVERY,
         description="In force in all processes within a second.", body=KeyChangeSchema,
         example={"tags": ["reviewed"], "limits": {"requests_per_minute": 30}},
     ),
     AdminRoute(
-        method="POST", path="/keys/{id}/rotate", function=rotate_key, tag=_TAG, answer=NewKeyView,
+        method="POST", path="/keys/{id}/rotate", function=rotate_key, tag=_TAG, limited=EVERY, answer=NewKeyView,
         summary="Replace an API key by a new one with the same permissions", body=RotationSchema,
         example={"overlap": "1h"},
     ),
@@ -233,6 +259,7 @@ ROUTES = [
     ),
     AdminRoute(
         method="DELETE", path="/keys/{id}", function=revoke_key, tag=_TAG, answer=KeyView, summary="Revoke an API key",
+        limited=EVERY,
         description="In force in all processes within a second. The key stays in the list.",
     ),
 ]  # fmt: skip

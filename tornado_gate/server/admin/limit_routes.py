@@ -7,6 +7,7 @@ from tornado_gate.codec.durations import parse_moment
 from tornado_gate.errors import InvalidField
 from tornado_gate.server.admin.bodies import LimitOverrideSchema
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted, Page
+from tornado_gate.server.admin.scope import ADMINISTRATION, check_override
 
 _LIMITS = "admin: limits"
 
@@ -18,6 +19,7 @@ async def list_overrides(request: AdminRequest) -> Page[Override]:
 
 async def create_override(request: AdminRequest) -> Override:
     body = request.body
+    check_override(request.key, body["bound"], value=body.get("value"), factor=body.get("factor"))
     made = await request.run(
         request.services.accounts.create_limit_override,
         body["kind"],
@@ -50,16 +52,18 @@ async def end_override(request: AdminRequest) -> Deleted:
 ROUTES = [
     AdminRoute(
         method="GET", path="/limits/overrides", function=list_overrides, tag=_LIMITS, answer=Page[Override],
+        limited=ADMINISTRATION,
         summary="List the temporary limits", description="Those that have not ended, newest first.",
     ),
     AdminRoute(
-        method="POST", path="/limits/overrides", function=create_override, tag=_LIMITS, answer=Override,
+        method="POST", path="/limits/overrides", limited=ADMINISTRATION, function=create_override, tag=_LIMITS, answer=Override,
         summary="Change a limit or budget for a time", description="In force in all processes within a second.",
         body=LimitOverrideSchema,
         example={"kind": "gateway", "bound": "requests_per_minute", "value": 60000, "until": "2h"},
     ),
     AdminRoute(
         method="DELETE", path="/limits/overrides/{id}", function=end_override, tag=_LIMITS, answer=Deleted,
+        limited=ADMINISTRATION,
         summary="End a temporary limit",
     ),
 ]  # fmt: skip

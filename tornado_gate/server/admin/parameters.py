@@ -10,7 +10,6 @@ from typing import Any
 from tornado_gate.codec.durations import parse_duration
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.errors import InvalidField
-from tornado_gate.gateway.auth import KEY_PARAMETER
 from tornado_gate.types import RouteParameter
 
 MAX_LENGTH = 500
@@ -53,7 +52,7 @@ def parse_query(parameters: Iterable[RouteParameter], query: Mapping[str, list[b
     """
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
-        if name not in known and name != KEY_PARAMETER:
+        if name not in known:
             listed = ", ".join(known) or "none"
             message = f"'{name[:50]}' is no query parameter of this route, which has: {listed}."
             raise InvalidField(name[:50], message, code="unsupported_parameter")

@@ -8,16 +8,15 @@ from typing import Any, Generic, TypeVar
 
 from marshmallow import Schema
 
-from tornado_gate.accounts.key_ring import KeyRecord
+from tornado_gate.accounts.key_record import KeyRecord
 from tornado_gate.accounts.people import Actor
 from tornado_gate.errors import MethodNotAllowed, NotFound
+from tornado_gate.server.admin.scope import Limitation, Scope, make_scope
 from tornado_gate.server.services import Services
 from tornado_gate.types import RouteParameter
 from tornado_gate.types.value import Value, field
 
 PREFIX = "/admin/v1"
-OPERATION = "admin"
-"""A key that is limited to certain operations needs this one."""
 
 T = TypeVar("T")
 
@@ -65,6 +64,11 @@ class AdminRequest(Value, frozen=True, kw_only=True):
         """The id in the path."""
         return self.arguments["id"]
 
+    @property
+    def scope(self) -> Scope:
+        """What the key administers."""
+        return make_scope(self.key)
+
     async def run(self, function: Callable[..., T], *given: Any, **named: Any) -> T:
         """The result of a function that uses the database."""
         return await self.services.database.run(function, *given, **named)
@@ -77,7 +81,8 @@ class AdminRoute(Value, frozen=True, kw_only=True):
     """One method and path. `path` is below PREFIX; its segments in braces become `AdminRequest.arguments`.
 
     `body` is the marshmallow schema of the JSON body, `answer` the type of the JSON answer. `example` is a body that works
-    together with ids that exist.
+    together with ids that exist. `limited` are the limitations with which an administrator's key may call the route, which then
+    keeps to them.
     """
 
     method: str
@@ -91,6 +96,7 @@ class AdminRoute(Value, frozen=True, kw_only=True):
     body: type[Schema] | None = None
     example: Mapping[str, Any] | None = None
     query_example: Mapping[str, str] = field(default_factory=dict)
+    limited: frozenset[Limitation] = frozenset()
 
     @property
     def whole_path(self) -> str:

@@ -9,6 +9,7 @@ from tornado_gate.errors import NotFound
 from tornado_gate.server.admin import views
 from tornado_gate.server.admin.parameters import AFTER, LIMIT, choice_parameter, text_parameter
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted, Page
+from tornado_gate.server.admin.scope import ADMINISTRATION, EVERY
 from tornado_gate.server.admin.views import ModelView, PluginView, ProviderView, TaskView
 from tornado_gate.types import TaskStatus
 
@@ -16,7 +17,7 @@ _MODELS, _TASKS = "admin: models and providers", "admin: tasks"
 
 
 async def list_models(request: AdminRequest) -> Page[ModelView]:
-    found = tuple(await views.describe_models(request.services))
+    found = tuple(view for view in await views.describe_models(request.services) if request.scope.has_model(view.name))
     return Page(data=found, total=len(found))
 
 
@@ -84,37 +85,38 @@ _FILTERS = (
 
 ROUTES = [
     AdminRoute(
-        method="GET", path="/models", function=list_models, tag=_MODELS, answer=Page[ModelView],
+        method="GET", path="/models", limited=EVERY, function=list_models, tag=_MODELS, answer=Page[ModelView],
         summary="List the models with their targets and their health",
         description="Circuits are those of the process that answers.",
     ),
     AdminRoute(
-        method="GET", path="/providers", function=list_providers, tag=_MODELS, answer=Page[ProviderView],
+        method="GET", path="/providers", limited=ADMINISTRATION, function=list_providers, tag=_MODELS, answer=Page[ProviderView],
         summary="List the provider entries", description="Without keys, headers, and paths of addresses.",
     ),
     AdminRoute(
-        method="GET", path="/providers/{id}", function=get_provider, tag=_MODELS, answer=ProviderView,
+        method="GET", path="/providers/{id}", limited=ADMINISTRATION, function=get_provider, tag=_MODELS, answer=ProviderView,
         summary="Show a provider entry",
     ),
     AdminRoute(
-        method="GET", path="/plugins", function=list_plugins, tag=_MODELS, answer=Page[PluginView],
+        method="GET", path="/plugins", limited=ADMINISTRATION, function=list_plugins, tag=_MODELS, answer=Page[PluginView],
         summary="List the plugins with their state and their last failure",
     ),
     AdminRoute(
-        method="GET", path="/tasks", function=list_tasks, tag=_TASKS, answer=Page[TaskView],
+        method="GET", path="/tasks", limited=ADMINISTRATION, function=list_tasks, tag=_TASKS, answer=Page[TaskView],
         summary="List the video tasks of all accounts",
         description="Newest first, without prompts. A page of a filtered list may be short and yet have a next one.",
         parameters=(*_FILTERS, LIMIT, AFTER),
     ),
     AdminRoute(
-        method="GET", path="/tasks/{id}", function=get_task, tag=_TASKS, answer=TaskView, summary="Show a video task"
+        method="GET", path="/tasks/{id}", function=get_task, tag=_TASKS, answer=TaskView, summary="Show a video task",
+        limited=ADMINISTRATION,
     ),
     AdminRoute(
-        method="POST", path="/tasks/{id}/cancel", function=cancel_task, tag=_TASKS, answer=TaskView,
+        method="POST", path="/tasks/{id}/cancel", limited=ADMINISTRATION, function=cancel_task, tag=_TASKS, answer=TaskView,
         summary="Cancel a video task",
     ),
     AdminRoute(
-        method="DELETE", path="/tasks/{id}", function=delete_task, tag=_TASKS, answer=Deleted,
+        method="DELETE", path="/tasks/{id}", limited=ADMINISTRATION, function=delete_task, tag=_TASKS, answer=Deleted,
         summary="Cancel a video task and delete it with its videos",
     ),
 ]  # fmt: skip

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from typing import Any
 
 import msgspec
 
 from tornado_gate.database.engine import Database
-from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.ledger.reports import GROUPS, Reports
 from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
-from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.admin.parameters import (
     PAGE,
     choice_parameter,
@@ -22,13 +20,16 @@ from tornado_gate.server.admin.parameters import (
     time_parameter,
 )
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page, TextAnswer
+from tornado_gate.server.admin.scope import EVERY, Scope
 from tornado_gate.types import JsonSchema, RouteParameter
 from tornado_gate.types.large_json import encode_json
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 _TAG = "admin: usage"
 USUAL_SECONDS = 30 * 86400
 MOST_ROWS = 50_000
+MOST_SHARED = 200
+"""How many requests with one x-request-id are looked at."""
 COLUMNS = (
     *("requests", "errors", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
     *("reasoning_tokens", "images", "seconds", "cost_usd", "unpriced_requests"),
@@ -37,12 +38,12 @@ COLUMNS = (
 
 
 class RequestView(Value, frozen=True, kw_only=True):
-    """A request of the ledger. `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it.
+    """A request of the ledger. `id` is its own; `request_id` is its x-request-id, which the caller may have chosen.
 
-    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came
-    from a cache of the gateway. `outcome` is `complete`,
-    `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body`
-    is the beginning of the request's body where conf records bodies.
+    `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it. Counts of tokens are null where
+    the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came from a cache of the gateway.
+    `outcome` is `complete`, `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the
+    price is unknown. `body` is the beginning of the request's body where conf records bodies.
     """
 
     id: str
@@ -98,12 +99,12 @@ def describe_usage(row: UsageRow) -> dict[str, Any]:
 
 async def get_usage(request: AdminRequest) -> msgspec.Raw | TextAnswer:
     query = _read_usage_query(request.query)
-    return await request.run(_make_report, request.services.database, query, request.query["format"])
+    return await request.run(_make_report, request.services.database, query, request.query["format"], request.scope)
 
 
-def _make_report(database: Database, query: UsageQuery, form: str) -> msgspec.Raw | TextAnswer:
+def _make_report(database: Database, query: UsageQuery, form: str, scope: Scope) -> msgspec.Raw | TextAnswer:
     """The answer as it is sent. Blocks: 50,000 rows take half a second. Raises InvalidField."""
-    rows = Reports(database).usage(query)
+    rows = _find_usage(database, query, scope)
     if len(rows) > MOST_ROWS:
         message = f"This report has {len(rows)} rows; at most {MOST_ROWS} are sent. Narrow it by time or filters."
         raise InvalidField("group_by", message, code="too_many_values")
@@ -111,6 +112,17 @@ def _make_report(database: Database, query: UsageQuery, form: str) -> msgspec.Ra
         return TextAnswer(text=_render_csv(query, rows), media_type="text/csv; charset=utf-8", file_name="usage.csv")
     report = {"data": [describe_usage(row) for row in rows], "from": query.start, "to": query.end}
     return msgspec.Raw(encode_json(report))
+
+
+def _find_usage(database: Database, query: UsageQuery, scope: Scope) -> list[UsageRow]:
+    team = scope.narrow_team(query.team)
+    if team is None:
+        return []
+    query = replace(query, team=team)
+    if not scope.is_part:
+        return Reports(database).usage(query)
+    groups = tuple(dict.fromkeys((*query.group_by, "model", "operation")))
+    return scope.select_usage(Reports(database).usage(replace(query, group_by=groups)), query.group_by)
 
 
 def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
@@ -128,20 +140,17 @@ def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
 
 
 def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow((*query.group_by, *COLUMNS))
-    for row in rows:
-        shown = describe_usage(row)
-        groups = [quote_cell(shown[name]) for name in query.group_by]
-        writer.writerow((*groups, *("" if shown[name] is None else shown[name] for name in COLUMNS)))
-    return output.getvalue()
+    names = (*query.group_by, *COLUMNS)
+    shown = map(describe_usage, rows)
+    return render_csv(names, ([row[name] for name in names] for row in shown))
 
 
 async def list_requests(request: AdminRequest) -> Page[RequestView]:
     query = request.query
-    limit = query["limit"]
-    filters = {name: query[name] for name in ("user", "team", "key", "model")}
+    limit, team = query["limit"], request.scope.narrow_team(query["team"])
+    if team is None:
+        return Page(data=())
+    filters = {"team": team, **{name: query[name] for name in ("user", "key", "model", "request_id")}}
     rows = await request.run(
         Reports(request.services.database).requests,
         start=query["from"],
@@ -151,8 +160,8 @@ async def list_requests(request: AdminRequest) -> Page[RequestView]:
         only_errors=bool(query["only_errors"]),
         **filters,
     )
-    shown = tuple(describe_request(row) for row in rows[:limit])
-    return Page(data=shown, next=shown[-1].id if len(rows) > limit else None)
+    shown = tuple(describe_request(row) for row in rows[:limit] if request.scope.has_request(row))
+    return Page(data=shown, next=rows[limit - 1].id if len(rows) > limit else None)
 
 
 def _check_row_id(text: str) -> str | None:
@@ -162,11 +171,20 @@ def _check_row_id(text: str) -> str | None:
 
 
 async def get_request(request: AdminRequest) -> RequestView:
-    row = await request.run(Reports(request.services.database).get_request, request.id)
-    if row is None:
+    """Several requests with one x-request-id, which callers choose, are a conflict: none is shown as if it were the other."""
+    reports = Reports(request.services.database)
+    found = await request.run(reports.find_requests, request.id, team=request.scope.team, limit=MOST_SHARED)
+    rows = [row for row in found if request.scope.has_request(row)]
+    if not rows:
         message = "The ledger has no request with this id. Requests of the last seconds may be missing."
         raise NotFound(message, code="unknown_request")
-    return describe_request(row)
+    if len(rows) > 1:
+        message = (
+            "Several requests have this x-request-id, which callers may choose. List them with "
+            f"GET /admin/v1/requests?request_id={request.id}, and ask for one by its 'id'."
+        )
+        raise RequestError(message, code="ambiguous_request_id", status=409)
+    return describe_request(rows[0])
 
 
 _FILTER_NAMES = ("user", "team", "key", "model", "provider", "tag")
@@ -203,7 +221,7 @@ _USAGE: JsonSchema = {
 
 ROUTES = [
     AdminRoute(
-        method="GET", path="/usage", function=get_usage, tag=_TAG, answer=_USAGE, summary="Sum up the usage",
+        method="GET", path="/usage", function=get_usage, tag=_TAG, limited=EVERY, answer=_USAGE, summary="Sum up the usage",
         description=f"Without `from`, 30 days. `group_by` is one or more of {', '.join(f'`{name}`' for name in GROUPS)}, "
         "separated by commas; days and hours are UTC. Requests of the last seconds may be missing.",
         parameters=(
@@ -213,15 +231,17 @@ ROUTES = [
         query_example={"from": "7d", "group_by": "day,model"},
     ),
     AdminRoute(
-        method="GET", path="/requests", function=list_requests, tag=_TAG, answer=Page[RequestView],
-        summary="List requests", description="Newest first.",
+        method="GET", path="/requests", function=list_requests, tag=_TAG, limited=EVERY, answer=Page[RequestView],
+        summary="List requests", description="Newest first. A page of a limited key may be short and yet have a next one.",
         parameters=(
             *_SPAN, *(one for one in _FILTERS if one.name not in ("provider", "tag")),
+            text_parameter("request_id", "Only requests with this x-request-id. Callers may choose it."),
             flag_parameter("only_errors", "Only requests that were refused, failed or broke off."), *PAGE,
         ),
     ),
     AdminRoute(
-        method="GET", path="/requests/{id}", function=get_request, tag=_TAG, answer=RequestView,
-        summary="Show a request by its x-request-id",
+        method="GET", path="/requests/{id}", function=get_request, tag=_TAG, limited=EVERY, answer=RequestView,
+        summary="Show a request by its id or its x-request-id",
+        description="Several requests with one x-request-id are a 409: ask for one by its `id`.",
     ),
 ]  # fmt: skip

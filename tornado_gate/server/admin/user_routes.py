@@ -6,11 +6,14 @@ from typing import Any
 from urllib.parse import quote
 
 from tornado_gate.accounts.audit import AuditEvent, list_events
+from tornado_gate.accounts.errors import Denied
+from tornado_gate.accounts.errors import NotFound as AccountNotFound
 from tornado_gate.accounts.people import Invitation, Session, User
 from tornado_gate.errors import InvalidField
 from tornado_gate.server.admin.bodies import InvitationSchema, UserChangeSchema
 from tornado_gate.server.admin.parameters import AFTER, LIMIT, PAGE, next_offset, parse_offset, text_parameter
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted, Page
+from tornado_gate.server.admin.scope import ADMINISTRATION, TEAM, TEAM_ADMINISTRATION, check_bounds
 from tornado_gate.types.value import Value
 
 _USERS, _INVITATIONS, _AUDIT = "admin: users", "admin: invitations", "admin: audit log"
@@ -51,11 +54,27 @@ async def list_users(request: AdminRequest) -> Page[User]:
     query = request.query
     offset = parse_offset(query["after"])
     accounts = request.services.accounts
+    if request.scope.team:
+        return await _list_team_users(request, offset)
     found, total = await request.run(accounts.list_users, search=query["search"], offset=offset, limit=query["limit"])
     return Page(data=tuple(found), next=next_offset(offset, len(found), total), total=total)
 
 
+async def _list_team_users(request: AdminRequest, offset: int) -> Page[User]:
+    """The users of the team to which the key is limited."""
+    limit, search = request.query["limit"], request.query["search"].lower()
+    members = await request.run(request.services.accounts.list_members, request.scope.team)
+    users = [member.user for member in members]
+    found = [user for user in users if search in user.email.lower() or search in user.name.lower()]
+    shown = tuple(found[offset : offset + limit])
+    return Page(data=shown, next=next_offset(offset, len(shown), len(found)), total=len(found))
+
+
 async def get_user(request: AdminRequest) -> User:
+    if request.scope.team:
+        members = await request.run(request.services.accounts.list_members, request.scope.team)
+        if all(member.user.id != request.id for member in members):
+            raise AccountNotFound("There is no such user.", code="unknown_user")
     return await request.run(request.services.accounts.get_user, request.id)
 
 
@@ -63,6 +82,7 @@ async def change_user(request: AdminRequest) -> User:
     """Apply the changes in the order that refuses first: state, role, name, bounds."""
     accounts, actor = request.services.accounts, request.actor
     user = await request.run(accounts.get_user, request.id)
+    check_bounds(request.key, request.body)
     changes = {"state": accounts.set_state, "role": accounts.set_role, "name": accounts.set_name}
     for name, change in changes.items():
         if name in request.body:
@@ -106,15 +126,24 @@ async def end_sessions(request: AdminRequest) -> Deleted:
 
 async def list_invitations(request: AdminRequest) -> Page[Invitation]:
     found = await request.run(request.services.accounts.list_invitations)
+    found = [one for one in found if request.scope.team in ("", one.team)]
     return Page(data=tuple(found), total=len(found))
 
 
 async def create_invitation(request: AdminRequest) -> NewInvitationView:
+    team = request.scope.team
+    if team and (request.body.get("team") != team or request.body.get("role", "member") != "member"):
+        message = "This key is limited to a team: it invites members of this team only."
+        raise Denied(message, code="outranks_maker", field="team" if request.body.get("team") != team else "role")
     token, made = await request.run(request.services.accounts.create_invitation, request.actor, **request.body)
     return NewInvitationView(link=f"{request.public_url}/console/signup?invitation={quote(token)}", invitation=made)
 
 
 async def revoke_invitation(request: AdminRequest) -> Deleted:
+    if request.scope.team:
+        found = await request.run(request.services.accounts.list_invitations)
+        if all((one.id, one.team) != (request.id, request.scope.team) for one in found):
+            raise AccountNotFound("There is no such invitation.", code="unknown_invitation")
     await request.run(request.services.accounts.revoke_invitation, request.id, request.actor)
     return Deleted(id=request.id)
 
@@ -135,9 +164,13 @@ async def list_audit(request: AdminRequest) -> Page[AuditEvent]:
 ROUTES = [
     AdminRoute(
         method="GET", path="/users", function=list_users, tag=_USERS, answer=Page[User], summary="List the users",
+        limited=TEAM_ADMINISTRATION,
         parameters=(text_parameter("search", "A part of the e-mail or the name."), *PAGE),
     ),
-    AdminRoute(method="GET", path="/users/{id}", function=get_user, tag=_USERS, answer=User, summary="Show a user"),
+    AdminRoute(
+        method="GET", path="/users/{id}", function=get_user, tag=_USERS, answer=User, summary="Show a user",
+        limited=TEAM_ADMINISTRATION,
+    ),
     AdminRoute(
         method="PATCH", path="/users/{id}", function=change_user, tag=_USERS, answer=User, summary="Change a user",
         description="A disabled user's sessions end and keys stop working within a second.", body=UserChangeSchema,
@@ -153,6 +186,7 @@ ROUTES = [
     ),
     AdminRoute(
         method="GET", path="/users/{id}/sessions", function=list_sessions, tag=_USERS, answer=Page[SessionView],
+        limited=ADMINISTRATION,
         summary="List the sessions of a user",
     ),
     AdminRoute(
@@ -165,18 +199,19 @@ ROUTES = [
     ),
     AdminRoute(
         method="GET", path="/invitations", function=list_invitations, tag=_INVITATIONS, answer=Page[Invitation],
+        limited=TEAM_ADMINISTRATION,
         summary="List the invitations", description="The newest, also used and expired ones.",
     ),
     AdminRoute(
-        method="POST", path="/invitations", function=create_invitation, tag=_INVITATIONS, answer=NewInvitationView,
+        method="POST", path="/invitations", limited=TEAM, function=create_invitation, tag=_INVITATIONS, answer=NewInvitationView,
         summary="Invite somebody", body=InvitationSchema, example={"email": "grace@example.org", "role": "member"},
     ),
     AdminRoute(
-        method="DELETE", path="/invitations/{id}", function=revoke_invitation, tag=_INVITATIONS, answer=Deleted,
+        method="DELETE", path="/invitations/{id}", limited=TEAM, function=revoke_invitation, tag=_INVITATIONS, answer=Deleted,
         summary="Revoke an invitation",
     ),
     AdminRoute(
-        method="GET", path="/audit", function=list_audit, tag=_AUDIT, answer=Page[AuditEvent],
+        method="GET", path="/audit", limited=ADMINISTRATION, function=list_audit, tag=_AUDIT, answer=Page[AuditEvent],
         summary="List changes of accounts, keys and teams", description="Newest first.",
         parameters=(
             text_parameter("action", "Only this action, such as `key.create`; `key.` for all that begin so."),

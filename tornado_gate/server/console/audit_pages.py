@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from tornado_gate.accounts.audit import AuditEvent, list_events
-from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
 from tornado_gate.server.console.base import ConsoleHandler
@@ -86,16 +83,6 @@ def list_cells(event: AuditEvent) -> list[str]:
     return [
         moment, event.actor_name, event.actor, event.action, event.object, detail, event.address, event.request_id,
     ]  # fmt: skip
-
-
-def render_csv(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table as CSV. A cell that a spreadsheet would take as a formula begins with an apostrophe."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(map(quote_cell, row))
-    return file.getvalue()
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(AUDIT, AuditPage), (rf"{AUDIT}\.csv", AuditTablePage)]

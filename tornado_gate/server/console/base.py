@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
 from tornado.web import HTTPError
@@ -23,6 +23,7 @@ from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.http.forwarded import Origin
 from tornado_gate.server.console import words
 from tornado_gate.server.console.assets import get_asset_address
+from tornado_gate.server.console.cookies import find_cookie, make_cookie_name, make_protection
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
@@ -32,6 +33,7 @@ HOME = "/console/"
 LOGIN = "/console/login"
 SESSION_COOKIE = "gate_session"
 FLASH_COOKIE = "gate_flash"
+XSRF_COOKIE = "gate_xsrf"
 MAX_AGENT_LENGTH = 300
 
 Access = Literal["public", "member", "administrator"]
@@ -96,7 +98,7 @@ class ConsoleHandler(GateHandler):
         if self.request.method not in ("GET", "HEAD"):
             self._refuse_other_sites()
             self.check_xsrf_cookie()
-        cookie = self.get_cookie(SESSION_COOKIE)
+        cookie = self.read_cookie(SESSION_COOKIE)
         if cookie:
             self.session = await self.run_database(self.services.accounts.find_session, cookie)
         if self.access == "public":
@@ -155,24 +157,46 @@ class ConsoleHandler(GateHandler):
             id=user.id, name=user.email, role=user.role, address=self.origin.address, request_id=self.request_id
         )
 
+    # Cookies
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach the gateway by https: conf says so, or the connection or a trusted proxy does."""
+        public_url = self.snapshot.config.server.public_url
+        return self.origin.protocol == "https" or urlsplit(public_url).scheme == "https"
+
+    @overload
+    def get_cookie(self, name: str, default: str) -> str: ...
+
+    @overload
+    def get_cookie(self, name: str, default: None = None) -> str | None: ...
+
+    def get_cookie(self, name: str, default: str | None = None) -> str | None:
+        """The value of a cookie by its whole name; `default` also if the request has two. Tornado calls it for its token."""
+        value = find_cookie(self.request.headers.get_list("Cookie"), name)
+        return default if value is None else value
+
+    def read_cookie(self, name: str) -> str:
+        """The value of one of the console's cookies; "" if there is none."""
+        return self.get_cookie(make_cookie_name(name, secure=self.is_secure)) or ""
+
     def set_private_cookie(self, name: str, value: str, *, seconds: float | None = None) -> None:
         """Set a cookie for the console only, which scripts cannot read."""
-        self.set_cookie(
-            name,
-            value,
-            path="/console",
-            max_age=None if seconds is None else int(seconds),
-            httponly=True,
-            secure=self.origin.protocol == "https",
-            samesite="Lax",
-        )
+        secure = self.is_secure
+        max_age = None if seconds is None else int(seconds)
+        self.set_cookie(make_cookie_name(name, secure=secure), value, max_age=max_age, **make_protection(secure=secure))
+
+    def drop_cookie(self, name: str) -> None:
+        """Delete one of the console's cookies. A browser ignores it without the attributes that the prefix demands."""
+        secure = self.is_secure
+        self.clear_cookie(make_cookie_name(name, secure=secure), **make_protection(secure=secure))
 
     def start_session(self, cookie: str) -> None:
         """Give the browser a new session."""
         self.set_private_cookie(SESSION_COOKIE, cookie, seconds=self.snapshot.config.console.session_seconds)
 
     def drop_session(self) -> None:
-        self.clear_cookie(SESSION_COOKIE, path="/console")
+        self.drop_cookie(SESSION_COOKIE)
 
     # Forms
 
@@ -203,13 +227,12 @@ class ConsoleHandler(GateHandler):
     @property
     def settings(self) -> dict[str, Any]:
         """Tornado's settings; the cookie with the token of forms is protected as the session's."""
-        protection = {
-            "path": "/console",
-            "httponly": True,
-            "samesite": "Lax",
-            "secure": self.origin.protocol == "https",
+        secure = self.is_secure
+        return {
+            **self.application.settings,
+            "xsrf_cookie_name": make_cookie_name(XSRF_COOKIE, secure=secure),
+            "xsrf_cookie_kwargs": make_protection(secure=secure),
         }
-        return {**self.application.settings, "xsrf_cookie_name": "gate_xsrf", "xsrf_cookie_kwargs": protection}
 
     def get_template_path(self) -> str:
         return str(Path(__file__).parent / "templates")
@@ -245,10 +268,10 @@ class ConsoleHandler(GateHandler):
 
     def take_flash(self) -> tuple[str, str] | None:
         """The message that `flash` has left: (kind, text)."""
-        cookie = self.get_cookie(FLASH_COOKIE)
+        cookie = self.read_cookie(FLASH_COOKIE)
         if not cookie:
             return None
-        self.clear_cookie(FLASH_COOKIE, path="/console")
+        self.drop_cookie(FLASH_COOKIE)
         try:
             kind, text = json.loads(base64.urlsafe_b64decode(cookie))
         except ValueError:

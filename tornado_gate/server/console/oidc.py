@@ -74,7 +74,7 @@ class OidcCallbackPage(OidcPage):
                 setup_token=attempt.setup_token,
                 address=self.origin.address,
                 agent=self.agent,
-                replaces=self.get_cookie(SESSION_COOKIE, "") or "",
+                replaces=self.read_cookie(SESSION_COOKIE),
             )
         except TooManyAttempts as error:
             self.set_header("Retry-After", str(error.retry_after))
@@ -96,12 +96,12 @@ class OidcCallbackPage(OidcPage):
             attempt = check_state(self._read_attempt(), parameters)
         except OidcError as error:
             raise RequestError(error.message, code="oidc_state") from error
-        self.clear_cookie(COOKIE, path="/console")
+        self.drop_cookie(COOKIE)
         return attempt
 
     def _read_attempt(self) -> Attempt | None:
         try:
-            return msgspec.json.decode(base64.urlsafe_b64decode(self.get_cookie(COOKIE, "") or ""), type=Attempt)
+            return msgspec.json.decode(base64.urlsafe_b64decode(self.read_cookie(COOKIE)), type=Attempt)
         except (ValueError, msgspec.DecodeError):
             return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -32,24 +32,26 @@ class RequestHandler(AdminHandler):
     def reports(self) -> Reports:
         return Reports(self.services.database)
 
-    async def find_request(self, request_id: str) -> RequestRow:
-        """The request with this id; with `row` in the address, the one of several with this id. Raises NotFound."""
+    async def find_request(self, request_id: str) -> RequestRow | None:
+        """The request with this id; with `row` in the address, the one of several with this id. Raises NotFound.
+
+        None if several have the id and none is chosen: then the browser is led to their list.
+        """
         row_id = self.get_query_argument("row", "")[:60]
-        found: RequestRow | None = await self.run_database(find_row, self.reports, request_id, row_id)
-        if found is None:
+        chosen: list[RequestRow] = (
+            await self.run_database(self.reports.find_requests, row_id) if row_id.isalnum() else []
+        )
+        if chosen and chosen[0].id == row_id and chosen[0].request_id == request_id:
+            return chosen[0]
+        found: list[RequestRow] = await self.run_database(self.reports.find_requests, request_id)
+        if not found:
             raise NotFound(
                 "The ledger has no request with this id. It may be written within seconds, or have been deleted."
             )
-        return found
-
-
-def find_row(reports: Reports, request_id: str, row_id: str) -> RequestRow | None:
-    """Callers choose ids of requests, so several rows may have one. Synchronous."""
-    if row_id.isalnum():
-        newest = reports.requests(before=f"{row_id}0", limit=1)
-        if newest and newest[0].id == row_id and newest[0].request_id == request_id:
-            return newest[0]
-    return reports.get_request(request_id)
+        if len(found) == 1:
+            return found[0]
+        self.redirect(f"{REQUESTS}?{urlencode({'show': 'all', 'id': request_id})}")
+        return None
 
 
 class RequestsPage(RequestHandler):
@@ -57,21 +59,23 @@ class RequestsPage(RequestHandler):
 
     async def get(self) -> None:
         query = self.get_query("show", "id", *FILTERS)
+        found: list[RequestRow] = []
         if query["id"]:
-            found = await self.run_database(self.reports.get_request, query["id"])
-            if found is not None:
-                self.redirect(f"{REQUESTS}/{found.request_id}")
+            found = await self.run_database(self.reports.find_requests, query["id"])
+            if len(found) == 1:
+                self.redirect(f"{REQUESTS}/{quote(found[0].request_id, safe='')}?row={found[0].id}")
                 return
         before = self.get_query_argument("before", "")[:60]
         rows: list[RequestRow] = await self.run_database(
             self.reports.requests,
             before=before if before.isalnum() and before.isascii() else None,
             limit=ROWS + 1,
-            only_errors=query["show"] != "all",
+            only_errors=query["show"] != "all" and not found,
+            request_id=query["id"] if found else "",
             **{name: query[name] for name in FILTERS},
         )
         shown = rows[:ROWS]
-        kept = {name: value for name, value in query.items() if value and name != "id"}
+        kept = {name: value for name, value in query.items() if value and (name != "id" or found)}
         self.render_page(
             "requests.html",
             title="Requests",
@@ -82,7 +86,8 @@ class RequestsPage(RequestHandler):
             if len(rows) > ROWS
             else "",
             newest=f"{REQUESTS}?{urlencode(kept, errors='replace')}" if before else "",
-            is_unknown=bool(query["id"]),
+            is_unknown=bool(query["id"]) and not found,
+            is_shared=bool(found),
             is_filtered=any(query[name] for name in FILTERS),
             find_reason=find_reason,
         )
@@ -92,7 +97,9 @@ class RequestPage(RequestHandler):
     """`/console/requests/ID`: every column of the ledger."""
 
     async def get(self, request_id: str) -> None:
-        await self.show(await self.find_request(request_id))
+        row = await self.find_request(request_id)
+        if row is not None:
+            await self.show(row)
 
     async def show(self, row: RequestRow, told: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
         """The page of a request. `told` is what would happen now, `refusal` the error that its caller would get."""
@@ -117,6 +124,8 @@ class ExplainPage(RequestPage):
 
     async def get(self, request_id: str) -> None:
         row = await self.find_request(request_id)
+        if row is None:
+            return
         try:
             caller = await self._find_caller(row)
             call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)

@@ -77,8 +77,8 @@ class LoginPage(PublicPage):
                 self.get_password(),
                 address=self.origin.address,
                 agent=self.agent,
-                device=self.get_cookie(DEVICE_COOKIE, ""),
-                replaces=self.get_cookie(SESSION_COOKIE, ""),
+                device=self.read_cookie(DEVICE_COOKIE),
+                replaces=self.read_cookie(SESSION_COOKIE),
             )
         except TooManyAttempts as error:
             await self._show(form, self.note_too_many(form, error))

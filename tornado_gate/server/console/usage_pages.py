@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
-from tornado_gate.server.admin.csv_cells import quote_cell
+from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
+from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value, replace
 
 USAGE: Final = "/console/usage"
@@ -103,8 +103,8 @@ class UsagePage(UsageHandler):
         """The filters in force: (what, name, address without it). That of models has a field."""
         found = []
         for what, value in view.filters.items():
-            known = await self.run_database(find_names, self.services.database, what, [value])
-            found.append((what, known.get(value, value), view.make_link(**{what: ""})))
+            known = await self.run_database(_name_filter, self.services, self.user, view.whose, what, value)
+            found.append((what, known or value, view.make_link(**{what: ""})))
         return found
 
     def _make_group(self, view: UsageView, row: UsageRow, names: Mapping[str, str]) -> Group:
@@ -143,6 +143,18 @@ class UsageFile(UsageHandler):
         name = f"usage-{view.first}-{view.last}-by-{view.group}.csv"
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         self.finish(text)
+
+
+def _name_filter(services: Services, user: User, whose: str, what: str, value: str) -> str:
+    """The name of a key, user or team in the address of a page, "" if the visitor may not see it. Blocks."""
+    name = find_names(services.database, what, [value]).get(value, "")
+    if not name or user.role == "administrator":
+        return name
+    if what == "key":
+        key = KeyStore(services.database).get(value)
+        return name if user.id == key.user or whose == key.team else ""
+    members = [member.user.id for member in services.accounts.list_members(whose)] if what == "user" else []
+    return name if value in members else ""
 
 
 def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
@@ -214,15 +226,12 @@ def make_file(database: Database, view: UsageView, user: User) -> str:
     """The view as CSV. Blocks."""
     rows = Reports(database).usage(view.make_query(user, view.bar_name, view.group))
     names = find_names(database, view.group, {row.group[view.group] for row in rows})
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow((view.bar_name, view.group, "name", *CSV_COLUMNS))
+    lines = []
     for row in rows:
         value = row.group[view.group]
         texts = (row.group[view.bar_name], value, names.get(value) or name_group(view.group, value))
-        numbers = ("" if (number := getattr(row, column)) is None else number for column in CSV_COLUMNS)
-        writer.writerow((*map(quote_cell, texts), *numbers))
-    return output.getvalue()
+        lines.append((*texts, *(getattr(row, column) for column in CSV_COLUMNS)))
+    return render_csv((view.bar_name, view.group, "name", *CSV_COLUMNS), lines)
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(USAGE, UsagePage), (rf"{USAGE}\.csv", UsageFile)]

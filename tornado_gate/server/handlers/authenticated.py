@@ -26,16 +26,19 @@ DRAIN_BYTES = 64 * 1024 * 1024
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
 JSON_CONTENT_TYPE = "application/json"
+_CREDENTIALS = frozenset((*auth.KEY_HEADERS, "cookie"))
+"""Browsers send the console's session with every request to the gateway; no plugin needs it."""
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
 class AuthenticatedHandler(Exchange):
     """Checks the request before it reads the body, reads the body, then calls `answer`.
 
-    `may_be_shed`: an overloaded gateway refuses the request.
+    `may_be_shed`: an overloaded gateway refuses the request. `takes_key_in_query`: the parameter `key` is the API key.
     """
 
     may_be_shed = False
+    takes_key_in_query = True
 
     def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
@@ -60,7 +63,7 @@ class AuthenticatedHandler(Exchange):
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
-        keys_in_query = self.get_query_values(auth.KEY_PARAMETER) if self.request.query else ()
+        keys_in_query = self._get_keys_in_query() if self.request.query else ()
         if self.route.key != "required" and self._is_anonymous(keys_in_query):
             self.limit = 0  # no body is read of a caller without a key
             self._admit(ANONYMOUS_CALLER, b"", is_form)
@@ -71,6 +74,9 @@ class AuthenticatedHandler(Exchange):
             return self._authenticate_by_store(key_digest, is_form)
         self._admit(caller, key_digest, is_form)
         return None
+
+    def _get_keys_in_query(self) -> list[str]:
+        return self.get_query_values(auth.KEY_PARAMETER) if self.takes_key_in_query else []
 
     def _is_anonymous(self, keys_in_query: Iterable[str]) -> bool:
         """Whether a request of a route that needs no key has none, or the route takes none."""
@@ -310,8 +316,8 @@ def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
 
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers without API keys in any form, as plugins get them."""
-    kept = {name: value for name, value in headers.items() if name not in auth.KEY_HEADERS}
+    """The headers without API keys in any form and without cookies, as plugins get them."""
+    kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
     if auth.PROTOCOL_HEADER in kept:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
         kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))

@@ -45,7 +45,7 @@ class HealthHandler(StatusHandler):
 
 class ReadyHandler(StatusHandler):
     """The process accepts requests; 503 while it shuts down or is overloaded, while a required plugin cannot work, and in a
-    crash loop."""
+    crash loop. Other plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail."""
 
     def get(self) -> None:
         if self.gate.draining:
@@ -67,7 +67,9 @@ class ReadyHandler(StatusHandler):
             self.set_status(503)
             self.write({"status": "overloaded", "reason": "; ".join(reasons)})
             return
-        self.write({"status": "ready", "configuration": self.snapshot.number})
+        failed = sorted({*self.snapshot.failed, *(name for name in self.gate.host.deferred_faults if name in options)})
+        more = {"failed_plugins": failed} if failed else {}
+        self.write({"status": "ready", "configuration": self.snapshot.number, **more})
 
     head = get
 

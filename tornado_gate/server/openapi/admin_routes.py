@@ -12,7 +12,13 @@ import orjson
 
 from tornado_gate.server.admin.routes import ROUTES
 from tornado_gate.server.admin.routing import AdminRoute
-from tornado_gate.server.openapi.operations import COMMON_STATUSES, Components, add_samples, make_operation_id
+from tornado_gate.server.openapi.operations import (
+    COMMON_STATUSES,
+    HEADER_SECURITY,
+    Components,
+    add_samples,
+    make_operation_id,
+)
 from tornado_gate.server.openapi.samples import Sample
 from tornado_gate.server.openapi.schemas import JsonValue, make_plain
 
@@ -49,6 +55,7 @@ def _build(route: AdminRoute, components: Components, base_url: str, answers: di
         "description": route.description,
         "parameters": _list_parameters(route),
         "responses": _describe_responses(route, components, answers),
+        "security": HEADER_SECURITY,
         "x-gate-role": "administrator",
     }
     if route.body is not None:

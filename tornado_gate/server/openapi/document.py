@@ -23,6 +23,7 @@ _INTRODUCTION = """\
 A gateway to the APIs of AI models. Each wire format has its own routes; a model of any provider can be used with any of them.
 
 **Keys.** Send the key as `Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key` or `?key=`. Two different keys are a 401.
+Below `/admin/v1` send it in a header: there `?key=` is a filter.
 
 **Errors.** The body is `{"error": {"message", "type", "param", "code"}}`; formats may add members. The HTTP status is the truth.
 

@@ -61,6 +61,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
             "key_rotated",
             "key_expired",
             "ambiguous_name",
+            "ambiguous_request_id",
         ),
     ),
     413: ("The body is too large.", ("request_too_large",)),

@@ -109,6 +109,10 @@ SECURITY_SCHEMES: JsonValue = {
     "key": {"type": "apiKey", "in": "query", "name": "key", "description": "Never logged."},
 }
 SECURITY: list[JsonValue] = [{name: []} for name in SECURITY_SCHEMES]
+HEADER_SECURITY: list[JsonValue] = [
+    {name: []} for name, scheme in SECURITY_SCHEMES.items() if scheme.get("in") != "query"
+]
+"""Of routes where `?key=` is a filter."""
 
 
 def _render_error(snapshot: Snapshot, format: str, status: int) -> Any:

@@ -20,6 +20,18 @@ from tornado_gate.server.openapi.schemas import JsonValue
 STATUS_TAG = "status"
 FILES_TAG = "files"
 
+_READY: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {
+        "status": {"type": "string"},
+        "failed_plugins": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Plugins that are on and cannot work, if any.",
+        },
+    },
+}
 _STATE: Mapping[str, Any] = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
 _EXPLANATION: Mapping[str, Any] = {
     "type": "object",
@@ -46,7 +58,7 @@ def build_own_routes(components: Components, base_url: str, explained: Sample | 
     paths = {
         "/": _build_get("The name of the gateway", _STATE, base_url, path="/"),
         "/healthz": _build_get("Whether the process runs", _STATE, base_url, path="/healthz"),
-        "/readyz": _build_get("Whether the process accepts requests", _STATE, base_url, path="/readyz", also=503),
+        "/readyz": _build_get("Whether the process accepts requests", _READY, base_url, path="/readyz", also=503),
         "/metrics": _build_metrics(components),
         "/openapi.json": _build_get("This description", {"type": "object"}, base_url, path="/openapi.json"),
         "/media/{file_id}": _build_file(components, "An image or a sound of an answer, by its signed address"),

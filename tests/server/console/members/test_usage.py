@@ -15,6 +15,7 @@ import pytest
 from tests.ledger.rows import make_stored_row
 from tests.server.console.members.site import Visit, Visitor
 from tests.support.xss import find_markup
+from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor
 from tornado_gate.ledger.writing import StoredRow, write_rows
 from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
@@ -86,6 +87,39 @@ async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does
     page = await bob.get(f"/console/usage?whose={team.id}&group=user")
     assert "ada@example.org" in page.text
     assert "team-model" in (await bob.get(f"/console/usage?whose={team.id}")).text
+
+
+async def test_a_filter_names_only_keys_and_users_that_the_visitor_may_see(visit: Visit, services: Services) -> None:
+    ada, bob, ids = await sign_up_all(visit, services)
+    carol = visit("192.0.2.3")
+    await carol.sign_up("carol@example.org")
+    ids["carol"] = next(user.id for user in services.accounts.list_users()[0] if user.email.startswith("carol"))
+    accounts, store = services.accounts, KeyStore(services.database)
+    team = accounts.create_team(accounts.create_organisation("Ltd", COMMAND).id, "physics", COMMAND)
+    accounts.set_member(team.id, ids["bob"], "administrator", COMMAND)
+    accounts.set_member(team.id, ids["ada"], "member", COMMAND)
+    keys = {
+        "of-ada-alone": store.create("of-ada-alone", user=ids["ada"])[1].id,
+        "of-the-team": store.create("of-the-team", user=ids["ada"], team=team.id)[1].id,
+        "of-bob": store.create("of-bob", user=ids["bob"])[1].id,
+        "ada@example.org": ids["ada"],
+        "carol@example.org": ids["carol"],
+        "physics": team.id,
+    }
+    seen = [
+        ("bob", bob, "me", {"of-bob"}),
+        ("bob for the team", bob, team.id, {"of-the-team", "of-bob", "ada@example.org"}),
+        ("the administrator", ada, "all", set(keys)),
+        ("carol", carol, "me", set()),
+    ]
+    for who, visitor, whose, expected in seen:
+        shown = set()
+        for name, identity in keys.items():
+            for what in ("key", "user", "team"):
+                page = await visitor.get(f"/console/usage?whose={whose}&{what}={identity}")
+                if f'title="Show all">{what} {name} ' in page.html:
+                    shown.add(name)
+        assert shown == expected, who
 
 
 async def test_the_form_filters_by_status_and_tag(visit: Visit, services: Services) -> None:
