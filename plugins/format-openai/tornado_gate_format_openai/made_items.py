@@ -10,32 +10,32 @@ langchain-ai/langchain#38372 (messages and reasoning, 2026-06), jrkropp/open-web
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tornado_gate.types import Call
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.wire.openai_responses import get_item_type, has_made_id, is_self_contained
 
-Item = Mapping[str, Any]
+Item = dict[str, Any]
 
 
-async def remove_made_ids(call: Call, items: Sequence[Item], *, path: str = "") -> list[dict[str, Any]]:
-    """Return `items` without ids that the gateway made, and without items that are nothing without theirs.
+async def remove_made_ids(call: Call, items: list[Item], *, path: str = "") -> list[Item]:
+    """Return `items` without ids that the gateway made, and without items that are nothing without theirs; the same list if
+    there are none.
 
     `path` is the field that all items come from; without one they are the caller's ``input``. Ids that the upstream of this
     call has issued are kept, whatever their form.
     """
     made = [number for number, item in enumerate(items) if _may_be_made(item)]
     if not made:
-        return [dict(item) for item in items]
+        return items
     names = {number: make_record_name("item", items[number]["id"]) for number in made}
     issued = await call.memory.get_many(set(names.values()))
-    sent: list[dict[str, Any]] = []
+    sent: list[Item] = []
     for number, item in enumerate(items):
         record = issued.get(names.get(number, ""))
         if number not in names or (record is not None and record["provider"] == call.target.provider):
-            sent.append(dict(item))
+            sent.append(item)
         elif is_self_contained(item):
             sent.append({name: value for name, value in item.items() if name != "id"})
         else:

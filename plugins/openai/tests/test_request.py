@@ -42,6 +42,16 @@ def test_a_body_that_needs_no_change_is_the_same_object(call: MakeCall) -> None:
     assert plugin.translate_request(call(), verbatim(raw)).body is raw
 
 
+def test_thinking_of_other_models_does_not_reach_those_of_the_vendor(call: MakeCall) -> None:
+    said = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm"}
+    raw = orjson.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}, said]})
+    used = call(preset="openai", base_url="")
+    sent = orjson.loads(plugin.translate_request(used, verbatim(raw)).body or b"")
+    assert sent["messages"][1] == {"role": "assistant", "content": "Hi"}
+    assert used.losses == ["messages.1.reasoning_content"]
+    assert plugin.translate_request(call(), verbatim(raw)).body is raw
+
+
 def test_a_body_without_a_model_gets_one(call: MakeCall) -> None:
     outgoing = plugin.translate_request(call(), verbatim(b'{"messages":[]}'))
     assert outgoing.body == b'{"messages":[],"model":"gpt-4o"}'

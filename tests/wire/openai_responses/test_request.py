@@ -257,6 +257,16 @@ def test_a_strict_caller_hears_of_the_first_loss() -> None:
     assert caught.value.param == "top_k"
 
 
+def test_a_system_prompt_of_which_nothing_follows_is_an_item_and_nothing_at_all_is_refused() -> None:
+    thought = Message(role="assistant", parts=(Thinking(text="hm"),))
+    prompt = Message(role="system", parts=(Text(text="Be brief."),))
+    body = render_request(call_for(), ChatRequest(model="m", messages=(prompt, thought)))
+    assert body["input"] == [{"type": "message", "role": "system", "content": "Be brief."}]
+    with pytest.raises(InvalidField) as caught:
+        render_request(call_for(), ChatRequest(model="m", messages=(thought,)))
+    assert (caught.value.param, caught.value.code) == ("messages", "empty_conversation")
+
+
 def test_a_system_prompt_that_stands_first_becomes_instructions() -> None:
     system = Message(role="system", parts=(Text(text="Be brief."),))
     body = render_request(call_for(), foreign(system, user(Text(text="Hi"))))

@@ -55,7 +55,7 @@ def render_input(
         items += writer.write(message, partial(request.path, number))
     if not items and instructions is not None:  # the vendor requires an item
         return None, [{"type": "message", "role": "system", "content": instructions}]
-    if not items:
+    if not items and request.messages:  # without messages, the input is in a stored prompt
         raise empty_conversation_error(request.field_name("messages"))
     return instructions, items
 
