@@ -172,7 +172,6 @@ def test_one_that_cannot_be_stopped_is_replaced_and_refuses_its_account_only(mon
 
 def test_the_number_of_threads_has_a_bound_and_the_process_is_then_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_threads, "STOP_SECONDS", 0.05)
-    monkeypatch.setattr(review_threads, "WAIT_SECONDS", 0.1)
 
     async def test(site: Site) -> None:
         hanging = [site.hold(f"a{number}", seconds=0.01) for number in range(MAX_STUCK + THREADS - 1)]
@@ -182,6 +181,7 @@ def test_the_number_of_threads_has_a_bound_and_the_process_is_then_not_ready(mon
         with pytest.raises(ReviewTimeout):
             await site.hold("c", seconds=0.01)
         assert "restart" in site.threads.explain_stuck()
+        monkeypatch.setattr(review_threads, "WAIT_SECONDS", 0.1)
         with pytest.raises(Unavailable) as refused:
             await site.threads.run("b", lambda: "b")
         assert (refused.value.code, refused.value.headers) == ("overloaded", {"Retry-After": "10"})

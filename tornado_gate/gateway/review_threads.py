@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 from tornado_gate.errors import Unavailable
 from tornado_gate.plugins.guard_lanes import ReviewHangs, ReviewTimeout
+from tornado_gate.plugins.watchdog import runs_in
 from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
@@ -104,13 +105,8 @@ class _Work:
 
 
 def _holds_locks(identity: int) -> bool:
-    """Whether a thread runs code of a package of `_LOCKING`, called by the review itself."""
-    frame = sys._current_frames().get(identity)
-    while frame is not None and frame.f_code is not _Work._work.__code__:
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _LOCKING:
-            return True
-        frame = frame.f_back
-    return False
+    """Whether a review runs code of a package of `_LOCKING` in a thread."""
+    return runs_in(sys._current_frames().get(identity), _LOCKING, _Work._work.__code__)
 
 
 def _set_result(future: asyncio.Future[Any], result: Any) -> None:
