@@ -1,7 +1,8 @@
 """Threads for the reviews of large texts by guards, and who of those that wait is next.
 
 A review that takes long must harm only the account that sent the text. An account has one thread at a time and a share of the
-queue, and accounts take turns. The time limit of a review begins when its thread does.
+queue, and accounts take turns. The time limit of a review begins when its thread does. Threads that compute delay the event loop,
+so the next one begins when the one before has ended, or has run for SLOW_SECONDS.
 
 A review that exceeds its limit is stopped by an exception in its thread. Python raises it at the next instruction, so not in a
 call that never returns, such as a lock or a search in C. Such a thread is *stuck*: it gives its place to another thread, its
@@ -36,7 +37,9 @@ these belong to the account that has most."""
 log = logging.getLogger(__name__)
 
 THREADS: Final = 4
-"""The threads at a time, without those that are stuck. Python runs one at a time, and several delay the event loop."""
+"""The threads at a time, without those that are stuck."""
+SLOW_SECONDS: Final = 0.25
+"""A review that has run for so long lets another one begin."""
 MAX_STUCK: Final = 32
 """The stuck threads that are replaced. Each belongs to another account."""
 QUEUE: Final = 256
@@ -125,6 +128,8 @@ class ReviewThreads:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._running: Counter[str] = Counter()
+        self._slow: set[str] = set()
+        """The accounts whose review has run for long."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By account, in the order of their turns."""
         self._stuck: dict[str, list[_Work]] = {}
@@ -145,6 +150,7 @@ class ReviewThreads:
             self._leave(account)
             raise
         limit = asyncio.timeout(seconds)
+        timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._note_slow, account)
         try:
             async with limit:
                 result: Result = await work.result
@@ -154,6 +160,8 @@ class ReviewThreads:
                 raise
             raise ReviewTimeout from None
         finally:
+            timer.cancel()
+            self._slow.discard(account)
             if not work.is_finished:  # it takes too long, or the caller has left
                 self._abandon(work)
             self._leave(account)
@@ -195,7 +203,15 @@ class ReviewThreads:
 
     def _may_begin(self, account: str) -> bool:
         has_thread = self._running[account] or account in self._stuck
-        return not has_thread and self._running.total() < self._count_places()
+        return not has_thread and self._has_place()
+
+    def _has_place(self) -> bool:
+        running = self._running.total()
+        return running < self._count_places() and running <= len(self._slow)
+
+    def _note_slow(self, account: str) -> None:
+        self._slow.add(account)
+        self._admit()
 
     def _count_places(self) -> int:
         return THREADS - max(0, self._count_stuck() - MAX_STUCK)
@@ -215,7 +231,7 @@ class ReviewThreads:
 
     def _admit(self) -> None:
         for account in list(self._waiting):
-            if self._running.total() >= self._count_places():
+            if not self._has_place():
                 break
             line = self._waiting[account]
             while line and line[0].done():
