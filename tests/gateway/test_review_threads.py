@@ -69,6 +69,12 @@ def run(test: Callable[[Site], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(begin())
 
 
+@pytest.fixture(autouse=True)
+def all_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reviews do not wait for others to be slow."""
+    monkeypatch.setattr(review_threads, "SLOW_SECONDS", 0.001)
+
+
 def spin() -> None:
     while True:
         try:
@@ -90,6 +96,20 @@ def test_an_account_has_one_thread_and_accounts_take_turns() -> None:
         assert set(site.order[4:7]) == {"a", "e", "f"}
         assert site.order[7:] == ["a", "a"]
         await site.wait_until(lambda *told: told == (0, 0, 0, 0))
+
+    run(test)
+
+
+def test_the_next_thread_begins_when_the_one_before_has_run_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(site: Site) -> None:
+        monkeypatch.setattr(review_threads, "SLOW_SECONDS", 0.3)
+        first, second = site.hold("a"), site.hold("b")
+        await site.wait_until(lambda running, waiting, *_: (running, waiting) == (1, 1))
+        began = time.monotonic()
+        await site.wait_until(lambda running, waiting, *_: (running, waiting) == (2, 0))
+        assert time.monotonic() - began > 0.1
+        site.release()
+        await asyncio.gather(first, second)
 
     run(test)
 
@@ -172,7 +192,6 @@ def test_one_that_cannot_be_stopped_is_replaced_and_refuses_its_account_only(mon
 
 def test_the_number_of_threads_has_a_bound_and_the_process_is_then_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_threads, "STOP_SECONDS", 0.05)
-    monkeypatch.setattr(review_threads, "WAIT_SECONDS", 0.1)
 
     async def test(site: Site) -> None:
         hanging = [site.hold(f"a{number}", seconds=0.01) for number in range(MAX_STUCK + THREADS - 1)]
@@ -182,6 +201,7 @@ def test_the_number_of_threads_has_a_bound_and_the_process_is_then_not_ready(mon
         with pytest.raises(ReviewTimeout):
             await site.hold("c", seconds=0.01)
         assert "restart" in site.threads.explain_stuck()
+        monkeypatch.setattr(review_threads, "WAIT_SECONDS", 0.1)
         with pytest.raises(Unavailable) as refused:
             await site.threads.run("b", lambda: "b")
         assert (refused.value.code, refused.value.headers) == ("overloaded", {"Retry-After": "10"})
@@ -195,6 +215,7 @@ def test_the_number_of_threads_has_a_bound_and_the_process_is_then_not_ready(mon
 def test_an_account_cannot_fill_the_queue() -> None:
     async def test(site: Site) -> None:
         held = [site.hold(account) for account in ("a", "b", "c", "d")]
+        await site.wait_until(lambda running, *_: running == THREADS)
         waiting = [asyncio.ensure_future(site.threads.run("a", lambda: None)) for _ in range(QUEUE)]
         await asyncio.sleep(0)
         refused = [task for task in waiting if task.done()]

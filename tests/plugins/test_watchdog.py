@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import pytest
@@ -65,6 +67,40 @@ def test_a_search_that_keeps_pythons_lock_is_interrupted_too(watchdog: Watchdog)
             hook_of_acme()
 
     asyncio.run(serve())
+
+
+def test_code_that_logs_is_interrupted_outside_of_the_lock_of_logs(watchdog: Watchdog) -> None:
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sum(range(200))
+
+    log, handler = logging.getLogger("an.acme"), Handler()
+    log.propagate = False
+    log.addHandler(handler)
+
+    def hook_of_acme() -> None:
+        while True:
+            log.warning("blocked")
+            for _ in range(200):
+                pass
+
+    async def serve() -> None:
+        watchdog.start(asyncio.get_running_loop())
+        with pytest.raises(EventLoopBlocked):
+            hook_of_acme()
+
+    asyncio.run(serve())
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(can_take, handler).result()
+
+
+def can_take(handler: logging.Handler) -> bool:
+    """Whether another thread can write a log."""
+    assert handler.lock is not None
+    taken: bool = handler.lock.acquire(timeout=5)
+    if taken:
+        handler.lock.release()
+    return taken
 
 
 def test_code_of_nobodys_plugin_is_left_alone(watchdog: Watchdog, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,7 +1,8 @@
 """Threads for the reviews of large texts by guards, and who of those that wait is next.
 
 A review that takes long must harm only the account that sent the text. An account has one thread at a time and a share of the
-queue, and accounts take turns. The time limit of a review begins when its thread does.
+queue, and accounts take turns. The time limit of a review begins when its thread does. Threads that compute delay the event loop,
+so the next one begins when the one before has ended, or has run for SLOW_SECONDS.
 
 A review that exceeds its limit is stopped by an exception in its thread. Python raises it at the next instruction, so not in a
 call that never returns, such as a lock or a search in C. Such a thread is *stuck*: it gives its place to another thread, its
@@ -25,6 +26,7 @@ from typing import Any, Final, TypeVar
 
 from tornado_gate.errors import Unavailable
 from tornado_gate.plugins.guard_lanes import ReviewHangs, ReviewTimeout
+from tornado_gate.plugins.watchdog import runs_in
 from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
@@ -35,7 +37,9 @@ these belong to the account that has most."""
 log = logging.getLogger(__name__)
 
 THREADS: Final = 4
-"""The threads at a time, without those that are stuck. Python runs one at a time, and several delay the event loop."""
+"""The threads at a time, without those that are stuck."""
+SLOW_SECONDS: Final = 0.25
+"""A review that has run for so long lets another one begin."""
 MAX_STUCK: Final = 32
 """The stuck threads that are replaced. Each belongs to another account."""
 QUEUE: Final = 256
@@ -104,13 +108,8 @@ class _Work:
 
 
 def _holds_locks(identity: int) -> bool:
-    """Whether a thread runs code of a package of `_LOCKING`, called by the review itself."""
-    frame = sys._current_frames().get(identity)
-    while frame is not None and frame.f_code is not _Work._work.__code__:
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _LOCKING:
-            return True
-        frame = frame.f_back
-    return False
+    """Whether a review runs code of a package of `_LOCKING` in a thread."""
+    return runs_in(sys._current_frames().get(identity), _LOCKING, _Work._work.__code__)
 
 
 def _set_result(future: asyncio.Future[Any], result: Any) -> None:
@@ -129,6 +128,8 @@ class ReviewThreads:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._running: Counter[str] = Counter()
+        self._slow: set[str] = set()
+        """The accounts whose review has run for long."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By account, in the order of their turns."""
         self._stuck: dict[str, list[_Work]] = {}
@@ -149,6 +150,7 @@ class ReviewThreads:
             self._leave(account)
             raise
         limit = asyncio.timeout(seconds)
+        timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._note_slow, account)
         try:
             async with limit:
                 result: Result = await work.result
@@ -158,6 +160,8 @@ class ReviewThreads:
                 raise
             raise ReviewTimeout from None
         finally:
+            timer.cancel()
+            self._slow.discard(account)
             if not work.is_finished:  # it takes too long, or the caller has left
                 self._abandon(work)
             self._leave(account)
@@ -199,7 +203,15 @@ class ReviewThreads:
 
     def _may_begin(self, account: str) -> bool:
         has_thread = self._running[account] or account in self._stuck
-        return not has_thread and self._running.total() < self._count_places()
+        return not has_thread and self._has_place()
+
+    def _has_place(self) -> bool:
+        running = self._running.total()
+        return running < self._count_places() and running <= len(self._slow)
+
+    def _note_slow(self, account: str) -> None:
+        self._slow.add(account)
+        self._admit()
 
     def _count_places(self) -> int:
         return THREADS - max(0, self._count_stuck() - MAX_STUCK)
@@ -219,7 +231,7 @@ class ReviewThreads:
 
     def _admit(self) -> None:
         for account in list(self._waiting):
-            if self._running.total() >= self._count_places():
+            if not self._has_place():
                 break
             line = self._waiting[account]
             while line and line[0].done():

@@ -15,15 +15,18 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.25
 REPEAT_SECONDS = 1.0
 """How often a loop that stays blocked is interrupted."""
+LOGGING_SECONDS = 1.0
+"""How much longer code may block that is writing a log: an exception there could leave the lock of all logs closed."""
+_LOOK_SECONDS = 0.005
 
 
 class EventLoopBlocked(BaseException):
@@ -92,9 +95,9 @@ class Watchdog:
         self._beat_at = time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, self.limit_seconds + BEAT_SECONDS, REPEAT_SECONDS)
 
-    def _is_late(self) -> bool:
+    def _is_late(self, more_seconds: float = 0.0) -> bool:
         beat_at = self._beat_at
-        return beat_at is not None and time.monotonic() - beat_at > self.limit_seconds
+        return beat_at is not None and time.monotonic() - beat_at > self.limit_seconds + more_seconds
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         if not self._is_late():
@@ -105,7 +108,19 @@ class Watchdog:
             plugin = self._owner(running)
             running = running.f_back
         if plugin:
+            if runs_in(frame, {"logging"}) and not self._is_late(LOGGING_SECONDS):
+                signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, REPEAT_SECONDS)
+                return
             if not self._guarded:
                 self._beat_at = time.monotonic()
             raise EventLoopBlocked(plugin)
         log.warning("the event loop is blocked: %s", "".join(traceback.format_stack(frame, limit=5)))
+
+
+def runs_in(frame: FrameType | None, packages: Container[str], root: CodeType | None = None) -> bool:
+    """Whether a frame, or one that has called it, belongs to one of the packages; only those that `root` has called, if given."""
+    while frame is not None and frame.f_code is not root:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages:
+            return True
+        frame = frame.f_back
+    return False
