@@ -139,6 +139,12 @@ def check_turn(
         if reply.status != 400 or scenario.refused not in reply.error:
             findings.others.append(f"not refused as the vendor refuses it: {reply.status} {reply.error}")
         return False
+    if scenario.stopped:
+        if reply.status != 400 or records or f'"param":"{scenario.stopped}"' not in reply.error.replace(" ", ""):
+            findings.others.append(
+                f"not stopped at {scenario.stopped}: {reply.status} {reply.error}; sent: {len(records)}"
+            )
+        return False
     if reply.status != 200:
         findings.refused.append(f"turn {turn}: {reply.status} {reply.error}")
         return False
