@@ -236,9 +236,14 @@ FORMAT: Final = (
         _scenario(
             name=f"schema {name}", body=_body({"text": "Fill"}, config={**_JSON, "responseJsonSchema": schema}),
             models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseJsonSchema.*",),
+            lost=(f"{_G}.responseJsonSchema",) if schema is samples.OPEN else (),
+            absent=("unit", "near") if schema is samples.OPTIONAL else (),
+            chat={"response_format.json_schema.strict": schema is not samples.OPEN},
+            responses={"text.format.strict": schema is not samples.OPEN},
         )
         for name, schema in (
-            ("open", samples.OPEN), ("closed", samples.CLOSED), ("nested", samples.NESTED), ("defined", samples.DEFINED),
+            ("open", samples.OPEN), ("with optional properties", samples.OPTIONAL),
+            ("closed", samples.CLOSED), ("nested", samples.NESTED), ("defined", samples.DEFINED),
             ("recursive", samples.RECURSIVE),
         )
     ),
@@ -246,10 +251,13 @@ FORMAT: Final = (
         _scenario(
             name=f"schema {name}", body=_body({"text": "Fill"}, config={**_JSON, "responseJsonSchema": schema}),
             models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseJsonSchema.*",), wrapped=True,
+            lost=(f"{_G}.responseJsonSchema",) if schema.get("items") is samples.OPEN else (),
+            absent=("unit", "near") if schema.get("items") is samples.OPTIONAL else (),
         )
         for name, schema in (
             ("of a list", {"type": "array", "items": samples.CITY}),
             ("of an open list", {"type": "array", "items": samples.OPEN}),
+            ("of a list with optional properties", {"type": "array", "items": samples.OPTIONAL}),
             ("of a word", {"type": "string", "enum": ["red", "blue"]}),
             ("of one of two", {"anyOf": [samples.CITY, {"type": "null"}]}),
         )
@@ -265,6 +273,7 @@ FORMAT: Final = (
         name="list in upper case", body=_body({"text": "Fill"}, config={**_JSON, "responseSchema": {
             "type": "ARRAY", "items": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}}}),
         models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseSchema.*",), wrapped=True,
+        absent=("city",),
     ),
     _scenario(
         name="word of an enum", body=_body({"text": "Fill"}, config={
