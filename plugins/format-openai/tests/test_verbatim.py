@@ -301,3 +301,7 @@ def test_pictures_of_a_chat_are_counted_whole_and_streamed() -> None:
     call = call_for()
     passed = text_of(replied(call, frame, WORD, frame, FINISH, DONE, stream=True, modalities=["image", "text"]))
     assert (call.meter.images, passed.count(b"image_url")) == (2, 4)
+    odd = [b'data: {"choices":7,"x":{"images":1}}\n\n', b'data: {"choices":[{"delta":{"images":{}}}]}\n\n']
+    call = call_for()
+    text_of(replied(call, *odd, FINISH, DONE, stream=True, modalities=["image", "text"]))
+    assert call.meter.images == 0

@@ -112,7 +112,8 @@ def note_body(meter: Meter, body: Any) -> None:
 def count_images(body: Mapping[str, Any], member: str) -> int:
     """The number of pictures in the messages or deltas of a body (OpenRouter's extension ``images``)."""
     total = 0
-    for choice in body.get("choices") or ():
+    choices = body.get("choices")
+    for choice in choices if type(choices) is list else ():
         said = choice.get(member) if type(choice) is dict else None
         images = said.get("images") if type(said) is dict else None
         total += len(images) if type(images) is list else 0
