@@ -382,3 +382,40 @@ def test_a_search_of_another_account_is_not_sent_back(gateway: Gateway, upstream
     assert response.status_code == 200, response.text
     assert response.headers["x-gate-loss"] == f"input.1,{CITED}"
     assert "EqgfCi" not in json.dumps(sent(upstream))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("model", ["a-model", "g-model", "r-model"])
+def test_a_chat_with_a_search_shows_its_sources_and_goes_on(
+    gateway: Gateway, upstream: Upstream, model: str, stream: bool
+) -> None:
+    """As the vendor's own search models, chat shows a search as annotations only; the next turn loses nothing but them."""
+    if stream:
+        upstream.script(answer(STREAMS[model]))
+    else:
+        script(upstream, WHOLE[model])
+    question = {"role": "user", "content": QUESTION}
+    body = {"model": model, "messages": [question], "web_search_options": {}, "stream": stream}
+    message = read_message(post(gateway, "/v1/chat/completions", body).text, stream)
+    assert [one["type"] for one in message["annotations"]] == ["url_citation"]
+    script(upstream, WHOLE[model])
+    history = [question, message, {"role": "user", "content": "Sure?"}]
+    response = post(gateway, "/v1/chat/completions", {**body, "messages": history, "stream": False})
+    assert response.status_code == 200, response.text
+    assert response.headers["x-gate-loss"] == "messages.1.annotations"
+    received = json.dumps(sent(upstream), ensure_ascii=False)
+    assert json.dumps(message["content"], ensure_ascii=False) in received
+
+
+def read_message(text: str, stream: bool) -> dict[str, Any]:
+    """The message of an answer, as the vendor's SDK collects it."""
+    if not stream:
+        message: dict[str, Any] = json.loads(text)["choices"][0]["message"]
+        return message
+    collected: dict[str, Any] = {"role": "assistant", "content": "", "annotations": []}
+    for line in text.splitlines():
+        if line.startswith("data: {"):
+            for choice in json.loads(line[6:])["choices"]:
+                collected["content"] += choice["delta"].get("content") or ""
+                collected["annotations"] += choice["delta"].get("annotations") or []
+    return collected

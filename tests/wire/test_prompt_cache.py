@@ -105,7 +105,7 @@ def test_markers_inside_a_function_or_a_tool_result_mark_the_whole_of_it() -> No
         "content": [text("blue"), text("!")],
         "cache_control": SHORT,
     }
-    assert losses == ["messages.2.content.0.content.0.cache_control.ttl"]
+    assert losses == ["messages.2.content.0.cache_control.ttl"]
 
 
 def test_no_more_than_four_markers_are_sent_and_the_others_are_named() -> None:

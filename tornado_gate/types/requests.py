@@ -146,17 +146,20 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
         names = self.names
         return names.get(f"tools.{index}") or f"{names.get('tools', 'tools')}.{index}"
 
-    def path(self, message: int, part: int | None = None) -> str:
-        """The path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``.
+    def path(self, message: int, part: int | None = None, inner: int | None = None) -> str:
+        """The path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``. `inner` is the
+        number of a part inside a tool result.
 
         A format sets the names in `names`: the keys "messages" and "content" apply to all messages and parts, the keys
-        "messages.3" and "messages.3.content.1" to single ones with another path.
+        "messages.3", "messages.3.content.1" and "messages.3.content.1.content.0" to single ones with another path.
         """
         names = self.names
         place = names.get(f"messages.{message}") or f"{names.get('messages', 'messages')}.{message}"
         if part is None:
             return place
-        return names.get(f"messages.{message}.content.{part}") or f"{place}.{names.get('content', 'content')}.{part}"
+        key = f"messages.{message}.content.{part}"
+        place = names.get(key) or f"{place}.{names.get('content', 'content')}.{part}"
+        return place if inner is None else names.get(f"{key}.content.{inner}") or f"{place}.content.{inner}"
 
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):

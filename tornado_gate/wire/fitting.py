@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, VendorTool
+from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, ToolCall, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire.json_schema import flatten_parameters
 from tornado_gate.wire.model_features import ChatFeatures
@@ -28,6 +28,19 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
     "reasoning": (Reasoning(effort="none"), Reasoning(enabled=False), Reasoning(budget_tokens=0)),
 }
 """By field: values with the meaning of an absent field, which are dropped without a report."""
+CONTINUE: Final = "Continue."
+"""The user turn after a begun answer, for models that reject a last assistant turn."""
+
+
+def has_begun_answer(request: ChatRequest) -> bool:
+    """Whether the last message is an answer that the model shall continue: one of the assistant that calls no tool."""
+    last = request.messages[-1] if request.messages else None
+    return last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts)
+
+
+def report_begun_answer(call: Call, request: ChatRequest) -> None:
+    """Report the last message as a begun answer that the model does not continue."""
+    call.drop_field(request.path(len(request.messages) - 1))
 
 
 def fit_request(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:

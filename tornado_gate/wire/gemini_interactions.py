@@ -17,7 +17,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.types import FinishReason, IssuedObjects, Meter, Usage
 from tornado_gate.wire import formats
 from tornado_gate.wire.gemini_generate import find_error
-from tornado_gate.wire.gemini_generate.json_values import read_count
+from tornado_gate.wire.gemini_generate.json_values import read_count, read_objects
 from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.schemas import wrong_format_error
 
@@ -70,6 +70,13 @@ def note_body(meter: Meter, body: Any) -> None:
     if not isinstance(body, Mapping) or not isinstance(body.get("status"), str):
         raise wrong_format_error()
     note_interaction(meter, body)
+    meter.images += sum(map(_count_images, read_objects(body.get("steps"))))
+
+
+def _count_images(step: Mapping[str, Any]) -> int:
+    """The pictures in a step of the model (google-genai 3.4, _gaos/types/interactions/modeloutputstep.py)."""
+    content = read_objects(step.get("content")) if step.get("type") == "model_output" else ()
+    return sum(part.get("type") == "image" for part in content)
 
 
 def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored: bool, background: bool) -> None:

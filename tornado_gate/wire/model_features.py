@@ -46,7 +46,8 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     sign at the start, except ``_``. `custom_tools`: whether the model has tools whose input is free text; they are sent as
     functions otherwise. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool are an object
     without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `server_tools`: the tools of other formats that its vendor runs,
-    too. `max_output`: the largest ``max_tokens``.
+    too. `max_output`: the largest ``max_tokens``. `media_types`: the accepted types of files inside a request, as patterns. With
+    `prefill` the model continues a last assistant turn.
     """
 
     drops: tuple[DroppableField, ...] = ()
@@ -63,3 +64,5 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     flat_parameters: bool = False
     server_tools: tuple[ServerToolKind, ...] = ()
     max_output: int | None = None
+    media_types: tuple[str, ...] | None = None
+    prefill: bool = True

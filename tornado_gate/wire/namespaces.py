@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.types import ChatRequest, Message, Part, Tool, ToolCall, VendorPart, VendorTool
+from tornado_gate.types import ChatRequest, Message, Part, Tool, ToolCall, ToolResult, VendorPart, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
 
@@ -38,8 +38,11 @@ def flatten_namespaces(request: ChatRequest) -> ChatRequest:
     names = {name: path for name, path in request.names.items() if not name.startswith("messages.")}
     for place, number in enumerate(kept):
         names[f"messages.{place}"] = request.path(number)
-        for part in range(len(request.messages[number].parts)):
-            names[f"messages.{place}.content.{part}"] = request.path(number, part)
+        for index, part in enumerate(request.messages[number].parts):
+            key = f"messages.{place}.content.{index}"
+            names[key] = request.path(number, index)
+            for inner in range(len(part.parts)) if isinstance(part, ToolResult) else ():
+                names[f"{key}.content.{inner}"] = request.path(number, index, inner)
     return replace(request, tools=tuple(tools), messages=messages, names=names | paths)
 
 

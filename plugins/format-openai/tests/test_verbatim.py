@@ -289,3 +289,19 @@ def test_however_frames_are_mixed_and_cut_the_same_comes_down(data: st.DataObjec
     came = text_of(replied(call, *pieces, stream=True))
     assert came == b"".join([WORD, *(frame for frame in frames if frame != TOTALS), FINISH, DONE])
     assert (call.meter.usage, call.meter.finish_reason) == (Usage(input_tokens=1, output_tokens=2), "stop")
+
+
+def test_pictures_of_a_chat_are_counted_whole_and_streamed() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    whole = {"choices": [{"message": {"content": "", "images": [picture, picture]}, "finish_reason": "stop"}]}
+    call = call_for()
+    text_of(replied(call, orjson.dumps(whole), headers=JSON, modalities=["image", "text"]))
+    assert call.meter.images == 2
+    frame = sse.render_json({"choices": [{"index": 0, "delta": {"images": [picture]}, "finish_reason": None}]})
+    call = call_for()
+    passed = text_of(replied(call, frame, WORD, frame, FINISH, DONE, stream=True, modalities=["image", "text"]))
+    assert (call.meter.images, passed.count(b"image_url")) == (2, 4)
+    odd = [b'data: {"choices":7,"x":{"images":1}}\n\n', b'data: {"choices":[{"delta":{"images":{}}}]}\n\n']
+    call = call_for()
+    text_of(replied(call, *odd, FINISH, DONE, stream=True, modalities=["image", "text"]))
+    assert call.meter.images == 0

@@ -53,6 +53,7 @@ from tornado_gate_format_openai.storing import apply_chat_rules
 from tornado_gate_format_openai.stream_adapters import (
     ADAPTERS,
     AUDIO_ADAPTER,
+    IMAGE_ADAPTER,
     forward_compaction,
     forward_response_request,
 )
@@ -161,6 +162,8 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
     adapter = ADAPTERS[request.wire_format]
     if request.issued is not None and request.wire_format == openai_chat.WIRE_FORMAT:
         adapter = AUDIO_ADAPTER
+    elif "modalities" in request.body and request.wire_format == openai_chat.WIRE_FORMAT:
+        adapter = IMAGE_ADAPTER
     return passthrough.forward_answer(call, adapter, request, incoming)
 
 

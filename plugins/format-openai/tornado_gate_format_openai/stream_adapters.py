@@ -83,6 +83,19 @@ class AudioAdapter(ChatAdapter):
 AUDIO_ADAPTER: Final = AudioAdapter()
 
 
+class ImageAdapter(ChatAdapter):
+    """Chat whose caller asks for other modalities than text: its pictures are counted; no frame is quiet."""
+
+    def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
+        return openai_chat.ImageStreamMeter(call.meter)
+
+    def is_quiet(self, frames: bytes) -> bool:
+        return False
+
+
+IMAGE_ADAPTER: Final = ImageAdapter()
+
+
 class CompletionsAdapter(ChatAdapter):
     """Text completions: metered like chat. A JSON body becomes one chunk of a stream."""
 

@@ -15,6 +15,7 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.streams.events import collect
 from tornado_gate.testing import chat
 from tornado_gate.types import ChatResult, Message, Reasoning, ResponseFormat, Text, Tool, ToolCall, ToolResult
+from tornado_gate.types.value import replace
 
 
 @pytest.mark.parametrize(
@@ -180,3 +181,47 @@ def test_a_request_in_the_vendors_own_format_is_not_changed() -> None:
     }
     assert body["tools"] == [{"functionDeclarations": [{"name": "1"}]}]
     assert call.losses == []
+
+
+@pytest.mark.parametrize(
+    ("model", "lost"),
+    [
+        ("gemini-2.0-flash", []),
+        ("gemini-2.5-flash", ["logprobs", "top_logprobs"]),
+        ("gemini-3.5-flash", ["logprobs", "top_logprobs"]),
+        ("gemini-flash-latest", ["logprobs", "top_logprobs"]),
+        ("my-own-model", []),
+    ],
+)
+def test_log_probabilities_are_sent_to_models_that_have_them_and_to_unknown_ones(model: str, lost: list[str]) -> None:
+    call = call_for(model)
+    config = sent(chat("Hi", logprobs=True, top_logprobs=2), call).json.get("generationConfig", {})
+    assert call.losses == lost
+    assert (config.get("responseLogprobs"), config.get("logprobs")) == ((None, None) if lost else (True, 2))
+
+
+@pytest.mark.parametrize(
+    ("model", "continues"),
+    [
+        ("gemini-2.5-flash", True),
+        ("gemini-3.5-flash", True),
+        ("gemini-3.5-flash-lite", False),
+        ("gemini-3.6-flash", False),
+        ("gemini-4-neon", False),
+        ("gemma-4", True),
+    ],
+)
+def test_a_begun_answer_is_continued_or_reported(model: str, continues: bool) -> None:
+    call = call_for(model)
+    begun = Message(role="assistant", parts=(Text(text="The sky is"),))
+    request = chat("Hi")
+    contents = sent(replace(request, messages=(*request.messages, begun)), call).json["contents"]
+    assert (contents[-1]["role"], call.losses) == (("model", []) if continues else ("user", ["messages.1"]))
+    assert contents[1] == {"role": "model", "parts": [{"text": "The sky is"}]}
+
+
+@pytest.mark.parametrize(("model", "lost"), [("gemini-3.5-flash", []), ("gemini-3.8-flash", ["temperature", "top_k"])])
+def test_sampling_that_the_vendor_ignores_is_reported(model: str, lost: list[str]) -> None:
+    call = call_for(model)
+    sent(chat("Hi", temperature=0.2, top_p=1, top_k=4), call)
+    assert call.losses == lost

@@ -36,8 +36,9 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.value import replace
 from tornado_gate.wire import formats, gemini_embeddings
-from tornado_gate.wire.fitting import fit_request
+from tornado_gate.wire.fitting import find_dropped, fit_request
 from tornado_gate.wire.gemini_generate import (
     WIRE_FORMAT,
     GeminiModelFeatures,
@@ -120,6 +121,8 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
 def _fit_chat(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> ChatRequest:
     if request.wire_format == WIRE_FORMAT:
         return request
+    if not dialect.logprobs and (request.logprobs is not None or request.top_logprobs is not None):
+        request = replace(request, **find_dropped(call, request, ("logprobs", "top_logprobs")))
     return fit_request(call, fit_tools(call, request, dialect), dialect)
 
 

@@ -8,7 +8,8 @@ checked, not only those of the last turn: a dropped part of an earlier message i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import (
@@ -107,20 +108,19 @@ def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
         for name in select_unsupported(message.extra):
             yield f"{request.path(number)}.{name}"
         for place, part in enumerate(message.parts):
-            for lost in _iterate_part_drops(part):
-                yield request.path(number, place) + lost
+            yield from _iterate_part_drops(part, partial(request.path, number, place))
 
 
-def _iterate_part_drops(part: Part) -> Iterator[str]:
-    """The dropped members of a part as suffixes of the part's path; "" for the whole part."""
+def _iterate_part_drops(part: Part, path: Callable[..., str]) -> Iterator[str]:
+    """The paths of what is dropped of a part: the whole part, or members."""
     if isinstance(part, VendorPart) or _is_stored_elsewhere(part):
-        yield ""
+        yield path()
         return
     for name in select_unsupported(part.extra):
-        yield f".{name}"
+        yield f"{path()}.{name}"
     if isinstance(part, ToolResult):
         for number, inside in enumerate(part.parts):
-            yield from (f".content.{number}{lost}" for lost in _iterate_part_drops(inside))
+            yield from _iterate_part_drops(inside, partial(path, number))
 
 
 def _is_stored_elsewhere(part: Part) -> bool:

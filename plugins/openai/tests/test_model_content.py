@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 import tornado_gate_openai as plugin
+from tornado_gate.errors import InvalidField
 from tornado_gate.streams.events import collect
 from tornado_gate.types import (
     Audio,
@@ -63,6 +64,7 @@ WRAPPED = {
     "required": ["value"],
     "additionalProperties": False,
 }
+BOUND = {**CLOSED, "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
 LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}
 
 
@@ -71,10 +73,10 @@ LENGTH = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 
     [
         ("anthropic-messages", CLOSED, None, {"schema": CLOSED, "strict": True}),
         ("gemini-generate", SCHEMA, None, {"schema": CLOSED, "strict": True}),
-        ("gemini-generate", OPTIONAL, None, {"schema": OPTIONAL, "strict": False}),
+        ("gemini-generate", OPTIONAL, None, {"schema": BOUND, "strict": True}),
         ("gemini-generate", LENGTH, None, {"schema": LENGTH, "strict": False}),
         ("gemini-generate", {"type": "array", "items": SCHEMA}, None, {"schema": WRAPPED, "strict": True}),
-        ("gemini-generate", {"type": "array", "items": OPTIONAL}, None, {"strict": False}),
+        ("gemini-generate", {"type": "array", "items": OPTIONAL}, None, {"strict": True}),
         ("openai-completions", SCHEMA, None, {"schema": SCHEMA}),
         ("gemini-generate", SCHEMA, True, {"schema": SCHEMA, "strict": True}),
     ],
@@ -88,7 +90,7 @@ def test_a_schema_is_enforced_where_it_can_be(
     inner = body["response_format"]["json_schema"] if path != "responses" else body["text"]["format"]
     assert {name: inner.get(name) for name in expected} == expected
     assert bool(inner.get("strict")) == bool(expected.get("strict"))
-    assert losses == []
+    assert losses == (["response_format.schema"] if expected.get("strict") is False else [])
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,12 @@ TEXT_FILE = File(source=Data(media_type="text/plain", base64="SGk="), name="a.tx
             [],
         ),
         ("gpt-4o", File(source=Data(media_type="video/mp4", base64="AA==")), None, ["messages.0.content.0"]),
-        ("gpt-4o", Image(source=Data(media_type="image/heic", base64="AA==")), None, ["messages.0.content.0"]),
+        (
+            "gpt-4o",
+            Image(source=Data(media_type="image/jpg", base64="AA==")),
+            {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA=="}},
+            [],
+        ),
         ("o3-mini", Image(source=Link(url="https://h/a.png")), None, ["messages.0.content.0"]),
         ("gpt-5.4", Audio(source=Data(media_type="audio/wav", base64="AA==")), None, ["messages.0.content.0"]),
     ],
@@ -153,6 +160,31 @@ def test_content_that_the_model_rejects_is_mapped_or_reported(
     ).json
     content = body.get("messages", body.get("input"))[0]["content"]
     assert ([one for one in content if "?" not in str(one)], used.losses) == ([sent_part] if sent_part else [], lost)
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        ("gpt-4o", Image(source=Data(media_type="image/heic", base64="AA=="))),
+        ("gpt-4o", File(source=Data(media_type="application/zip", base64="AA=="), name="a.zip")),
+        ("gpt-audio", Audio(source=Data(media_type="audio/flac", base64="AA=="))),
+    ],
+)
+def test_a_file_that_the_caller_can_convert_is_refused(call: MakeCall, model: str, part: Any) -> None:
+    messages = (Message(role="user", parts=(Text(text="What is it?"), part), plain=False),)
+    used = call(preset="openai", base_url="", upstream_model=model, api="chat")
+    with pytest.raises(InvalidField, match="Convert it to one of these types") as caught:
+        plugin.translate_request(used, ChatRequest(model="gpt", messages=messages, wire_format="gemini-generate"))
+    assert caught.value.param == "messages.0.content.1"
+
+
+@pytest.mark.parametrize("wire_format", ["anthropic-messages", "gemini-generate", "openai-chat", "openai-responses"])
+def test_a_begun_answer_of_a_format_that_continues_it_is_reported(call: MakeCall, wire_format: str) -> None:
+    begun = Message(role="assistant", parts=(Text(text="The sky is"),))
+    messages = (Message(role="user", parts=(Text(text="Hi"),)), begun)
+    used = call(preset="openai", base_url="", upstream_model="gpt-5.4")
+    plugin.translate_request(used, ChatRequest(model="gpt", messages=messages, wire_format=wire_format))
+    assert used.losses == ([] if wire_format.startswith("openai") else ["messages.1"])
 
 
 NAME = "mcp.server:" + "n" * 70

@@ -46,7 +46,7 @@ from tornado_gate_openai.body import THINKING, apply_changes, compute_changes, d
 from tornado_gate_openai.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
 from tornado_gate_openai.models import FORMAT_OF_API, Api, drop_metadata, drop_tool_members, fit_chat
-from tornado_gate_openai.schemas import unwrap_answers
+from tornado_gate_openai.schemas import remove_added_nulls, unwrap_answers
 from tornado_gate_openai.settings import OpenAISettings, read_settings
 
 if TYPE_CHECKING:
@@ -288,7 +288,8 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     else:
         events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
     features = facts.model_table.find(model)
-    return restore_tools(unwrap_answers(events, request, features), request, features)
+    events = restore_tools(unwrap_answers(events, request, features), request, features)
+    return remove_added_nulls(events, request, features)
 
 
 async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:

@@ -1,7 +1,7 @@
 """Content that the vendor's models reject: mapped where that is possible, else dropped and reported. Pure.
 
-Text files become texts where only PDF files are accepted, long ids of tool calls become shorter ones, which are the same in every
-turn, and the word JSON is added to a prompt without it.
+Text files become texts where only PDF files are accepted, a file of another type than those accepted is an error, long ids of
+tool calls become shorter ones, which are the same in every turn, and the word JSON is added to a prompt without it.
 
 Sources: files: trpc-group/trpc-agent-go#1816 (2026-05-18); images: STranslate/STranslate#277; ids: vercel/ai#5171 and
 AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.
@@ -33,6 +33,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.media_type import media_type as without_parameters
 from tornado_gate.types.value import Value, replace
+from tornado_gate.wire.accepted_media import fit_medium
 
 if TYPE_CHECKING:
     from tornado_gate_openai.models import OpenAIModelFeatures
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _TEXT_TYPES: Final = ("text/*", "application/json", "application/xml", "application/x-yaml")
 _ID_DIGITS: Final = 32
 _JSON_ORDER: Final = "Answer in JSON."
-PathOf = Callable[[int], str]
+PathOf = Callable[..., str]
 
 
 class ContentRules(Value, frozen=True, kw_only=True):
@@ -49,6 +50,7 @@ class ContentRules(Value, frozen=True, kw_only=True):
     images: bool
     audio: bool
     image_types: tuple[str, ...] | None
+    audio_types: tuple[str, ...] | None
     files: tuple[str, ...] | None
     longest_call_id: int | None
     json_word: Literal["", "input", "messages"]
@@ -60,6 +62,7 @@ class ContentRules(Value, frozen=True, kw_only=True):
             images=features.images,
             audio=features.audio,
             image_types=features.image_types,
+            audio_types=features.audio_types,
             files=features.chat_files if chat else features.files,
             longest_call_id=features.longest_chat_call_id if chat else features.longest_call_id,
             json_word="" if not features.json_word else "messages" if chat else "input",
@@ -67,7 +70,8 @@ class ContentRules(Value, frozen=True, kw_only=True):
 
     @property
     def accept_everything(self) -> bool:
-        return self.images and self.audio and not (self.image_types or self.files or self.longest_call_id)
+        limited = self.image_types or self.audio_types or self.files or self.longest_call_id
+        return self.images and self.audio and not limited
 
 
 def has_other_content(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
@@ -127,10 +131,10 @@ def _fit_message(call: Call, message: Message, rules: ContentRules, path: PathOf
     parts: list[Part] = []
     for number, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
-            parts.append(_fit_result(call, part, rules, path(number)))
+            parts.append(_fit_result(call, part, rules, partial(path, number)))
         elif isinstance(part, ToolCall):
             parts.append(replace(part, id=_shorten(part.id, rules)) if _is_long(part.id, rules) else part)
-        elif (fitted := _fit_part(part, rules)) is not None:
+        elif (fitted := _fit_part(call, part, rules, partial(path, number))) is not None:
             parts.append(fitted)
         else:
             call.drop_field(path(number))
@@ -138,30 +142,29 @@ def _fit_message(call: Call, message: Message, rules: ContentRules, path: PathOf
     return message if fitted_parts == message.parts else replace(message, parts=fitted_parts)
 
 
-def _fit_result(call: Call, result: ToolResult, rules: ContentRules, path: str) -> ToolResult:
+def _fit_result(call: Call, result: ToolResult, rules: ContentRules, path: PathOf) -> ToolResult:
     parts: list[Part] = []
     for number, part in enumerate(result.parts):
-        if (fitted := _fit_part(part, rules)) is not None:
+        if (fitted := _fit_part(call, part, rules, partial(path, number))) is not None:
             parts.append(fitted)
         else:
-            call.drop_field(f"{path}.content.{number}")
+            call.drop_field(path(number))
     fitted_parts = tuple(parts)
     if fitted_parts == result.parts and not _is_long(result.call_id, rules):
         return result
     return replace(result, parts=fitted_parts, call_id=_shorten(result.call_id, rules))
 
 
-def _fit_part(part: Part, rules: ContentRules) -> Part | None:
-    """The part as the model accepts it; None for one that is lost."""
+def _fit_part(call: Call, part: Part, rules: ContentRules, path: Callable[[], str]) -> Part | None:
+    """The part as the model accepts it; None for one that is lost. Raises InvalidField for a file of another type."""
     match part:
-        case Image() if not rules.images:
-            return None
-        case Image(source=Data(media_type=media_type)) if rules.image_types and media_type not in rules.image_types:
-            return None
-        case Audio(source=Data()) if not rules.audio:
-            return None
+        case Image():
+            return fit_medium(call, part, rules.image_types, path) if rules.images else None
+        case Audio(source=Data()):
+            return fit_medium(call, part, rules.audio_types, path) if rules.audio else None
         case File(source=Data() as source) if rules.files is not None and not _matches(source, rules.files):
-            return _read_text(part, source) if _matches(source, _TEXT_TYPES) else None
+            text = _read_text(part, source) if _matches(source, _TEXT_TYPES) else None
+            return text or fit_medium(call, part, rules.files, path)
         case _:
             return part
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from tornado_gate.types import Call, ChatRequest, Part, Reasoning, ServerToolKind, Thinking, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire import formats
-from tornado_gate.wire.fitting import find_dropped, fit_request
+from tornado_gate.wire.fitting import find_dropped, fit_request, has_begun_answer, report_begun_answer
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.prompt_cache import CacheMarkers
 from tornado_gate.wire.reasoning import find_effort, fit_effort
@@ -29,17 +29,17 @@ _DEFAULT_EFFORT: Final = "medium"
 class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     """`api` is the API that the model wants, `tools_api` the one for requests with tools.
 
-    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
-    "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest
-    ``max_output_tokens`` of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back
-    as this member. `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API
-    summarizes the reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these
-    parts; `image_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
+    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or "never".
+    `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens`` of the
+    responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
+    `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API summarizes the
+    reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts;
+    `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
     `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
-    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
-    ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.
-    `server_tools` are those of the responses API; `chat_server_tools` those of the chat API, which only search models have.
-    `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
+    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format ``json_object``
+    the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``. `server_tools`
+    are those of the responses API; `chat_server_tools` those of the chat API, which only search models have. `cache_markers`: the
+    markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"
@@ -56,6 +56,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     images: bool = True
     audio: bool = True
     image_types: tuple[str, ...] | None = None
+    audio_types: tuple[str, ...] | None = None
     files: tuple[str, ...] | None = None
     chat_files: tuple[str, ...] | None = None
     longest_call_id: int | None = None
@@ -83,6 +84,8 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
     if request.wire_format == FORMAT_OF_API[api]:
         return request
     request = fit_tools(call, request, features)
+    if not features.prefill and request.wire_format not in FORMAT_OF_API.values() and has_begun_answer(request):
+        report_begun_answer(call, request)  # the model answers anew
     if api == "chat":
         features = replace(features, server_tools=features.chat_server_tools)
     request = fit_request(call, request, features)

@@ -1,5 +1,8 @@
-"""Schemas that OpenAI's models reject, made acceptable: parameters of tools, and response formats that are not objects.
-Pure.
+"""Schemas that OpenAI's models reject, made acceptable: parameters of tools, and response formats of other vendors. Pure.
+
+Other vendors' models always follow a schema, so it is sent with ``strict: true`` if it can be: its optional properties become
+required and nullable, and the nulls are taken out of the answer again. A schema outside the vendor's subset is sent with
+``strict: false`` and reported.
 
 A response schema of another type is wrapped in an object with the one property `value`, and the answer is unwrapped again,
 also in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
@@ -19,6 +22,7 @@ from tornado_gate.streams.stages import Step, add_step
 from tornado_gate.types import Call, ChatRequest, PartDelta, PartEnd, PartStart, StreamEvent, Tool, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire.openai_schema import make_strict
+from tornado_gate.wire.optional_members import NullRemover, has_optional, require_all
 
 if TYPE_CHECKING:
     from tornado_gate_openai.models import OpenAIModelFeatures
@@ -43,7 +47,29 @@ def fit_schemas(call: Call, request: ChatRequest, features: OpenAIModelFeatures)
     )
     if tools != request.tools:
         request = replace(request, tools=tools)
-    return _wrap_format(request) if _is_wrapped(request, features) else request
+    wanted = request.response_format
+    if wanted is None or wanted.kind != "json_schema" or wanted.schema is None or _is_own(request):
+        return request
+    request = _wrap_format(request) if _is_wrapped(request, features) else request
+    return _bind_format(call, request)
+
+
+def _is_own(request: ChatRequest) -> bool:
+    return request.wire_format.startswith("openai")
+
+
+def _bind_format(call: Call, request: ChatRequest) -> ChatRequest:
+    """`request` with a schema that the model is bound to; otherwise the schema is reported."""
+    wanted = request.response_format
+    assert wanted is not None
+    if wanted.strict is not None:
+        return request
+    enforced = make_strict(require_all(wanted.schema))
+    if enforced is None:
+        name = request.field_name("response_format")
+        call.drop_field(request.names.get("response_format.schema", f"{name}.schema"))
+        return replace(request, response_format=replace(wanted, strict=False))
+    return replace(request, response_format=replace(wanted, schema=enforced, strict=True))
 
 
 def _fit_tool(call: Call, request: ChatRequest, number: int, tool: Tool | VendorTool) -> Tool | VendorTool:
@@ -51,8 +77,8 @@ def _fit_tool(call: Call, request: ChatRequest, number: int, tool: Tool | Vendor
         return tool
     parameters = complete_parameters(tool.parameters)
     strict = tool.strict
-    if strict and not request.wire_format.startswith("openai"):
-        enforced = make_strict(parameters)
+    if strict and not _is_own(request):
+        enforced = make_strict(require_all(parameters))
         if enforced is None:
             call.drop_field(f"{request.field_name('tools')}.{number}.strict")
             strict = False
@@ -104,7 +130,7 @@ def _is_wrapped(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
     wanted = request.response_format
     if not features.strict_subset or wanted is None or wanted.schema is None or wanted.kind != "json_schema":
         return False
-    return not request.wire_format.startswith("openai") and wanted.schema.get("type") != "object"
+    return not _is_own(request) and wanted.schema.get("type") != "object"
 
 
 def _wrap_format(request: ChatRequest) -> ChatRequest:
@@ -134,6 +160,49 @@ def unwrap_answers(
 ) -> AsyncIterator[StreamEvent]:
     """`events` with the value inside the object of a wrapped response schema. `request` is the one before `fit_schemas`."""
     return add_step(events, _UnwrappedTexts()) if _is_wrapped(request, features) else events
+
+
+def remove_added_nulls(
+    events: AsyncIterator[StreamEvent], request: ChatRequest, features: OpenAIModelFeatures
+) -> AsyncIterator[StreamEvent]:
+    """`events` without the nulls that `fit_schemas` has allowed. `request` is the one before; calls have the caller's names."""
+    if not features.strict_subset or _is_own(request):
+        return events
+    schemas = {tool.name: tool.parameters for tool in request.tools if isinstance(tool, Tool) and tool.strict}
+    wanted = request.response_format
+    answer = wanted.schema if wanted is not None and wanted.kind == "json_schema" else None
+    changed = {name: schema for name, schema in schemas.items() if schema is not None and has_optional(schema)}
+    answer = answer if has_optional(answer) else None
+    return add_step(events, _WithoutNulls(answer, changed)) if answer is not None or changed else events
+
+
+class _WithoutNulls(Step[StreamEvent, StreamEvent]):
+    __slots__ = ("_answer", "_parameters", "_removers")
+
+    def __init__(self, answer: Mapping[str, Any] | None, parameters: Mapping[str, Mapping[str, Any]]) -> None:
+        self._answer = answer
+        self._parameters = parameters
+        self._removers: dict[int, NullRemover] = {}
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        for event in items:
+            match event:
+                case PartStart(part=None):
+                    schema = self._parameters.get(event.name) if event.kind == "tool_call" else None
+                    schema = self._answer if event.kind == "text" else schema
+                    if schema is not None:
+                        self._removers[event.index] = NullRemover(schema)
+                    out.append(event)
+                case PartDelta(index=index, data=str(text)) if index in self._removers:
+                    piece = self._removers[index].feed(text)
+                    if piece or event.logprobs:
+                        out.append(replace(event, data=piece))
+                case PartEnd(index=index) if index in self._removers:
+                    if rest := self._removers.pop(index).finish():
+                        out.append(PartDelta(index=index, data=rest))
+                    out.append(event)
+                case _:
+                    out.append(event)
 
 
 class _UnwrappedTexts(Step[StreamEvent, StreamEvent]):

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.imitations.calling.places import (
+    BMP,
+    GIF,
+    HEIC,
     JPEG,
     PDF,
+    TIFF,
     closed_format,
     has_forced,
     has_text,
@@ -408,7 +412,72 @@ _TOOLS: Final = (
         ),
     ),
 )
+_JSON_FILE: Final = "eyJhIjogMX0="
+
+
+def _image(media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+
+
+def _file(name: str, media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "file", "file": {"filename": name, "file_data": f"data:{media_type};base64,{data}"}}
+
+
+_CONTENT_1: Final = "messages.0.content.1"
+_HEAR: Final = {"type": "text", "text": "mark-text"}
+_TYPES: Final = (
+    *(
+        Feature(
+            name=f"image-{media_type[6:]}" + ("-said-to-be-png" if said == "image/png" else ""),
+            body=_says(_HEAR, _image(said, data)),
+            refused=dict.fromkeys(refusing, _CONTENT_1),
+            needs=(Need(_CONTENT_1, *(lambda body, data=data: has_text(body, data),) * 2),),
+        )
+        for media_type, data, refusing in (
+            ("image/bmp", BMP, ("anthropic", "gemini")),
+            ("image/tiff", TIFF, ("anthropic", "gemini")),
+            ("image/gif", GIF, ("gemini",)),
+            ("image/heic", HEIC, ("anthropic",)),
+        )
+        for said in (media_type, "image/png")
+    ),
+    Feature(
+        name="image-jpg",
+        body=_says(_HEAR, _image("image/jpg", JPEG)),
+        needs=(Need(_CONTENT_1, *(lambda body: has_text(body, JPEG),) * 2),),
+    ),
+    Feature(
+        name="image-of-unknown-bytes-jpg",
+        body=_says(_HEAR, _image("image/jpg", "bWFyaw==")),
+        models=("gemini-2.5-flash", "gemini-3.8-flash"),
+        needs=(Need(_CONTENT_1, None, lambda body: has_text(body, "image/jpeg")),),
+    ),
+    Feature(
+        name="audio-mp3",
+        body=_says(_HEAR, {"type": "input_audio", "input_audio": {"data": "bWFyaw==", "format": "mp3"}}),
+        needs=(Need(_CONTENT_1, None, lambda body: has_text(body, "audio/mpeg")),),
+    ),
+    Feature(
+        name="file-docx",
+        body=_says(
+            _HEAR,
+            _file("a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", "UEsDBA=="),
+        ),
+        refused=dict.fromkeys(("anthropic", "gemini"), _CONTENT_1),
+    ),
+    Feature(
+        name="file-json",
+        body=_says(_HEAR, _file("a.json", "application/json", _JSON_FILE)),
+        needs=(Need(_CONTENT_1, lambda body: has_text(body, '{\\"a\\": 1}'), lambda body: has_text(body, _JSON_FILE)),),
+    ),
+    Feature(
+        name="file-markdown",
+        body=_says(_HEAR, _file("a.md", "text/markdown", "bWFyay1tZA==")),
+        needs=(Need(_CONTENT_1, lambda body: has_text(body, "mark-md"), lambda body: has_text(body, "bWFyay1tZA==")),),
+    ),
+)
 _FILES: Final = (
+    *_TYPES,
     Feature(
         name="image",
         body=_says(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.imitations.calling.places import PDF, closed_format, has_forced, has_text, is_off, thinks
+from tests.imitations.calling.places import BMP, HEIC, PDF, TIFF, closed_format, has_forced, has_text, is_off, thinks
 from tests.imitations.calling.scenario import Feature, Need, Turn
 from tests.imitations.calling.turns import PNG
 
@@ -247,6 +247,15 @@ _TOOLS: Final = (
             "contents": [_user({"inlineData": {"mimeType": "audio/wav", "data": "bWFyaw=="}}, {"text": "mark-text"})]
         },
         needs=(Need("contents.0.parts.0", None, lambda body: has_text(body, "bWFyaw==")),),
+    ),
+    *(
+        Feature(
+            name=f"image-{media_type[6:]}" + ("" if said == media_type else "-said-to-be-png"),
+            body={"contents": [_user({"text": "mark-text"}, {"inlineData": {"mimeType": said, "data": data}})]},
+            refused={"anthropic": "contents.0.parts.1"},
+        )
+        for media_type, data in (("image/bmp", BMP), ("image/tiff", TIFF), ("image/heic", HEIC))
+        for said in (media_type, "image/png")
     ),
     Feature(
         name="image-url",

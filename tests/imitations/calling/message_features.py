@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.imitations.calling.places import PDF, closed_format, has_forced, has_text, is_off, thinks
+from tests.imitations.calling.places import BMP, GIF, HEIC, PDF, closed_format, has_forced, has_text, is_off, thinks
 from tests.imitations.calling.scenario import Feature, Need, Turn
 from tests.imitations.calling.turns import PNG
 
@@ -16,7 +16,13 @@ _OBJECT: Final = {"type": "object", "properties": {"at": {"type": "string"}}}
 _LOOK: Final = {"name": "look", "description": "mark-tool", "input_schema": _OBJECT}
 _LIST: Final = {"name": "list_all", "input_schema": {"type": "object"}}
 _CALL: Final = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "mark-arguments"}}
-_IMAGE: Final = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+
+
+def _picture(media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+_IMAGE: Final = _picture("image/png", PNG)
 
 
 def _asks(plan: str = "plan-text", **rest: Any) -> dict[str, Any]:
@@ -180,6 +186,22 @@ MESSAGES: Final = (
         name="image",
         body=_says(_IMAGE, {"type": "text", "text": "mark-text"}),
         needs=(Need("messages.0.content.0", *(lambda body: has_text(body, PNG),) * 2),),
+    ),
+    *(
+        Feature(
+            name=f"image-{name}" + ("-called" if called else ""),
+            body=_history(_CALLED, _result([{"type": "text", "text": "mark-result"}, _picture(media_type, data)]))
+            if called
+            else _says({"type": "text", "text": "mark-text"}, _picture(media_type, data)),
+            refused={"gemini": "messages.2.content.0.content.1" if called else "messages.0.content.1"},
+        )
+        for name, media_type, data in (("gif", "image/gif", GIF), ("bmp-said-to-be-png", "image/png", BMP))
+        for called in (False, True)
+    ),
+    Feature(
+        name="image-heic-called",
+        body=_history(_CALLED, _result([{"type": "text", "text": "mark-result"}, _picture("image/heic", HEIC)])),
+        needs=(Need("messages.2.content.0.content.1", None, lambda body: has_text(body, HEIC)),),
     ),
     Feature(
         name="image-url",

@@ -10,6 +10,10 @@ from typing import Any, Final
 from tests.imitations.calling.scenario import find
 
 JPEG: Final = base64.b64encode(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00 a picture \xff\xd9").decode()
+BMP: Final = base64.b64encode(b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(52)).decode()
+TIFF: Final = base64.b64encode(b"II*\0\x08\0\0\0" + bytes(16)).decode()
+GIF: Final = base64.b64encode(b"GIF89a\x01\0\x01\0\x80\0\0" + bytes(24)).decode()
+HEIC: Final = base64.b64encode(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(16)).decode()
 PDF: Final = base64.b64encode(b"%PDF-1.4\n%a document\n%%EOF\n").decode()
 
 

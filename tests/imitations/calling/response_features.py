@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.imitations.calling.places import PDF, closed_format, has_forced, has_text, is_off, names_one_tool, thinks
+from tests.imitations.calling.places import (
+    BMP,
+    GIF,
+    HEIC,
+    PDF,
+    closed_format,
+    has_forced,
+    has_text,
+    is_off,
+    names_one_tool,
+    thinks,
+)
 from tests.imitations.calling.scenario import Feature, Need, Turn
 from tests.imitations.calling.turns import PNG
 
@@ -199,6 +210,36 @@ _TOOLS: Final = (
             {"type": "input_text", "text": "mark-text"},
         ),
         needs=(Need("input.0.content.0", *(lambda body: has_text(body, PNG),) * 2),),
+    ),
+    *(
+        Feature(
+            name=f"image-{media_type[6:]}",
+            body=_says(
+                {"type": "input_text", "text": "mark-text"},
+                {"type": "input_image", "image_url": f"data:{media_type};base64,{data}", "detail": "auto"},
+            ),
+            refused=dict.fromkeys(refusing, "input.0.content.1"),
+            needs=(Need("input.0.content.1", *(lambda body, data=data: has_text(body, data),) * 2),),
+        )
+        for media_type, data, refusing in (
+            ("image/bmp", BMP, ("anthropic", "gemini")),
+            ("image/gif", GIF, ("gemini",)),
+            ("image/heic", HEIC, ("anthropic",)),
+        )
+    ),
+    Feature(
+        name="image-bmp-called",
+        body=_items(
+            _CALL,
+            {
+                **_OUTPUT,
+                "output": [
+                    {"type": "input_text", "text": "mark-result"},
+                    {"type": "input_image", "image_url": f"data:image/bmp;base64,{BMP}"},
+                ],
+            },
+        ),
+        refused=dict.fromkeys(("anthropic", "gemini"), "input.2.output.1"),
     ),
     Feature(
         name="file",

@@ -111,7 +111,8 @@ class Runner:
             if exchange is None:
                 return
             received, response, answer, losses = exchange
-            self._check_arrival(name, feature.needs if not number else (), body, received, losses, vendor)
+            needs = feature.needs if not number else ()
+            self._check_arrival(name, needs, body, received, losses, vendor, response.ignored)
             sent = received.raw.decode()
             own = scenario.caller in self._vendors[vendor].own and feature.forgets
             if number and turn.results and not own and not losses and not all(one in sent for one in signatures):
@@ -139,6 +140,9 @@ class Runner:
         answer = client.post(self._gateway.url + path, json=sent, headers=headers)
         self.report.requests += 1
         exchanges = imitation.exchanges[before:]
+        if (place := scenario.feature.refused.get(vendor)) is not None:
+            self._check_refusal(name, answer, place, len(exchanges))
+            return None
         refusals = [response.refused for _, response in exchanges if response.refused]
         if refusals or answer.status_code != 200 or not exchanges:
             why = refusals[0] if refusals else f"{answer.status_code} {answer.text[:300]}"
@@ -151,6 +155,13 @@ class Runner:
             self.report.unreported.append(f"{name}: the body changed on the verbatim lane")
         return received, response, answer, losses
 
+    def _check_refusal(self, name: str, answer: httpx.Response, place: str, sent: int) -> None:
+        """The gateway itself must refuse the request, with the path of the field in the caller's body."""
+        error = answer.json().get("error", {}) if answer.status_code == 400 else {}
+        if sent or error.get("param") != place:
+            why = f"{answer.status_code} {answer.text[:300]}; requests sent: {sent}"
+            self.report.refused.append(f"{name}: not refused at {place}: {why}")
+
     def _check_arrival(
         self,
         name: str,
@@ -159,6 +170,7 @@ class Runner:
         received: Received,
         losses: tuple[str, ...],
         vendor: str,
+        ignored: tuple[str, ...],
     ) -> None:
         arrived = json.dumps(received.body, ensure_ascii=False)
         for path, mark in list_marks(body):
@@ -172,7 +184,7 @@ class Runner:
             if _is_lost(need.name, losses):
                 continue
             value = find(body, need.name) if need.value is ... else need.value
-            if place is None:
+            if place is None or place in ignored:
                 there = False
             elif callable(place):
                 there = place(received.body)

@@ -41,7 +41,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A part of a request of one caller. `shows`: the caller asked to see thinking. `models`: only for these."""
+    """A part of a request of one caller. `shows`: the caller asked to see thinking. `models`: only for these. `refused`: by
+    vendor, the field that the gateway refuses with a 400, before it sends anything.
+    """
 
     name: str
     body: Mapping[str, Any]
@@ -50,6 +52,7 @@ class Feature:
     models: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
     forgets: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,13 +29,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an imitation answers. `refused` is the vendor's message when it refused; `said` is its answer as JSON."""
+    """What an imitation answers. `refused` is the vendor's message when it refused; `said` is its answer as JSON; `ignored` are
+    the paths that the vendor accepts and ignores.
+    """
 
     status: int
     media_type: str
     chunks: tuple[bytes, ...]
     refused: str = ""
     said: Any = None
+    ignored: tuple[str, ...] = ()
 
 
 Answer = Callable[[Received], Response]

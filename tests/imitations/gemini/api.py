@@ -16,7 +16,7 @@ from tests.imitations.gemini.conversation import check_conversation
 from tests.imitations.gemini.messages import check, to_camel
 from tests.imitations.gemini.models import find_model
 from tests.imitations.gemini.refusal import Refusal, refuse
-from tests.imitations.gemini.settings import check_settings
+from tests.imitations.gemini.settings import check_settings, list_ignored
 
 KEY: Final = "key-of-the-imitation"
 _PATH: Final = re.compile(r"/v1beta/models/([^:]+):(generateContent|streamGenerateContent|countTokens)(?:\?(.*))?")
@@ -78,10 +78,10 @@ class GenerateApi:
                 self._issued[part["thoughtSignature"]] = name
         if found[2] == "streamGenerateContent":
             sse = "alt=sse" in (found[3] or "")
-            return Response(
-                200, "text/event-stream" if sse else "application/json", render_stream(said, sse), said=said
-            )
-        return Response(200, "application/json; charset=UTF-8", (json.dumps(said).encode(),), said=said)
+            kind = "text/event-stream" if sse else "application/json"
+            return Response(200, kind, render_stream(said, sse), said=said, ignored=list_ignored(model))
+        chunks = (json.dumps(said).encode(),)
+        return Response(200, "application/json; charset=UTF-8", chunks, said=said, ignored=list_ignored(model))
 
 
 def _convert(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 Messages as quoted in public issues: numbers of responses google-gemini/gemini-cli#7410, signatures nanbingxyz/5ire#405. Which
 calls need a signature, and the dummy values for calls of others: ai.google.dev/gemini-api/docs/thought-signatures (read
-2026-11-22).
+2026-11-22). A model turn at the end: LibreChat-AI/agents#323. Media types: ai.google.dev/gemini-api/docs/image-understanding,
+/audio, /video-understanding and /document-processing, with those of docs.cloud.google.com/vertex-ai/generative-ai; "Unsupported
+MIME type": charmbracelet/crush#995, image/jpg: brianpetro/obsidian-smart-connections#1238, application/json: agno-agi/agno#3964.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ _DATA: Final = (
     "toolCall", "toolResponse",
 )  # fmt: skip
 _MEDIA: Final = (
-    "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/", "audio/", "video/"
+    "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain", "text/html",
+    "text/css", "text/csv", "text/xml", "text/rtf", "text/md", "text/javascript", "text/x-python",
+    "audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac", "audio/mp4", "audio/m4a",
+    "audio/webm", "audio/pcm", "audio/opus", "video/mp4", "video/mpeg", "video/mov", "video/quicktime", "video/avi",
+    "video/x-flv", "video/mpg", "video/webm", "video/wmv", "video/3gpp",
 )  # fmt: skip
 _IN_RESPONSES: Final = ("image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain")
 
@@ -41,6 +47,8 @@ def check_conversation(body: Mapping[str, Any], model: Model, issued: Mapping[st
         if not part.get("text"):
             refuse(f"* GenerateContentRequest.system_instruction.parts[{place}].data: must be a non-empty text")
     _check_pairs(contents)
+    if model.newest and contents[-1].get("role") == "model" and "functionResponse" not in contents[-1]["parts"][-1]:
+        refuse("Requests ending with a model turn are not supported unless the last part is a function response.")
     _check_signatures(contents, model, issued)
 
 
@@ -51,7 +59,7 @@ def _check_part(part: Mapping[str, Any], path: str, model: Model, *, said: bool)
     if len(kinds) != 1 or empty:
         refuse(f"* GenerateContentRequest.{path}.data: required oneof field 'data' must have one initialized field")
     blob = part.get("inlineData")
-    if blob is not None and not blob.get("mimeType", "").startswith(_MEDIA):
+    if blob is not None and blob.get("mimeType", "").partition(";")[0] not in _MEDIA:
         refuse(f"Unsupported MIME type: {blob.get('mimeType')}")
     if kinds[0] == "functionCall" and not part["functionCall"].get("name"):
         refuse(f"* GenerateContentRequest.{path}.function_call.name: Name cannot be empty.")

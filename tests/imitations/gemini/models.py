@@ -11,6 +11,13 @@ Sources, read 2026-11-22 unless a row has its own:
 - P5 Penalties: google-gemini/cookbook#1290 (2026-07-17), vercel/ai#8943. Candidates: googleapis/js-genai#1609 (2026-05-18).
 - P6 Gemini 4: dev.to/aihubmix, "Gemini 4 Neon migration": budgets, MINIMAL, penalties and more than one candidate are errors.
 - P7 apidog.com/blog/gemini-3-7-to-3-8-flash-migration-guide: MINIMAL is an error from 3.7 Flash on.
+- P8 ai.google.dev/gemini-api/docs/latest-model, "Starting with Gemini 3.6 Flash and Gemini 3.5 Flash-Lite, the following API
+  changes apply to these models and all future Gemini model releases" (cline/cline#12521, 2026-07-24): no begun answers (3.5 Flash
+  and 2.5 accept them: LibreChat-AI/agents#323, 2026-07-21); temperature, topP and topK are ignored
+  (TypeWhisper/typewhisper-win#406).
+- P9 Log probabilities: "Logprobs is not enabled for models/gemini-2.5-flash-lite", not so 2.0
+  (Vela-Research/think-reason-learn#34, 2025-10-22; googleapis/python-genai#1921, 2026-01-07); 3.5 Flash:
+  GoogleCloudPlatform/generative-ai#2947 (2026-06-22).
 """
 
 from __future__ import annotations
@@ -28,14 +35,17 @@ _FOUR: Final = ("MINIMAL", *_THREE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model. `budgets`: the least and the largest budget, None for none; `off`: 0 is accepted. `levels`: of Gemini 3 and
-    later. `third`: the rules of Gemini 3 and later for signatures, tools with JSON, and media in function responses.
+    later. `third`: the rules of Gemini 3 and later for signatures, tools with JSON, and media in function responses. `newest`:
+    those since Gemini 3.6 (P8).
     """
 
     budgets: tuple[int, int] | None = None
     off: bool = True
     levels: tuple[str, ...] = ()
     third: bool = False
+    newest: bool = False
     penalties: bool = False
+    logprobs: bool = False
     candidates: int = 8
     most_output: int = 65536
 
@@ -43,7 +53,7 @@ class Model:
 _FIRST_THREE: Final = Model(budgets=(0, 65536), levels=_FOUR, third=True, candidates=1)
 
 MODELS: Final[tuple[tuple[str, Model], ...]] = (
-    ("gemini-2.0-flash*", Model(penalties=True, most_output=8192)),  # P5; no thinking
+    ("gemini-2.0-flash*", Model(penalties=True, logprobs=True, most_output=8192)),  # P5, P9; no thinking
     ("gemini-2.5-flash-lite*", Model(budgets=(512, 24576))),  # P1
     ("gemini-2.5-flash*", Model(budgets=(0, 24576))),  # P1
     ("gemini-2.5-pro*", Model(budgets=(128, 32768), off=False)),  # P1
@@ -51,10 +61,12 @@ MODELS: Final[tuple[tuple[str, Model], ...]] = (
     ("gemini-3.1-pro*", replace(_FIRST_THREE, levels=_THREE, off=False)),  # P2
     ("gemini-3-flash*", _FIRST_THREE),  # P2
     ("gemini-3.1-flash-lite*", _FIRST_THREE),  # P2
+    ("gemini-3.5-flash-lite*", replace(_FIRST_THREE, newest=True)),  # P2, P8
     ("gemini-3.5-flash*", _FIRST_THREE),  # P2
-    ("gemini-3.7-flash*", replace(_FIRST_THREE, levels=_THREE)),  # P7
-    ("gemini-3.8-flash*", replace(_FIRST_THREE, levels=_THREE)),  # P7
-    ("gemini-4-neon*", replace(_FIRST_THREE, budgets=None, levels=_THREE)),  # P6
+    ("gemini-3.6-flash*", replace(_FIRST_THREE, newest=True)),  # P2, P8
+    ("gemini-3.7-flash*", replace(_FIRST_THREE, levels=_THREE, newest=True)),  # P7, P8
+    ("gemini-3.8-flash*", replace(_FIRST_THREE, levels=_THREE, newest=True)),  # P7, P8
+    ("gemini-4-neon*", replace(_FIRST_THREE, budgets=None, levels=_THREE, newest=True)),  # P6, P8
 )
 
 

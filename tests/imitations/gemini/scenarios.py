@@ -20,7 +20,9 @@ MODELS: Final = (
     "gemini-3-flash-preview",
     "gemini-3.1-pro-preview",
     "gemini-3.1-flash-lite",
+    "gemini-3.5-flash-lite",
     "gemini-3.5-flash",
+    "gemini-3.6-flash",
     "gemini-3.8-flash",
     "gemini-4-neon",
 )

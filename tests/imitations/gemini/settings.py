@@ -1,8 +1,8 @@
 """The rules for ``generationConfig``, ``tools`` and ``toolConfig``.
 
 Messages as quoted in public issues: candidates googleapis/js-genai#1609, penalties google-gemini/cookbook#1290, budgets
-earendil-works/pi#3460, names of functions cline/cline#7339. Others by the vendor's pages /docs/thinking, /docs/function-calling
-and /api/generate-content (read 2026-11-22), in words of this imitation.
+earendil-works/pi#3460, names of functions cline/cline#7339, log probabilities googleapis/python-genai#1921. Others by the
+vendor's pages /docs/thinking, /docs/function-calling and /api/generate-content (read 2026-11-22), in words of this imitation.
 """
 
 from __future__ import annotations
@@ -52,10 +52,18 @@ def _check_config(config: Mapping[str, Any], model: Model) -> None:
         refuse("* GenerateContentRequest.generation_config.stop_sequences: at most 5 stop sequences are allowed")
     if any(not stop for stop in config.get("stopSequences") or ()):
         refuse("* GenerateContentRequest.generation_config.stop_sequences: must not be empty")
+    if config.get("responseLogprobs") and not model.logprobs:
+        refuse("Logprobs is not enabled for this model")
     if config.get("logprobs") is not None and not config.get("responseLogprobs"):
         refuse("* GenerateContentRequest.generation_config.logprobs: only with response_logprobs")
     if any(modality != "TEXT" for modality in config.get("responseModalities") or ()):
         refuse("This model only supports text output.")
+
+
+def list_ignored(model: Model) -> tuple[str, ...]:
+    """The paths that the vendor accepts and ignores."""
+    names = ("temperature", "topP", "topK") if model.newest else ()
+    return tuple(f"generationConfig.{name}" for name in names)
 
 
 def _check_thinking(config: Mapping[str, Any], model: Model) -> None:

@@ -15,6 +15,7 @@ CALL = {"functionCall": {"name": "look", "args": {}}}
 RESPONSE = {"functionResponse": {"name": "look", "response": {}}}
 TOOLS = [{"functionDeclarations": [{"name": "look"}]}]
 DUMMY = "skip_thought_signature_validator"
+NEWEST, LITE = "gemini-3.8-flash", "gemini-3.5-flash-lite"
 FIRST, SECOND, PRO, THIRD, FOURTH = (
     "gemini-2.0-flash",
     "gemini-2.5-flash",
@@ -73,6 +74,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     (SECOND, config(stopSequences=["a"] * 6), "at most 5 stop sequences"),
     (SECOND, config(logprobs=2), "only with response_logprobs"),
     (SECOND, config(responseModalities=["AUDIO"]), "only supports text output"),
+    (SECOND, config(responseLogprobs=True), "Logprobs is not enabled for this model"),
+    (THIRD, config(responseLogprobs=True), "Logprobs is not enabled for this model"),
     # thinking
     (FIRST, thinking(thinkingBudget=1000), "Thinking is not supported for this model"),
     (SECOND, thinking(thinkingLevel="LOW"), "Thinking level LOW is not supported for this model"),
@@ -122,6 +125,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"contents": [answered({"inlineData": {"mimeType": "image/gif", "data": "AA=="}})]},
         "Unsupported MIME type",
     ),
+    (
+        SECOND,
+        {"contents": [answered({"inlineData": {"mimeType": "application/json", "data": "AA=="}})]},
+        "Unsupported MIME type: application/json",
+    ),
+    (NEWEST, {"contents": [USER, model_said({"text": "The"})]}, "Requests ending with a model turn are not supported"),
+    (LITE, {"contents": [USER, model_said({"text": "The"})]}, "Requests ending with a model turn are not supported"),
     (SECOND, {"contents": [model_said(CALL), answered(RESPONSE)]}, "comes immediately after a user turn"),
     (SECOND, {"contents": [USER, answered(RESPONSE)]}, "comes immediately after a function call turn"),
     (
@@ -180,6 +190,18 @@ def test_only_issued_signatures_and_the_dummy_are_accepted() -> None:
     del calls[0]["thoughtSignature"]
     calls[1]["thoughtSignature"] = DUMMY
     assert "missing a thought_signature" in ask(api, THIRD, contents=contents, tools=TOOLS).refused
+
+
+def test_older_models_continue_a_begun_answer() -> None:
+    begun = [USER, model_said({"text": "The"})]
+    assert not ask(GenerateApi(), SECOND, contents=begun).refused
+    assert not ask(GenerateApi(), "gemini-3.5-flash", contents=begun).refused
+
+
+def test_the_newest_models_ignore_sampling() -> None:
+    body = config(temperature=0.2)
+    assert "generationConfig.temperature" in ask(GenerateApi(), NEWEST, **body).ignored
+    assert not ask(GenerateApi(), THIRD, **body).ignored
 
 
 def test_only_the_current_turn_needs_signatures() -> None:

@@ -132,6 +132,8 @@ def make_instance(schema: Any, root: Mapping[str, Any]) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
     for word in ("anyOf", "oneOf", "allOf"):
+        if {"type": "null"} in (schema.get(word) or ()):  # the model leaves out what it may leave out
+            return None
         if schema.get(word):
             return make_instance(schema[word][0], root)
     kind = schema.get("type")

@@ -139,6 +139,12 @@ def check_turn(
         if reply.status != 400 or scenario.refused not in reply.error:
             findings.others.append(f"not refused as the vendor refuses it: {reply.status} {reply.error}")
         return False
+    if scenario.stopped:
+        if reply.status != 400 or records or f'"param":"{scenario.stopped}"' not in reply.error.replace(" ", ""):
+            findings.others.append(
+                f"not stopped at {scenario.stopped}: {reply.status} {reply.error}; sent: {len(records)}"
+            )
+        return False
     if reply.status != 200:
         findings.refused.append(f"turn {turn}: {reply.status} {reply.error}")
         return False
@@ -182,6 +188,9 @@ def _check_shown(findings: Findings, case: Case, shown: Shown, said: Said) -> No
         "thinking": "\n\n".join(said.summary),
         "end": _ENDS[wire_format]["content_filter" if said.refusal and not refusal_apart else said.end],
     }
+    if case.scenario.absent and said_text:
+        expected["text"] = _without(said_text, case.scenario.absent)
+        shown.text = json.dumps(json.loads(shown.text))
     actual: dict[str, Any] = {
         "text": shown.text,
         "refusal": shown.refusal,
@@ -195,11 +204,24 @@ def _check_shown(findings: Findings, case: Case, shown: Shown, said: Said) -> No
         if actual[name] != value:
             findings.others.append(f"the caller sees {name} {actual[name]!r}, not {value!r}")
     for call, (kind, _, text) in zip(shown.calls, calls, strict=False):
-        same = call.text == text if kind == "custom" else json.loads(call.text) == json.loads(text)
+        said_text = _without(text, case.scenario.absent) if case.scenario.absent else text
+        same = call.text == text if kind == "custom" else json.loads(call.text) == json.loads(said_text)
         if not same:
             findings.others.append(f"the caller sees the arguments {call.text!r}, not {text!r}")
     _check_usage(findings, shown, said)
     _check_extras(findings, case, shown, said)
+
+
+def _without(text: str, names: tuple[str, ...]) -> str:
+    return json.dumps(_drop(json.loads(text), names))
+
+
+def _drop(value: Any, names: tuple[str, ...]) -> Any:
+    if isinstance(value, list):
+        return [_drop(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _drop(member, names) for name, member in value.items() if name not in names}
 
 
 def _read_call(case: Case, call: tuple[str, str, str]) -> tuple[str, str, str]:

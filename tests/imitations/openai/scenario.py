@@ -21,7 +21,9 @@ class Scenario:
     of None means that the path is absent. `lost` is all names in x-gate-loss; `later` those of the following turns, if others.
     `mapped` are patterns of paths whose value arrives in another form, as documented. `shows` are words that the caller must
     see or not: see `run`. With `verbatim` the body must arrive unchanged; with `wrapped` the vendor's answer is an object around
-    what the caller sees. `refused` is the start of the vendor's own error, for requests that pass unchanged.
+    what the caller sees. `refused` is the start of the vendor's own error, for requests that pass unchanged. `stopped` is the
+    field that the gateway refuses before it sends anything. `absent` are members that the vendor says are null, and that the
+    caller must not see.
     """
 
     name: str
@@ -39,5 +41,7 @@ class Scenario:
     then: tuple[Follow, ...] = ()
     thinking: bool | None = None
     refused: str = ""
+    stopped: str = ""
+    absent: tuple[str, ...] = ()
     verbatim: bool = False
     wrapped: bool = False

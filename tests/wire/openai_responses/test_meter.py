@@ -67,3 +67,11 @@ def test_a_stream_that_broke_off_ends_with_the_response_that_it_began() -> None:
 def test_without_a_response_there_is_only_the_error() -> None:
     _, watch = noted()
     assert [event["type"] for event in watch.render_ending(UpstreamError("gone"))] == ["error"]
+
+
+def test_pictures_that_the_tool_made_are_counted_with_their_size() -> None:
+    made = {"type": "image_generation_call", "result": "AA==", "size": "1024x1024", "quality": "low"}
+    failed = {"type": "image_generation_call", "result": None, "status": "failed"}
+    output = [made, failed, {"type": "message", "content": []}, made]
+    meter, _ = noted(CREATED, {"type": "response.completed", "response": {**RESPONSE, "output": output}})
+    assert (meter.images, meter.size, meter.quality) == (2, "1024x1024", "low")

@@ -174,9 +174,10 @@ def record_request(ended: EndedRequest) -> None:
     usage = meter.usage
     error_code = ended.error_code or meter.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
+    operation = (call.operation if call else "") or ended.operation  # images, for generateContent at a model for images
     gate.metrics.count_request(
         format=ended.format,
-        operation=ended.operation,
+        operation=operation,
         model=target.model or (call.model if call else ""),
         provider=target.provider,
         status=ended.status,
@@ -195,7 +196,7 @@ def record_request(ended: EndedRequest) -> None:
             call.caller,
             target,
             model,
-            call.operation or ended.operation,
+            operation,
             ended.format,
             ended.status,
             error_code,

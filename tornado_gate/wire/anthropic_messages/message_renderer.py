@@ -37,6 +37,7 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State, field, replace
+from tornado_gate.wire.accepted_media import fit_medium
 from tornado_gate.wire.anthropic_messages.cache_markers import MarkerWriter
 from tornado_gate.wire.anthropic_messages.ids import render_id
 from tornado_gate.wire.anthropic_messages.json_values import WIRE_FORMAT, add_extra
@@ -77,7 +78,7 @@ def render_conversation(
     call: Call, request: ChatRequest, abilities: ModelFeatures, markers: MarkerWriter
 ) -> dict[str, Any]:
     """``system``, if any, and ``messages``. Reports unsupported parts and fields to `call.drop_field`."""
-    writer = _TurnWriter(call, request.wire_format == WIRE_FORMAT, markers)
+    writer = _TurnWriter(call, request.wire_format == WIRE_FORMAT, markers, abilities.media_types)
     messages = [(partial(request.path, number), message) for number, message in enumerate(request.messages)]
     leading = 0
     while leading < len(messages) and messages[leading][1].role in ("system", "developer"):
@@ -102,8 +103,9 @@ def render_conversation(
 class _TurnWriter:
     """Groups messages into turns. `own` is True when the request came in this format."""
 
-    def __init__(self, call: Call, own: bool, markers: MarkerWriter) -> None:
+    def __init__(self, call: Call, own: bool, markers: MarkerWriter, media_types: tuple[str, ...] | None) -> None:
         self.own = own
+        self._media_types = media_types
         self.turns: list[_Turn] = []
         self._call = call
         self._markers = markers
@@ -202,7 +204,10 @@ class _TurnWriter:
 
     def _render_block(self, path: Path, part: Part, role: str) -> Block | None:
         unsigned = isinstance(part, Thinking) and part.signature is None
-        block = None if unsigned or not self._is_allowed(part, role) else render_block(part, self.own)
+        sent: Part | None = None if unsigned or not self._is_allowed(part, role) else part
+        if isinstance(sent, (Image, File)) and not self.own:
+            sent = fit_medium(self._call, sent, self._media_types, path)
+        block = None if sent is None else render_block(sent, self.own)
         if block is None:
             self._call.drop_field(path())
         elif not self.own and not isinstance(part, VendorPart):
@@ -228,7 +233,7 @@ class _TurnWriter:
         value: Block = {"type": "tool_result", "tool_use_id": render_id(result.call_id)}
         blocks: list[Block] = []
         for index, part in enumerate(result.parts):
-            place = partial(_get_content_path, path, index)
+            place = partial(path, index)
             if not self._has_content(part):
                 continue
             if isinstance(part, (Text, Image, File)) or (self.own and isinstance(part, VendorPart)):
@@ -246,10 +251,6 @@ class _TurnWriter:
             return add_extra(value, result.extra)
         self._drop_extra(path, result.extra)
         return value
-
-
-def _get_content_path(path: Path, index: int) -> str:
-    return f"{path()}.content.{index}"
 
 
 def _place_system_turns(call: Call, turns: Iterable[_Turn], abilities: ModelFeatures) -> list[_Turn]:

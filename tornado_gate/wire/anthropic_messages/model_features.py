@@ -21,14 +21,13 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
 
     `thinking` is how thinking is enabled: with a token "budget", "adaptive" with an effort level, or "none". With
     `thinking_default` the model thinks unless the request says otherwise. `thinking_off` is how thinking is switched off:
-    "disabled", "between_tools" (none before the first tool call) or "never". `display`: whether thinking is returned by
-    default. `forced_tools`: whether a tool can be forced: "always", "without_thinking" or "never". `prefill`: the last turn may
-    be an assistant turn, to be continued. `sampling` is which of temperature, top_p and top_k the model accepts: "all", "one"
-    (not both temperature and top_p) or "none". `system_turns`: the model accepts messages of role "system" between turns.
-    `opaque_user`: a user id that shows an e-mail address or phone number is rejected. `default_output` is ``max_tokens`` for
-    requests without a limit, without thinking. `bound_thinking`: the model rejects thinking after any change of what stood before
-    it, unless the request allows it to be ignored. `server_tool_types`: the type of each server tool, with its version, for
-    requests of other formats.
+    "disabled", "between_tools" (none before the first tool call) or "never". `display`: whether thinking is returned by default.
+    `forced_tools`: whether a tool can be forced: "always", "without_thinking" or "never". `sampling` is which of temperature,
+    top_p and top_k the model accepts: "all", "one" (not both temperature and top_p) or "none". `system_turns`: the model accepts
+    messages of role "system" between turns. `opaque_user`: a user id that shows an e-mail address or phone number is rejected.
+    `default_output` is ``max_tokens`` for requests without a limit, without thinking. `bound_thinking`: the model rejects
+    thinking after any change of what stood before it, unless the request allows it to be ignored. `server_tool_types`: the type
+    of each server tool, with its version, for requests of other formats.
     """
 
     thinking: Literal["budget", "adaptive", "none"] = "budget"
@@ -36,7 +35,6 @@ class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     thinking_off: Literal["disabled", "between_tools", "never"] = "disabled"
     display: Literal["summarized", "omitted"] = "summarized"
     forced_tools: Literal["always", "without_thinking", "never"] = "without_thinking"
-    prefill: bool = True
     sampling: Literal["all", "one", "none"] = "all"
     system_turns: bool = False
     opaque_user: bool = False

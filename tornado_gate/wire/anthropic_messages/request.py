@@ -27,7 +27,7 @@ from tornado_gate.wire.anthropic_messages.thinking import (
 )
 from tornado_gate.wire.anthropic_messages.tools import DISABLE_PARALLEL, parse_tool, parse_tool_choice, render_tools
 from tornado_gate.wire.closed_schema import restrict_schema
-from tornado_gate.wire.fitting import make_opaque_user
+from tornado_gate.wire.fitting import CONTINUE, make_opaque_user, report_begun_answer
 from tornado_gate.wire.json_mode import make_json_instruction, wants_json
 from tornado_gate.wire.json_schema import close_objects
 from tornado_gate.wire.prompt_cache import refuses_caching, select_losses
@@ -177,8 +177,8 @@ def _end_with_user_turn(
     wanted = request.response_format
     has_schema = wanted is not None and wanted.schema is not None
     if (has_schema or not abilities.prefill) and turns and turns[-1]["role"] == "assistant":
-        call.drop_field(request.path(len(request.messages) - 1))
-        turns.append({"role": "user", "content": "Continue."})
+        report_begun_answer(call, request)
+        turns.append({"role": "user", "content": CONTINUE})
 
 
 def _join_system(system: str | list[dict[str, Any]] | None, text: str) -> str | list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Data, FileReference, Link, Source
 from tornado_gate.types.media_type import media_type as without_parameters
+from tornado_gate.wire.accepted_media import find_media_type
 
 _SOURCE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "base64": ("type", "media_type", "data"),
@@ -20,13 +21,6 @@ _SOURCE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("type", "url"),
     "file": ("type", "file_id"),
 }
-_SIGNATURES: Final[tuple[tuple[bytes, int, str], ...]] = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF8", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
-    (b"%PDF-", 0, "application/pdf"),
-)
 _PDF_TYPE: Final = "application/pdf"
 
 
@@ -50,7 +44,7 @@ def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | No
 def render_image(source: Source, own: bool) -> dict[str, Any] | None:
     """The ``source`` of an image; None when this format cannot express it. `own`: it came in this format."""
     if isinstance(source, Data):
-        media_type = source.media_type if own else _sniff_media_type(source)
+        media_type = source.media_type if own else find_media_type(source)
         return {"type": "base64", "media_type": media_type, "data": source.base64}
     return _render_reference(source, own)
 
@@ -59,7 +53,7 @@ def render_document(source: Source, own: bool) -> dict[str, Any] | None:
     """The ``source`` of a document; None for a file type that the vendor does not accept."""
     if not isinstance(source, Data):
         return _render_reference(source, own)
-    media_type = source.media_type if own else _sniff_media_type(source)
+    media_type = source.media_type if own else find_media_type(source)
     if media_type.startswith("text/"):
         return _render_text(source.base64)
     if without_parameters(media_type) == _PDF_TYPE or own:
@@ -83,15 +77,3 @@ def _render_text(encoded: str) -> dict[str, Any] | None:
     except (binascii.Error, ValueError):
         return None
     return {"type": "text", "media_type": "text/plain", "data": text}
-
-
-def _sniff_media_type(source: Data) -> str:
-    """The media type by the first bytes, else the declared one. Unlike other upstreams, the vendor rejects a wrong type."""
-    try:
-        head = base64.b64decode(source.base64[:24])
-    except (binascii.Error, ValueError):
-        return source.media_type
-    for mark, place, media_type in _SIGNATURES:
-        if head[place:].startswith(mark):
-            return media_type
-    return source.media_type

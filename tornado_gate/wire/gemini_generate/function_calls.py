@@ -23,7 +23,7 @@ from tornado_gate.wire.gemini_generate.json_values import (
     read_string,
     select_unknown,
 )
-from tornado_gate.wire.gemini_generate.parts import parse_part, render_part
+from tornado_gate.wire.gemini_generate.parts import parse_part
 from tornado_gate.wire.json_schema import has_keyword
 
 _SCHEMA_WORDS: Final = ("$ref", "$defs", "$schema")
@@ -155,8 +155,3 @@ def _render_response(text: str, is_error: bool) -> dict[str, Any]:
     if readable:
         return dict(value)
     return {"result": text}
-
-
-def render_other_parts(result: ToolResult) -> list[tuple[int, dict[str, Any] | None]]:
-    """The other parts of a result than text, with their indexes; None for one that this format cannot express."""
-    return [(place, render_part(part)) for place, part in enumerate(result.parts) if not isinstance(part, Text)]

@@ -15,14 +15,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tornado_gate.types import Call, ChatRequest, Image, Message, Part, Text, Thinking, ToolCall, ToolResult, VendorPart
+from tornado_gate.types import (
+    Audio,
+    Call,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    VendorPart,
+)
 from tornado_gate.types.value import State, field, replace
+from tornado_gate.wire.accepted_media import fit_medium
 from tornado_gate.wire.empty_conversations import empty_conversation_error
+from tornado_gate.wire.fitting import CONTINUE, report_begun_answer
 from tornado_gate.wire.gemini_generate.function_calls import (
     AnsweredCalls,
     CallRegistry,
     render_call,
-    render_other_parts,
     render_result,
 )
 from tornado_gate.wire.gemini_generate.json_values import read_objects
@@ -33,6 +47,9 @@ from tornado_gate.wire.prompt_cache import select_losses
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
 """The documented dummy value for a missing signature."""
+
+_TYPES_IN_RESPONSES: Final = ("image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain")
+"""Source: ai.google.dev/gemini-api/docs/function-calling, "Multimodal function responses" (read 2026-11-22)."""
 
 
 def parse_system(value: Any) -> Message | None:
@@ -67,8 +84,14 @@ def list_part_paths(contents: Any, system: str) -> dict[str, str]:
             if number != turn.place and group:
                 names[f"messages.{number}"] = f"contents.{turn.place}"
             for index, part in enumerate(group):
+                key, place = f"messages.{number}.content.{index}", f"contents.{part.content}.parts.{part.part}"
                 if (turn.place, index) != (part.content, part.part):
-                    names[f"messages.{number}.content.{index}"] = f"contents.{part.content}.parts.{part.part}"
+                    names[key] = place
+                if answers and group is results:
+                    files = enumerate(read_objects(part.value["functionResponse"].get("parts")))
+                    names |= {
+                        f"{key}.content.{file + 1}": f"{place}.functionResponse.parts.{file}" for file, _ in files
+                    }
             number += 1
     return names
 
@@ -116,9 +139,16 @@ def render_contents(
         contents, system = [{"role": "user", "parts": system}], []
     if not contents:
         raise empty_conversation_error(request.field_name("messages"))
+    if not own and not dialect.prefill and contents and _is_begun_answer(contents[-1]):
+        report_begun_answer(call, request)
+        contents.append({"role": "user", "parts": [{"text": CONTINUE}]})
     if dialect.signature_dummy:
         _add_dummies(contents)
     return contents, {"parts": system} if system else None
+
+
+def _is_begun_answer(content: Mapping[str, Any]) -> bool:
+    return content["role"] == "model" and "functionCall" not in content["parts"][-1]
 
 
 class _ContentWriter(State):
@@ -157,6 +187,8 @@ class _ContentWriter(State):
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
             value = self._render_call(part, path)
+        elif isinstance(part, Image | Audio | File):
+            value = self._render_medium(part, path)
         else:
             value = render_part(part)
         if (
@@ -177,6 +209,10 @@ class _ContentWriter(State):
         """Whether `part` is a thought of which only the issuer knows more than its place."""
         return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
+    def _render_medium(self, part: Image | Audio | File, path: Callable[[], str]) -> dict[str, Any] | None:
+        fitted = part if self.own else fit_medium(self.call, part, self.dialect.media_types, path)
+        return None if fitted is None else render_part(fitted)
+
     def _render_call(self, call: ToolCall, path: Callable[..., str]) -> dict[str, Any] | None:
         """A call. Arguments that are no object are sent as text: without its call a response would be rejected."""
         value = render_call(call)
@@ -194,10 +230,14 @@ class _ContentWriter(State):
         name = result.name or self._names.get(result.call_id) or result.call_id or "function"
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
-        for place, value in render_other_parts(result):
+        for place, part in enumerate(result.parts):
+            if isinstance(part, Text):
+                continue
+            inner = partial(path, place)
+            value = self._render_medium(part, inner) if isinstance(part, Image | Audio | File) else render_part(part)
             if value is None:
-                self.call.drop_field(f"{path()}.content.{place}")
-            elif self.dialect.parts_in_results and "text" not in value:
+                self.call.drop_field(inner())
+            elif self.dialect.parts_in_results and _may_be_inside(value):
                 inside.append(value)
             else:
                 beside.append(value)
@@ -218,6 +258,12 @@ class _ContentWriter(State):
     def _drop_extra(self, path: Callable[..., str], extra: Mapping[str, Any]) -> None:
         for name in select_losses(extra):
             self.call.drop_field(f"{path()}.{name}")
+
+
+def _may_be_inside(value: Mapping[str, Any]) -> bool:
+    """Whether the vendor accepts a part inside a function response; others stand beside it."""
+    blob = value.get("inlineData")
+    return "text" not in value and (blob is None or blob["mimeType"] in _TYPES_IN_RESPONSES)
 
 
 def sign_calls(contents: Any) -> list[Any] | None:

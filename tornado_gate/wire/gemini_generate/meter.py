@@ -43,7 +43,7 @@ class GenerateStreamMeter:
     def note(self, raw: bytes) -> None:
         """Read the text of one chunk."""
         self._calls_tools = self._calls_tools or b'"functionCall"' in raw
-        if b'"inlineData"' in raw:
+        if b'"inline' in raw:
             self._meter.images += len(_IMAGE_TYPE.findall(raw))
         if _METERED_CHUNK.search(raw) is None:
             return

@@ -18,7 +18,7 @@ class GeminiModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     of a step without a thought signature, except with the documented dummy value. `tools_with_format`: it accepts tools and a
     response format in one request. `parts_in_results`: it accepts images and files inside a function response. `operations`:
     what it can be asked for; `predict`: an image model with the method ``:predict``; `resolutions`: it makes images of more than
-    1K. `styles`: a speech model that has a member for the style.
+    1K. `styles`: a speech model that has a member for the style. `logprobs`: it returns log probabilities.
     """
 
     most_stops: int | None = 5
@@ -34,6 +34,7 @@ class GeminiModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     operations: tuple[GeminiOperation, ...] = ("chat", "count_tokens")
     resolutions: bool = True
     styles: bool = True
+    logprobs: bool = True
 
 
 MODERN_FEATURES = GeminiModelFeatures()

@@ -82,6 +82,7 @@ def _map_names(
     if "response_format" in said:  # a lost format is reported as its schema, if it has one
         members = (name for name in SCHEMA_MEMBERS if config.get(name) is not None)
         said["response_format"] = f"generationConfig.{next(members, MEMBER_NAMES['response_format'])}"
+        said["response_format.schema"] = said["response_format"]
     if fields.get("reasoning") is not None and fields["reasoning"].summary is not None:
         said["reasoning.summary"] = "generationConfig.thinkingConfig.includeThoughts"
     if "functionCallingConfig" in tool_config:

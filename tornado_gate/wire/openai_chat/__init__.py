@@ -7,7 +7,14 @@ read usage and finish reason of responses that are forwarded verbatim.
 
 from tornado_gate.wire.openai_chat.errors import find_error, parse_error
 from tornado_gate.wire.openai_chat.legacy_functions import is_legacy, mark_legacy_call
-from tornado_gate.wire.openai_chat.meter import AudioStreamMeter, ChatStreamMeter, note_audio, note_body, parse_frame
+from tornado_gate.wire.openai_chat.meter import (
+    AudioStreamMeter,
+    ChatStreamMeter,
+    ImageStreamMeter,
+    note_audio,
+    note_body,
+    parse_frame,
+)
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
 from tornado_gate.wire.openai_chat.response import parse_response, render_response
@@ -25,6 +32,7 @@ __all__ = [
     "AudioStreamMeter",
     "ChatStreamMeter",
     "ChatStreamRenderer",
+    "ImageStreamMeter",
     "find_error",
     "is_legacy",
     "mark_legacy_call",

@@ -113,9 +113,12 @@ def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the body's paths of parts that are not in ``content`` (refusal, audio, tool calls), for `ChatRequest.path`."""
     names: dict[str, str] = {}
     for number, value in enumerate(messages):
+        content = value.get("content")
+        if value["role"] == "tool" and isinstance(content, list):
+            path = f"messages.{number}.content"
+            names |= {f"{path}.0.content.{index}": f"{path}.{index}" for index in range(len(content))}
         if value["role"] != "assistant":
             continue
-        content = value.get("content")
         place = len(content) if isinstance(content, list) else int(content is not None)
         for name in ("refusal", "audio"):
             if value.get(name) is not None:
@@ -181,8 +184,8 @@ class _MessageRenderer(State):
     reasoning_content: bool = False
     cache_markers: CacheMarkers = "none"
 
-    def get_path(self, part: int | None = None) -> str:
-        return self.request.path(self.number, part)
+    def get_path(self, part: int | None = None, inner: int | None = None) -> str:
+        return self.request.path(self.number, part, inner)
 
     def render_part(self, part: Part) -> dict[str, Any] | None:
         return render_part(part, self.own, self.stored_here)
@@ -215,7 +218,7 @@ class _MessageRenderer(State):
 
     def _render_result(self, message: Message, index: int, result: ToolResult) -> dict[str, Any]:
         def path(part: int) -> str:
-            return f"{self.get_path(index)}.content.{part}"
+            return self.get_path(index, part)
 
         if result.is_error:
             self.call.drop_field(f"{self.get_path(index)}.is_error")

@@ -58,6 +58,15 @@ class ChatStreamMeter:
             self._meter.finish_reason = reason
 
 
+class ImageStreamMeter(ChatStreamMeter):
+    """Also notes the number of pictures in the deltas."""
+
+    def note(self, raw: bytes) -> bool:
+        if b'"images"' in raw and isinstance(body := parse_frame(raw), dict):
+            self._meter.images += count_images(body, "delta")
+        return super().note(raw)
+
+
 class AudioStreamMeter(ChatStreamMeter):
     """Also notes the ids of generated audio on `issued`."""
 
@@ -96,7 +105,19 @@ def note_body(meter: Meter, body: Any) -> None:
     if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
         raise wrong_format_error()
     note_usage(meter, body)
+    meter.images += count_images(body, "message")
     meter.finish_reason = finish_of(body) or meter.finish_reason
+
+
+def count_images(body: Mapping[str, Any], member: str) -> int:
+    """The number of pictures in the messages or deltas of a body (OpenRouter's extension ``images``)."""
+    total = 0
+    choices = body.get("choices")
+    for choice in choices if type(choices) is list else ():
+        said = choice.get(member) if type(choice) is dict else None
+        images = said.get("images") if type(said) is dict else None
+        total += len(images) if type(images) is list else 0
+    return total
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:

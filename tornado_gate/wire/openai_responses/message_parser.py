@@ -177,6 +177,10 @@ def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, 
             extra = select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "call_id", "output", "name")
             message = Message(role="tool", parts=(result,), plain=not isinstance(output, list), extra=extra)
             conversation.add(message, place, [_join_path(place, "output")])
+            if isinstance(output, list):
+                key = f"messages.{len(conversation.messages) - 1}.content.0.content"
+                inner = {f"{key}.{number}": _join_path(place, f"output.{number}") for number in range(len(output))}
+                conversation.names |= inner
         case _:
             message = Message(role="user", parts=(VendorPart(wire_format=WIRE_FORMAT, value=item),))
             conversation.add(message, place, [place])

@@ -35,7 +35,7 @@ from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_conten
 
 
 class PathGetter(Protocol):
-    """Returns the caller's path of one message, or of the part with the index `part`."""
+    """Returns the caller's path of one message, of the part with the index `part`, or of a part of one part: a tool result."""
 
     def __call__(self, part: int | None = None, /) -> str: ...
 
@@ -89,7 +89,7 @@ class _InputItemWriter(State):
         for number, part in enumerate(message.parts):
             place = path(number)
             if isinstance(part, ToolResult):
-                yield self._write_result(message, part, place)
+                yield self._write_result(message, part, partial(path, number))
             elif isinstance(part, VendorPart) and message.plain and part.wire_format == WIRE_FORMAT and self.own:
                 yield dict(part.value)
             else:
@@ -127,11 +127,11 @@ class _InputItemWriter(State):
                 self._drop_extra(part.extra, path, marked=is_marked)
         return value
 
-    def _write_result(self, message: Message, result: ToolResult, path: str) -> dict[str, Any]:
+    def _write_result(self, message: Message, result: ToolResult, path: PathGetter) -> dict[str, Any]:
         if result.is_error:
-            self.call.drop_field(f"{path}.is_error")
+            self.call.drop_field(f"{path()}.is_error")
         kind = "custom_tool_call_output" if result.call_id in self.custom else "function_call_output"
-        parts = [(f"{path}.content.{number}", part) for number, part in enumerate(result.parts)]
+        parts = [(path(number), part) for number, part in enumerate(result.parts)]
         value: dict[str, Any] = {
             "type": kind,
             "call_id": result.call_id,
@@ -139,7 +139,7 @@ class _InputItemWriter(State):
         }
         if self.own:
             return add_extra(value | drop_none(name=result.name), {**message.extra, **result.extra})
-        return self._add_extra(value, result.extra, path, marked=self._is_marked(value["output"]))
+        return self._add_extra(value, result.extra, path(), marked=self._is_marked(value["output"]))
 
     def _write_turn(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
         said: list[dict[str, Any]] = []

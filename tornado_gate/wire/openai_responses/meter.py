@@ -14,6 +14,7 @@ from tornado_gate.codec.byte_search import search
 from tornado_gate.errors import GateError
 from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.openai_chat import parse_frame
+from tornado_gate.wire.openai_chat.response import read_string
 from tornado_gate.wire.openai_responses import errors
 from tornado_gate.wire.openai_responses.stored_items import list_issued
 from tornado_gate.wire.openai_responses.usage import parse_reason, parse_usage
@@ -108,7 +109,16 @@ def note_body(meter: Meter, body: Any) -> None:
     meter.usage = parse_usage(body.get("usage")) or meter.usage
     if isinstance(tier := body.get("service_tier"), str):
         meter.service_tier = tier
+    _note_images(meter, body["output"])
     kinds = [item.get("type") for item in body["output"]]
     meter.web_searches = kinds.count("web_search_call")
     calls = any(kind in _CALL_TYPES for kind in kinds)
     meter.finish_reason = parse_reason(body, calls)[0]
+
+
+def _note_images(meter: Meter, items: list[Mapping[str, Any]]) -> None:
+    """Note the pictures that the tool has made, with the size and the quality of the last."""
+    for item in items:
+        if item.get("type") == "image_generation_call" and item.get("result"):
+            meter.images += 1
+            meter.size, meter.quality = read_string(item.get("size")), read_string(item.get("quality"))

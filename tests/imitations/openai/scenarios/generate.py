@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from tests.imitations.calling.places import BMP, HEIC, TIFF
 from tests.imitations.openai import turns
 from tests.imitations.openai.callers import GENERATE
 from tests.imitations.openai.scenario import ALL, Scenario
@@ -152,8 +153,21 @@ THINKING: Final = (
 CONTENT: Final = (
     _scenario(name="image", body=_body({"text": "Look"}, _data("image/png", turns.PIXEL)), models=SEEING, apis=ALL),
     _scenario(
-        name="image of another type", body=_body({"text": "Look"}, _data("image/heic", turns.PIXEL)),
-        models=("gpt-4o", "gpt-5.4"), apis=ALL, lost=("contents.0.parts.1",),
+        name="image said to be of another type", body=_body({"text": "Look"}, _data("image/heic", turns.PIXEL)),
+        models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=("contents.0.parts.1.inlineData.mimeType",),
+    ),
+    *(
+        _scenario(
+            name=f"image of another type: {data}, said to be {media_type}",
+            body=_body({"text": "Look"}, _data(media_type, image)),
+            models=("gpt-4o", "gpt-5.4"), apis=ALL, stopped="contents.0.parts.1",
+        )
+        for data, image in (("BMP", BMP), ("TIFF", TIFF), ("HEIC", HEIC))
+        for media_type in (f"image/{data.lower()}", "image/png")
+    ),
+    _scenario(
+        name="sound of another type", body=_body({"text": "Listen"}, _data("audio/flac", samples.WAV)), models=("gpt-audio",),
+        apis=("auto", "chat"), stopped="contents.0.parts.1",
     ),
     _scenario(
         name="image at a model that cannot see", body=_body({"text": "Look"}, _data("image/png", turns.PIXEL)),
@@ -182,7 +196,7 @@ CONTENT: Final = (
     _scenario(
         name="spreadsheet at chat", body=_body({"text": "Read"}, _data(
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", samples.TEXT_FILE)),
-        models=("gpt-4o", "gpt-5.4"), apis=("chat",), lost=("contents.0.parts.1",),
+        models=("gpt-4o", "gpt-5.4"), apis=("chat",), stopped="contents.0.parts.1",
     ),
     _scenario(
         name="video", body=_body({"text": "Look"}, _data("video/mp4", samples.TEXT_FILE)), models=("gpt-4o", "gpt-5.4"),
@@ -222,9 +236,14 @@ FORMAT: Final = (
         _scenario(
             name=f"schema {name}", body=_body({"text": "Fill"}, config={**_JSON, "responseJsonSchema": schema}),
             models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseJsonSchema.*",),
+            lost=(f"{_G}.responseJsonSchema",) if schema is samples.OPEN else (),
+            absent=("unit", "near") if schema is samples.OPTIONAL else (),
+            chat={"response_format.json_schema.strict": schema is not samples.OPEN},
+            responses={"text.format.strict": schema is not samples.OPEN},
         )
         for name, schema in (
-            ("open", samples.OPEN), ("closed", samples.CLOSED), ("nested", samples.NESTED), ("defined", samples.DEFINED),
+            ("open", samples.OPEN), ("with optional properties", samples.OPTIONAL),
+            ("closed", samples.CLOSED), ("nested", samples.NESTED), ("defined", samples.DEFINED),
             ("recursive", samples.RECURSIVE),
         )
     ),
@@ -232,10 +251,13 @@ FORMAT: Final = (
         _scenario(
             name=f"schema {name}", body=_body({"text": "Fill"}, config={**_JSON, "responseJsonSchema": schema}),
             models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseJsonSchema.*",), wrapped=True,
+            lost=(f"{_G}.responseJsonSchema",) if schema.get("items") is samples.OPEN else (),
+            absent=("unit", "near") if schema.get("items") is samples.OPTIONAL else (),
         )
         for name, schema in (
             ("of a list", {"type": "array", "items": samples.CITY}),
             ("of an open list", {"type": "array", "items": samples.OPEN}),
+            ("of a list with optional properties", {"type": "array", "items": samples.OPTIONAL}),
             ("of a word", {"type": "string", "enum": ["red", "blue"]}),
             ("of one of two", {"anyOf": [samples.CITY, {"type": "null"}]}),
         )
@@ -251,6 +273,7 @@ FORMAT: Final = (
         name="list in upper case", body=_body({"text": "Fill"}, config={**_JSON, "responseSchema": {
             "type": "ARRAY", "items": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}}}),
         models=("gpt-4o", "gpt-5.4"), apis=ALL, mapped=(f"{_G}.responseSchema.*",), wrapped=True,
+        absent=("city",),
     ),
     _scenario(
         name="word of an enum", body=_body({"text": "Fill"}, config={

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from tests.imitations.calling.places import BMP
 from tests.imitations.openai import turns
 from tests.imitations.openai.callers import MESSAGES
 from tests.imitations.openai.scenario import ALL, BOTH, Scenario
@@ -124,6 +125,7 @@ PARAMETERS: Final = (
     _scenario(
         name="prefilled answer", body=_body() | {"messages": [
             {"role": "user", "content": "one"}, {"role": "assistant", "content": "The sky is"}]}, models=SOME, apis=ALL,
+        lost=("messages.1",),
     ),
 )  # fmt: skip
 
@@ -216,6 +218,13 @@ CONTENT: Final = (
         name="image by address", body=_body([_text("Look"), {
             "type": "image", "source": {"type": "url", "url": "https://example.com/sky.png"}}]), models=SEEING, apis=ALL,
     ),
+    *(
+        _scenario(
+            name=f"image of another type, said to be {media_type}", body=_body([_text("Look"), _image(media_type, BMP)]),
+            models=("gpt-4o", "gpt-5.4"), apis=ALL, stopped="messages.0.content.1",
+        )
+        for media_type in ("image/bmp", "image/png")
+    ),
     _scenario(
         name="image at a model that cannot see", body=_body([_text("Look"), _image()]), models=("o3-mini",), apis=ALL,
         lost=("messages.0.content.1",),
@@ -253,14 +262,16 @@ FORMAT: Final = (
     *(
         _scenario(
             name=f"schema {name}", body=_body("Answer in a form", output_config=_format(schema)),
-            models=("gpt-4o", "o3", "gpt-5.4"), apis=ALL,
+            models=("gpt-4o", "o3", "gpt-5.4"), apis=ALL, lost=() if strict else ("output_config.format.schema",),
+            absent=("unit", "near") if schema is samples.OPTIONAL else (),
             chat={"response_format.type": "json_schema", "response_format.json_schema.strict": strict},
             responses={"text.format.type": "json_schema", "text.format.strict": strict},
         )
         for name, schema, strict in (
             ("closed", samples.CLOSED, True),
             ("open but all required", samples.CITY, True),
-            ("with optional properties", samples.OPEN, False),
+            ("with optional properties", samples.OPTIONAL, True),
+            ("with optional properties and a length", samples.OPEN, False),
             ("nested", samples.NESTED, True),
             ("recursive", samples.RECURSIVE, True),
             ("with definitions", samples.DEFINED, True),

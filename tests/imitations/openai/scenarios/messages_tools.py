@@ -168,7 +168,11 @@ SCHEMAS: Final = (
     ),
     _schema("strict and closed", samples.CLOSED, strict=True, arrives={}, responses={"tools.0.strict": True}),
     _schema(
-        "strict with optional properties", {**samples.OPEN, "additionalProperties": False}, lost=("tools.0.strict",),
+        "strict with optional properties", {**samples.OPTIONAL, "additionalProperties": False}, strict=True,
+        responses={"tools.0.strict": True}, absent=("unit", "near"),
+    ),
+    _schema(
+        "strict with a length", {**samples.OPEN, "additionalProperties": False}, lost=("tools.0.strict",),
         strict=True, responses={"tools.0.strict": False},
     ),
     _schema("not strict", samples.CLOSED, strict=False, responses={"tools.0.strict": False}),

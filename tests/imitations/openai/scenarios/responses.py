@@ -178,7 +178,7 @@ TRANSLATED: Final = (
     ),
     _scenario(
         name="image as a result at chat", body=_body(tools=[tool()], store=False), models=("gpt-4o", "gpt-5"), apis=_OTHER,
-        then=(turns.answer_with_image,), later=("input.2.output.content.1",),
+        then=(turns.answer_with_image,), later=("input.2.output.1",),
     ),
     _scenario(
         name="ids of 60 characters at chat", body=_body([

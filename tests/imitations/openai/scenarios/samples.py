@@ -29,6 +29,17 @@ OPEN: Final[dict[str, Any]] = {
     "properties": {"city": {"type": "string", "minLength": 1}, "unit": {"enum": ["C", "F"]}},
     "required": ["city"],
 }
+OPTIONAL: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "unit": {"type": "string", "enum": ["C", "F"]},
+        "near": {"type": "array", "items": CITY},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["city"],
+}
+"""`note` may be null for the caller, too."""
 NESTED: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"days": {"type": "array", "items": CITY}, "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
