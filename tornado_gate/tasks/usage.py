@@ -13,9 +13,10 @@ from typing import Any
 from tornado_gate.config.model import TAG_HEADERS
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags, find_outcome, price_row
+from tornado_gate.ledger.estimates import NO_USAGE
 from tornado_gate.ledger.rows import make_row_id
 from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.types import Call, Caller, Meter, Target, Usage
+from tornado_gate.types import Call, Caller, Meter, Target
 
 FAILED_STATUS = 502
 
@@ -36,7 +37,7 @@ def settle_task(gate: Gate, record: TaskRecord) -> None:
     """Settle what a task has reserved of budgets: to what it cost. Called once, when its end is stored."""
     if record.reserved:
         entry = _make_entry(gate, record)
-        cost = price_row(entry, Usage(), find_outcome(entry.status, entry.error_code), is_estimated=False)
+        cost = price_row(entry, NO_USAGE, find_outcome(entry.status, entry.error_code))
         gate.admission.settle_task(record.reserved, 0, cost or 0)
 
 

@@ -18,7 +18,7 @@ from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.guards import Review, begin_session_review
-from tornado_gate.gateway.pricing import compute_answer_cost
+from tornado_gate.gateway.pricing import compute_session_cost
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
@@ -208,8 +208,9 @@ class RealtimeHandler(SocketHandler):
         meter, counted = call.meter, None
         while meter.claim is not None and counted is not meter.usage and not meter.charged:
             counted = meter.usage
-            tokens, cost = (counted.total_tokens or 0) if counted else 0, compute_answer_cost(self.snapshot, call)
-            error = await self.gate.admission.add_used(meter.claim, tokens, cost or 0)
+            tokens = (counted.total_tokens or 0) if counted else 0
+            cost = compute_session_cost(self.snapshot, call)
+            error = await self.gate.admission.add_used(meter.claim, tokens, cost)
             if error is not None:
                 self.revoke(error)
                 return
