@@ -10,7 +10,6 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx

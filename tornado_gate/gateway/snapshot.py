@@ -171,8 +171,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
         return model
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with what conf says about it."""
+        """The call for `model`, with what conf says about it, under the name that conf has for it."""
         found = self.models.find(model)
+        if found is not None and not found.rest:
+            model = found.entry.name
         if found is not None and not found.entry.failover and call.failover is None:
             call = replace(call, failover=False)
         if found is not None and found.entry.facts:
@@ -241,7 +243,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
-        upstream_model = resolve_upstream_model(name, rest, target)
+        upstream_model = resolve_upstream_model(entry.name, rest, target)
         first = provider.keys[0].fingerprint if provider.keys else ""
         return Target(
             provider=target.provider,
@@ -284,7 +286,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         found = self.models.find(name)
         if found is None or not auth.may_use_model(caller, name):
             raise UnknownModel(name)
-        return self._make_model(name, found.entry)
+        return self._make_model(name if found.rest else found.entry.name, found.entry)
 
     def _make_model(self, name: str, entry: ModelEntry) -> Model:
         offered: set[str] = set()

@@ -14,7 +14,7 @@ import orjson
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
 from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.details import render_details
-from tornado_gate.ledger.estimates import NO_USAGE, is_uncharged, settle_usage
+from tornado_gate.ledger.estimates import is_uncharged, settle_usage
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.results import Usage
 from tornado_gate.types.upstream_objects import ALL_KINDS, ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
@@ -145,6 +146,11 @@ class Target(Value, frozen=True, kw_only=True):
     account_keys: tuple[str, ...] = ()
 
     hidden_fields = frozenset({"api_key", "headers", "account_keys"})
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The provider entry and the canonical name of the upstream model, by which measurements and circuits are kept."""
+        return self.provider, canonicalize_name(self.upstream_model)
 
     def shares(self, kind: str) -> bool:
         """Whether every caller may use objects of this kind in the provider's account by id."""
