@@ -77,6 +77,12 @@ def chunk(**delta: Any) -> dict[str, Any]:
 FINISH = {**chunk(), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 CONTENTS = {"contents": [{"role": "user", "parts": [{"text": PROMPT}]}]}
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+EMBEDDINGS = json.dumps(
+    {"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
+)
+IMAGES = json.dumps({"created": 1, "data": [{"b64_json": PICTURE}]})
+WORDS, ZERO_CHUNK = (chunk(content=TEXT), FINISH), {**chunk(), "choices": [], "usage": ZERO}
+Charged = tuple[dict[str, RequestRow], dict[str, dict[str, float]]]
 WHOLE, STREAM = {**CHAT, "model": "o"}, {**CHAT, "model": "o", "stream": True}
 CASES = [
     Case("left", "/v1/chat/completions", WHOLE, [Hang()], "leave", 1000),
@@ -96,11 +102,11 @@ CASES = [
     Case("whole-gemini", "/v1beta/models/g:generateContent", CONTENTS, [gemini(TEXT)], "read", 1000, 900),
     Case("whole-responses", "/v1/responses", {"model": "o", "input": PROMPT}, [response()], "read", 1000, 900),
     Case("zero", "/v1/chat/completions", WHOLE, [chat(TEXT, usage=ZERO)], "read", 1000, 900),
-    Case("zero-stream", "/v1/chat/completions", STREAM, [sse(chunk(content=TEXT), FINISH, {**chunk(), "choices": [], "usage": ZERO}, DONE)], "read", 1000, 900),
+    Case("zero-stream", "/v1/chat/completions", STREAM, [sse(*WORDS, ZERO_CHUNK, DONE)], "read", 1000, 900),
     Case("stream", "/v1/chat/completions", STREAM, [sse(chunk(content=TEXT), FINISH, DONE)], "read", 1000, 900),
     Case("broken", "/v1/chat/completions", STREAM, [sse(chunk(content=TEXT)), Close()], "read", 1000, 900),
-    Case("embeddings", "/v1/embeddings", {"model": "o", "input": PROMPT}, [json.dumps({"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]})], "read", 1000),
-    Case("images", "/v1/images/generations", {"model": "o", "prompt": PROMPT}, [json.dumps({"created": 1, "data": [{"b64_json": PICTURE}]})], "read", 1000, 0, 1),
+    Case("embeddings", "/v1/embeddings", {"model": "o", "input": PROMPT}, [EMBEDDINGS], "read", 1000),
+    Case("images", "/v1/images/generations", {"model": "o", "prompt": PROMPT}, [IMAGES], "read", 1000, 0, 1),
 ]  # fmt: skip
 KEYS = "\n".join(
     f"  - {{name: {case.name}, key: key-of-{case.name}-0123456789, concurrent_requests: 9, "
@@ -182,9 +188,7 @@ def run_in_background(gateway: Gateway, upstream: Upstream) -> None:
 
 
 @pytest.fixture(scope="module")
-def charged(
-    upstream_of_file: Upstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[dict[str, RequestRow], dict[str, dict[str, float]]]]:
+def charged(upstream_of_file: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Charged:
     """The rows of the ledger, and what was used of the bounds, by the name of the case."""
     folder = tmp_path_factory.mktemp("unreported")
     gateway = Gateway.start(CONF.format(url=upstream_of_file.url, keys=KEYS), folder)
@@ -199,10 +203,7 @@ def charged(
         rows = {row.request_id: row for row in Reports(database).requests(limit=1000)}
     finally:
         database.close()
-    yield rows, used
-
-
-Charged = tuple[dict[str, RequestRow], dict[str, dict[str, float]]]
+    return rows, used
 
 
 def test_what_an_upstream_does_not_report_is_estimated(charged: Charged) -> None:

@@ -66,11 +66,9 @@ class ModelTable(Generic[F]):
 
     def list_rows(self, model: str) -> tuple[ModelRow, ...]:
         """The rows that match a model name, in the order in which they apply."""
-        return tuple(
-            row
-            for row, pattern in zip(self._rows, self._patterns, strict=True)
-            if pattern.match(model) or pattern.match(canonicalize_name(model))
-        )
+        name = canonicalize_name(model)
+        rows = zip(self._rows, self._patterns, strict=True)
+        return tuple(row for row, pattern in rows if pattern.match(model) or pattern.match(name))
 
     def list_patterns(self, fact: str) -> dict[str, Any]:
         """The value of one fact by pattern of model names; the first pattern that matches a name applies."""
