@@ -33,6 +33,7 @@ from tornado_gate.gateway.conf_checks import NameChecks
 from tornado_gate.gateway.guards import Guards
 from tornado_gate.gateway.loads import TargetLoads
 from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models, list_retries
+from tornado_gate.gateway.other_models import check_other_models
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.pricing import require_prices
 from tornado_gate.gateway.provider_keys import ProviderKey, make_fingerprint
@@ -146,9 +147,11 @@ class Snapshot(Value, frozen=True, kw_only=True):
         """The model that the request names, or the default of its operation.
 
         Raises InvalidField when there is neither, or when the upstream could read another name; NotAllowed for a body that names
-        more models than the one that is checked; UnknownModel for a name that is too long.
+        further models that the key does not allow; UnknownModel for a name that is too long.
         """
         auth.check_model_members(caller, wire.json)
+        if caller.models:
+            check_other_models(caller, wire.route.other_models, wire.json)
         model = self._find_model_name(wire)
         if len(model) > MAX_NAME_LENGTH:  # before the name is kept anywhere
             raise UnknownModel(model)

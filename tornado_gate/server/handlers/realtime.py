@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.guards import Review, begin_session_review
+from tornado_gate.gateway.other_models import check_message
 from tornado_gate.gateway.pricing import compute_session_cost
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
@@ -188,6 +190,8 @@ class RealtimeHandler(SocketHandler):
         counts = None if self.call.meter.claim is None else self._count_usage
         kind = Relay if self.review is None else GuardedRelay
         self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
+        if self.caller.models:
+            self.relay.check_message = partial(check_message, self.caller, self.matched.served.route.other_models)
         if self.review is not None and isinstance(self.relay, GuardedRelay):
             self.relay.guard(self.review, self.call)
         self.relay.begin()
