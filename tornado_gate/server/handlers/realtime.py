@@ -91,6 +91,7 @@ class RealtimeHandler(SocketHandler):
             if self.snapshot.has_guards:
                 self.review = begin_session_review(self.gate, self.snapshot, call, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
+            self.closing.callback(await self.services.sessions.reserve(call.caller, self.rules))
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
             self._admit(call.caller)
