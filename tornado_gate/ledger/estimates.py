@@ -52,6 +52,8 @@ def settle_usage(meter: Meter, outcome: str) -> tuple[Usage, bool]:
     if meter.charged or meter.cached:
         return NO_USAGE, False
     usage = get_uncounted_usage(meter)
+    if meter.estimate_rest is not None:
+        return _add_rest(usage, meter.estimate_rest())
     if not needs_estimate(meter, outcome) or meter.estimate_prompt is None:
         return usage, False
     prompt = usage.input_tokens or meter.estimate_prompt()
@@ -59,6 +61,13 @@ def settle_usage(meter: Meter, outcome: str) -> tuple[Usage, bool]:
     # An event has at least one token; some upstreams send one event for each token, others one for each sentence.
     produced = max(meter.produced_frames, text // CHARACTERS_PER_TOKEN)
     return replace(usage, input_tokens=prompt, output_tokens=max(produced, usage.output_tokens or 0)), True
+
+
+def _add_rest(usage: Usage, rest: Usage) -> tuple[Usage, bool]:
+    if not rest.total_tokens:
+        return usage, False
+    names = ("input_tokens", "output_tokens", "audio_input_tokens", "audio_output_tokens")
+    return replace(usage, **{name: (getattr(usage, name) or 0) + (getattr(rest, name) or 0) for name in names}), True
 
 
 def settle_units(meter: Meter, outcome: str) -> None:

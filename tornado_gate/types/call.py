@@ -183,7 +183,8 @@ class Meter(State):
     have none. `asked` has the images or characters that the request asks for (a `ledger.costs.Quantities`). `measures_text`:
     `produced_bytes` and `produced_frames` count what was produced: characters of text and their events, or in the verbatim lane
     bytes and their frames, each with about `frame_bytes` that are no text. `counted_tokens` of the prompt another request was
-    charged, which created the object that this one reads.
+    charged, which created the object that this one reads. `estimate_rest` returns what a realtime session has used since the
+    last usage that its upstream reported.
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response. `ends_at`:
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
@@ -222,6 +223,7 @@ class Meter(State):
     produced_frames: int = 0
     frame_bytes: int = 0
     counted_tokens: int = 0
+    estimate_rest: Callable[[], Usage] | None = None
     ends_at: float | None = None
     cost: int | None = None
     streamed: bool = False
@@ -233,7 +235,7 @@ class Meter(State):
     response_headers: dict[str, str] | None = None
     observers: list[Callable[[RequestEnd], None]] | None = None
 
-    hidden_fields = frozenset({"estimate_prompt", "observers"})
+    hidden_fields = frozenset({"estimate_prompt", "estimate_rest", "observers"})
 
     @property
     def costs_nothing(self) -> bool:
