@@ -136,3 +136,9 @@ def test_weights_say_how_often_a_target_comes_first() -> None:
     chance = random.Random(7)
     first = Counter(order_by_weight(targets, chance)[0].provider for _ in range(4000))
     assert 0.72 < first["three"] / 4000 < 0.78
+
+
+def test_of_entries_that_differ_in_case_the_exact_one_is_found_else_the_first() -> None:
+    table = ModelTable({name: ModelEntry(name=name, targets=(ModelTarget(provider="p"),)) for name in ("Qwen", "qwen")})
+    found = {name: table.find(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
+    assert [one.entry.name for one in found.values() if one is not None] == ["Qwen", "qwen", "Qwen", "Qwen"]
