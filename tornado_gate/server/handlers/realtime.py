@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import MappingProxyType
@@ -55,6 +55,7 @@ class RealtimeHandler(SocketHandler):
         self.relay: Relay | None = None
         self.refusal: GateError | None = None
         self.review: Review | None = None
+        self.give_back: Callable[[], None] | None = None
         self._counted: Usage | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -91,7 +92,9 @@ class RealtimeHandler(SocketHandler):
             if self.snapshot.has_guards:
                 self.review = begin_session_review(self.gate, self.snapshot, call, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
-            self.closing.callback(await self.services.sessions.reserve(call.caller, self.rules))
+            self.give_back = await self.services.sessions.reserve(call.caller, self.rules)
+            if self.ended:
+                self.give_back()
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
             self._admit(call.caller)
@@ -255,6 +258,8 @@ class RealtimeHandler(SocketHandler):
             return
         self.ended = True
         self.services.sessions.remove(self)
+        if self.give_back is not None:
+            self.give_back()  # now: the provider's connection may take long to close
         if self.relay is not None:
             self.relay.stop()
         code = self.close_code
