@@ -1,4 +1,4 @@
-"""What upstreams do not report is charged too: answers without usage, and answers that nobody waits for.
+"""What upstreams do not report is charged too: answers without usage, that nobody waits for, or that a guard refuses.
 
 The row in the ledger, the limits and the budgets say the same of each request.
 """
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from tests.support.distributions import install_module
 from tests.support.gateway import Gateway
 from tests.support.upstream import DONE, JSON, Close, Hang, Step, Upstream, answer, sse
 from tornado_gate.database.opening import open_database
@@ -81,8 +82,19 @@ EMBEDDINGS = json.dumps(
     {"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
 )
 IMAGES = json.dumps({"created": 1, "data": [{"b64_json": PICTURE}]})
+FORBIDDEN = sse(chunk(content="forbidden " + TEXT), FINISH, DONE)
 WORDS, ZERO_CHUNK = (chunk(content=TEXT), FINISH), {**chunk(), "choices": [], "usage": ZERO}
 Charged = tuple[dict[str, RequestRow], dict[str, dict[str, float]]]
+GUARDED = {**CHAT, "model": "guarded"}
+GUARD = """
+from tornado_gate import guard_impl, types
+
+class Guard:
+    @guard_impl
+    def review_response(self, texts):
+        if any("forbidden" in text.text for text in texts):
+            return types.Block(message="Not here.", status=403)
+"""
 WHOLE, STREAM = {**CHAT, "model": "o"}, {**CHAT, "model": "o", "stream": True}
 CASES = [
     Case("left", "/v1/chat/completions", WHOLE, [Hang()], "leave", 1000),
@@ -105,6 +117,8 @@ CASES = [
     Case("zero-stream", "/v1/chat/completions", STREAM, [sse(*WORDS, ZERO_CHUNK, DONE)], "read", 1000, 900),
     Case("stream", "/v1/chat/completions", STREAM, [sse(chunk(content=TEXT), FINISH, DONE)], "read", 1000, 900),
     Case("broken", "/v1/chat/completions", STREAM, [sse(chunk(content=TEXT)), Close()], "read", 1000, 900),
+    Case("guarded", "/v1/chat/completions", GUARDED, [chat(TEXT + "forbidden")], "read", 1000, 900),
+    Case("guarded-stream", "/v1/chat/completions", {**GUARDED, "stream": True}, [FORBIDDEN], "read", 1000, 900),
     Case("embeddings", "/v1/embeddings", {"model": "o", "input": PROMPT}, [EMBEDDINGS], "read", 1000),
     Case("images", "/v1/images/generations", {"model": "o", "prompt": PROMPT}, [IMAGES], "read", 1000, 0, 1),
 ]  # fmt: skip
@@ -114,18 +128,19 @@ KEYS = "\n".join(
     for case in CASES
 )
 CONF = """
-plugins: {{openai: true, anthropic: true, gemini: true}}
+plugins: {{openai: true, anthropic: true, gemini: true, guard: {{on: true, models: [guarded]}}}}
 providers:
   o: {{plugin: openai, base_url: "{url}/o/v1", responses: true, api_key: key-of-the-upstream}}
   a: {{plugin: anthropic, base_url: "{url}/a", api_key: key-of-the-upstream}}
   g: {{plugin: gemini, base_url: "{url}/g", api_key: key-of-the-upstream}}
 models:
-  o: {{provider: o}}
+  guarded: {{provider: o, model: o}}
+  o: {{provider: o, model: o-1}}
   a: {{provider: a}}
   g: {{provider: g}}
 default_prices: false
 prices:
-  o: {{input: 1000, output: 1000, per_image: 1, per_million_characters: 1000}}
+  "o*": {{input: 1000, output: 1000, per_image: 1, per_million_characters: 1000}}
   a: {{input: 1000, output: 1000}}
   g: {{input: 1000, output: 1000}}
 keys:
@@ -191,7 +206,9 @@ def run_in_background(gateway: Gateway, upstream: Upstream) -> None:
 def charged(upstream_of_file: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Charged:
     """The rows of the ledger, and what was used of the bounds, by the name of the case."""
     folder = tmp_path_factory.mktemp("unreported")
-    gateway = Gateway.start(CONF.format(url=upstream_of_file.url, keys=KEYS), folder)
+    environment = install_module(folder / "installed", "guard", GUARD)
+    conf = CONF.format(url=upstream_of_file.url, keys=KEYS)
+    gateway = Gateway.start(conf, folder, environment=environment)
     used = {}
     for case in CASES:
         send(gateway, upstream_of_file, case)
