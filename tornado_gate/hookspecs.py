@@ -40,6 +40,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.texts import Decision, GuardedText, GuardOptions
 from tornado_gate.types.value import Value, field
 
@@ -130,14 +131,21 @@ class Capabilities(Value, frozen=True, kw_only=True):
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """The operations that the upstream model named `model` supports."""
+        name = canonicalize_name(model)
         for pattern, operations in self.models.items():
-            if fnmatchcase(model, pattern):
+            if _matches(pattern, model, name):
                 return operations & self.operations
         return self.operations
 
     def needs_unsigned_thinking(self, model: str) -> bool:
         """Whether thinking without a signature must be returned to the upstream model named `model`."""
-        return any(fnmatchcase(model, pattern) for pattern in self.unsigned_thinking)
+        name = canonicalize_name(model)
+        return any(_matches(pattern, model, name) for pattern in self.unsigned_thinking)
+
+
+def _matches(pattern: str, model: str, name: str) -> bool:
+    """Whether a pattern matches a model as it is written, or its canonical `name`."""
+    return fnmatchcase(model, pattern) or fnmatchcase(name, pattern.casefold())
 
 
 class PluginSpec:

@@ -457,7 +457,8 @@ MODELS = (
     ("glob", "found"),
     [
         ("a", True), ("a*", True), ("*", True), ("w/*", True), ("w/gpt-*", True), ("*/gpt", True), ("w*", True), ("x-1", True),
-        ("b", False), ("A", False), ("b*", False), ("w", False), ("v/*", False), ("*z", True), ("x-2*", False), ("w/", True),
+        ("A", True), ("models/a", True),
+        ("b", False), ("b*", False), ("w", False), ("v/*", False), ("*z", True), ("x-2*", False), ("w/", True),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["keys.0", "plugins.p"])

@@ -95,12 +95,18 @@ def test_what_nobody_reported_stays_unreported_and_zero_stays_zero() -> None:
     assert sum_usage([Usage(input_tokens=0), Usage()]) == Usage(input_tokens=0)
 
 
-def test_a_joined_answer_carries_the_sum() -> None:
+@pytest.mark.parametrize(
+    ("reports", "total"),
+    [
+        ((Usage(input_tokens=2), Usage(input_tokens=1), Usage(input_tokens=5)), Usage(input_tokens=8)),
+        ((Usage(input_tokens=2), None, Usage(input_tokens=5)), None),
+        ((Usage(input_tokens=2), Usage(input_tokens=0), Usage(input_tokens=5)), None),
+        ((None, None, None), None),
+    ],
+)
+def test_a_joined_answer_carries_the_sum_or_nothing_when_an_upstream_left_out_a_piece(
+    reports: tuple[Usage | None, ...], total: Usage | None
+) -> None:
     pieces = split(asked(3), 1)
-    results = [
-        answered(pieces[0], Usage(input_tokens=2)),
-        answered(pieces[1]),
-        answered(pieces[2], Usage(input_tokens=5)),
-    ]
-    assert join(pieces, results).usage == Usage(input_tokens=7)
-    assert join(pieces, [answered(piece) for piece in pieces]).usage is None
+    results = [answered(piece, usage) for piece, usage in zip(pieces, reports, strict=True)]
+    assert join(pieces, results).usage == total

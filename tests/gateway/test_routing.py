@@ -107,6 +107,11 @@ MODEL_TABLE = ModelTable({name: entry(name) for name in ["a/b", "a/*", "a/long-*
         ("a/long-c", "a/long-*", "c"),
         ("x-suffix", "*-suffix", "x"),
         ("a/x/y", "a/*", "x/y"),
+        ("Exact", "exact", ""),
+        ("models/EXACT", "exact", ""),
+        ("A/B/", "a/b", ""),
+        ("A/Long-C", "a/long-*", "C"),
+        ("models/X-suffix", "*-suffix", "models/X"),
     ],
 )
 def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, found: str, rest: str) -> None:
@@ -115,7 +120,9 @@ def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, found: str,
     assert (result.entry.name, result.rest) == (found, rest)
 
 
-@pytest.mark.parametrize("name", ["", "b", "a/", "-suffix", "Exact", "exact "])
+@pytest.mark.parametrize(
+    "name", ["", "b", "a/", "-suffix", "exact ", "a/x y", "a/x\n", "a/\u200bx", "a/../x", "a/x%20y"]
+)
 def test_other_names_find_nothing(name: str) -> None:
     assert MODEL_TABLE.find(name) is None
 
@@ -129,3 +136,9 @@ def test_weights_say_how_often_a_target_comes_first() -> None:
     chance = random.Random(7)
     first = Counter(order_by_weight(targets, chance)[0].provider for _ in range(4000))
     assert 0.72 < first["three"] / 4000 < 0.78
+
+
+def test_of_entries_that_differ_in_case_the_exact_one_is_found_else_the_first() -> None:
+    table = ModelTable({name: ModelEntry(name=name, targets=(ModelTarget(provider="p"),)) for name in ("Qwen", "qwen")})
+    found = {name: table.find(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
+    assert [one.entry.name for one in found.values() if one is not None] == ["Qwen", "qwen", "Qwen", "Qwen"]

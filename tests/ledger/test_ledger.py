@@ -247,7 +247,7 @@ def test_the_body_of_a_request_is_not_kept(ledger: Ledger) -> None:
 
 
 def test_an_aborted_stream_costs_an_estimate(ledger: Ledger, database: Database) -> None:
-    meter = Meter(estimate_prompt=lambda: 11, produced_frames=5, produced_bytes=400, frame_bytes=40)
+    meter = Meter(is_asked=True, estimate_prompt=lambda: 11, produced_frames=5, produced_bytes=400, frame_bytes=40)
     ledger.add(make_entry("r0", meter=meter, outcome="aborted"))
     assert ledger.flush()
     found = Reports(database).find_requests("r0")[0]

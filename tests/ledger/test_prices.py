@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tornado_gate.config.model import Config, ProviderConfig
+from tornado_gate.config.model import Config, PriceEntry, ProviderConfig
 from tornado_gate.config.prices import PriceSchema, build_price
-from tornado_gate.ledger.prices import FREE, PriceTable, Quantities, compute_cost, format_usd, make_price
+from tornado_gate.ledger.prices import FREE, PricePatterns, PriceTable, Quantities, compute_cost, format_usd, make_price
 
 NANO = 10**9
 CHAT: dict[str, Any] = {"input": 2.5, "cached_input": 1.25, "output": 10}
@@ -250,3 +250,14 @@ def test_names_that_callers_invent_do_not_fill_the_memory() -> None:
     for number in range(20_010):
         prices.find("p", f"invented-{number}")
     assert len(prices._found) <= 20_000
+
+
+def test_every_spelling_of_a_model_has_its_price_and_the_exact_entry_comes_first() -> None:
+    entries = {"GPT-P": PriceEntry(per_request=Decimal(1)), "gpt-p": PriceEntry(per_request=Decimal(2))}
+    entries |= {"big-*": PriceEntry(per_request=Decimal(3))}
+    patterns = PricePatterns(entries)
+    expected = {"GPT-P": 1, "gpt-p": 2, "Gpt-P": 1, "models/gpt-p": 1, "BIG-x": 3, "models/Big-x": 3, "small": None}
+    found = {name: patterns.find(name) for name in expected}
+    assert {
+        name: price and price.per_request and price.per_request // 10**15 for name, price in found.items()
+    } == expected

@@ -28,7 +28,6 @@ BOUNDED: Final[dict[str, tuple[int, str]]] = {
 """Pattern -> the longest text that it gets, and why it gets no longer one."""
 
 TRUSTED: Final[dict[str, str]] = {
-    "tornado_gate/config/edit.py:_SECRET": "lines of the operator's conf, in the difference that an administrator reviews",
     "tornado_gate/config/environment.py:_REFERENCE": "values of the operator's conf",
     "tornado_gate/ledger/default_prices.py:_matches": "the installed list of prices, in a process of its own",
     "tornado_gate/ledger/default_prices.py:find_provider": "patterns of the installed list of prices; base URLs of conf",
@@ -107,7 +106,6 @@ TEXTS: Final[dict[str, tuple[str, ...]]] = {
     "tornado_gate/telemetry/redaction.py:_compile_short_pattern": ("key: ", "key is====", "key aaaaaaa"),
     "tornado_gate/gateway/routing.py:_compile_pattern": ("/v1beta/models/", ":generateContent", "/v1/a/videos/", "/"),
     "tornado_gate/wire/model_table.py:ModelTable.__init__": ("gpt-", "mini", "gpt-mini", "o1"),
-    "redact/tornado_gate_redact/detectors.py:_DOMAIN_NAME": ("a.", "-a.", "a@a.", "a" * 63 + "."),
     "redact/tornado_gate_redact/detectors.py:_JWT": ("eyJ", "eyJaaaaaaaaaa.eyJ", "eyJ" + "a" * 400 + ".eyJ"),
 }
 """Attacks by hand, which are repeated up to the length, besides those that are derived from the pattern."""

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.gateway import Gateway, run_command
 
@@ -152,3 +152,33 @@ def test_a_caller_who_sends_bad_messages_and_never_reads_is_not_read_any_more(
             client.transport.abort()  # the close frame would wait for the gateway, which waits for this caller to read
 
     asyncio.run(main())
+
+
+async def count_sessions(gateway: Gateway, clients: AsyncExitStack, path: str, attempts: int) -> int:
+    """Open sessions one after the other; returns how many were accepted. They stay open until `clients` is closed."""
+    accepted = 0
+    headers = {"Authorization": f"Bearer {KEY}"}
+    for _ in range(attempts):
+        url = gateway.url.replace("http", "ws") + path
+        try:
+            await clients.enter_async_context(connect(url, additional_headers=headers, proxy=None))
+        except InvalidStatus as refused:
+            assert refused.response.status_code == 429
+            assert json.loads(refused.response.body or b"{}")["error"]["code"] == "too_many_sessions"
+        else:
+            accepted += 1
+    return accepted
+
+
+def test_the_limit_of_sessions_counts_those_of_all_processes(start: Callable[..., Gateway]) -> None:
+    gateway = start("--processes", "2")
+
+    async def run() -> None:
+        async with AsyncExitStack() as clients:
+            assert await count_sessions(gateway, clients, "/v1/realtime?model=local-realtime", 12) == 12
+            assert await count_sessions(gateway, clients, "/v1/responses", 20) == 8
+        async with AsyncExitStack() as clients:  # closed sessions are free again
+            while not await count_sessions(gateway, clients, "/v1/responses", 1):
+                pass
+
+    asyncio.run(run())

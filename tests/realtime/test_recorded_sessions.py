@@ -74,6 +74,22 @@ async def hold_sessions(upstream: WsUpstream, gateway: Gateway) -> None:
         with suppress(ConnectionClosed):
             while True:
                 await client.recv()
+    async with open_session(gateway, "voice", "left") as client:
+        connection = upstream.connections[-1]
+        await connection.write_message(json.dumps(DONE))
+        await client.send(json.dumps({"type": "input_audio_buffer.append", "audio": "A" * 64_000}))
+        await client.send(json.dumps({"type": "response.create"}))
+        for kind in ("response.output_audio.delta", "response.output_audio_transcript.delta"):
+            event = {
+                "type": kind,
+                "event_id": "e",
+                "response_id": "r",
+                "item_id": "i",
+                "output_index": 0,
+                "content_index": 0,
+            }
+            await connection.write_message(json.dumps(event | {"delta": "A" * 64_000}))
+            await read_until(client, kind)
     with pytest.raises(InvalidStatus):
         async with open_session(gateway, "none", "refused"):
             pass
@@ -112,7 +128,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[RequestRow]
 
 
 def test_every_row_is_that_of_its_caller(rows: dict[str, list[RequestRow]]) -> None:
-    assert set(rows) == {"two-answers", "broken", "refused", "inner"}
+    assert set(rows) == {"two-answers", "broken", "left", "refused", "inner"}
     for name, of in rows.items():
         for row in of:
             assert (row.key, row.key_name, row.account, row.team) == ("conf:test", "test", "test", "research"), name
@@ -161,3 +177,14 @@ def test_models_that_make_an_answer_have_rows_of_their_own_and_the_session_count
     assert speech.characters > 0
     assert speech.cost == speech.characters * 15_000
     assert (session.input_tokens, session.output_tokens, session.cost) == (None, None, 0)
+
+
+def test_an_answer_that_its_caller_leaves_is_estimated(rows: dict[str, list[RequestRow]]) -> None:
+    [row] = rows["left"]
+    assert row.estimated
+    assert row.input_tokens is not None
+    assert 10 + 30 + 10 <= row.input_tokens <= 10 + 30 + 30, (
+        "the reported prompt, then the conversation and a second of sound"
+    )
+    assert row.output_tokens == 20 + 20 + 1
+    assert (row.audio_input_tokens, row.audio_output_tokens) == (6 + 10, 15 + 20)

@@ -152,3 +152,45 @@ async def test_a_model_without_a_price_is_403_where_conf_says_so(ask: Ask, gate:
     error: dict[str, Any] = orjson.loads(response.body)["error"]
     assert (response.code, error["code"], error["param"]) == (403, "unpriced_model", "model")
     assert not fake.asked
+
+
+@pytest.mark.gen_test
+async def test_what_an_abandoned_attempt_reported_is_not_charged_to_the_next(
+    ask: Ask, gate: Gate, fake: FakeProvider
+) -> None:
+    """The first attempt reports its usage and fails before its first event; the second reports nothing."""
+
+    async def report_and_fail(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        if len(provider.asked) == 1:
+            call.meter.usage = types.Usage(input_tokens=10**6, output_tokens=10**6)
+            call.meter.images = 7
+            raise errors.UpstreamTimeout("The upstream did not answer in time.")
+        for event in (START, *WORDS, types.Finish(reason="stop", raw="end")):
+            yield event
+
+    fake.script = report_and_fail
+    entry = gate.snapshot.config.models["m"]
+    models = {"m": replace(entry, targets=entry.targets * 2)}
+    gate.replace(build(replace(gate.snapshot.config, models=models), gate.host, gate.snapshot.number + 1))
+    response = await ask("/plain", CHAT)
+    assert response.code == 200
+    row = await read_row(gate)
+    assert row.estimated
+    assert row.images == 0
+    assert row.input_tokens is not None
+    assert row.input_tokens < 100
+    assert row.cost == row.input_tokens * 2500 + (row.output_tokens or 0) * 10_000
+
+
+@pytest.mark.gen_test
+async def test_an_answer_without_usage_says_no_cost_because_it_is_an_estimate(
+    ask: Ask, gate: Gate, fake: FakeProvider
+) -> None:
+    async def say_nothing(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        for event in (START, *WORDS, types.Finish(reason="stop", raw="end")):
+            yield event
+
+    fake.script = say_nothing
+    response = await ask("/plain", CHAT)
+    assert "x-gate-cost" not in response.headers
+    assert (await read_row(gate)).cost

@@ -1,8 +1,14 @@
-"""Globs of conf, in which only ``*`` is special: it matches any text, also none. Used for names of models and keys."""
+"""Globs of conf, in which only ``*`` is special: it matches any text, also none. Used for names of models and keys.
+
+Names of models are compared in their canonical form (`types/model_names.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+
+from tornado_gate.types.model_names import MAX_CACHED_NAMES, canonicalize_glob, canonicalize_name, fold_name
 
 
 def matches_glob(pattern: str, name: str) -> bool:
@@ -27,8 +33,18 @@ def matches_any(patterns: Iterable[str], name: str) -> bool:
     return any(matches_glob(pattern, name) for pattern in patterns)
 
 
+@lru_cache(MAX_CACHED_NAMES)
+def matches_model(globs: tuple[str, ...], model: str) -> bool:
+    """Whether one of the globs matches the name of a model, whatever its spelling."""
+    canonical, folded = canonicalize_name(model), fold_name(model)
+    return any(
+        matches_glob(canonicalize_glob(glob), canonical) or matches_glob(fold_name(glob), folded) for glob in globs
+    )
+
+
 def globs_overlap(one: str, other: str) -> bool:
-    """Whether a name exists that both globs match."""
+    """Whether a model's name exists that both globs match."""
+    one, other = canonicalize_glob(one), canonicalize_glob(other)
     if "*" not in other:
         return matches_glob(one, other)
     if "*" not in one:
@@ -40,8 +56,8 @@ def globs_overlap(one: str, other: str) -> bool:
 
 
 def covers_glob(outer: str, inner: str) -> bool:
-    """Whether `outer` matches every name that `inner` matches: only a ``*`` of `outer` can match one of `inner`."""
-    return matches_glob(outer, inner)
+    """Whether `outer` matches every model's name that `inner` matches: only a ``*`` of `outer` can match one of `inner`."""
+    return matches_glob(canonicalize_glob(outer), canonicalize_glob(inner))
 
 
 def intersect_globs(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:

@@ -306,7 +306,7 @@ class VideosConfig(Value, frozen=True, kw_only=True):
 
 
 class RealtimeConfig(Value, frozen=True, kw_only=True):
-    """Realtime sessions: open sessions per key and per account in a process, client secrets of an account that have not expired,
+    """Realtime sessions: open sessions per key and per account, client secrets of an account that have not expired,
     duration of a session, messages per second from a caller (excess messages wait), size of a message. `origins` are the web
     origins that may open a session; empty means all.
     """

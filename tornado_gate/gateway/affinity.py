@@ -131,7 +131,7 @@ def order_offers(offers: Iterable[O], session: Session) -> list[O]:
 
     def rank(offer: O) -> float:
         target = offer.target
-        return rank_name(session.digest, f"{target.provider}\0{target.upstream_model}", offer.weight)
+        return rank_name(session.digest, "\0".join(target.place), offer.weight)
 
     return sorted(offers, key=rank)
 
@@ -143,14 +143,14 @@ def put_full_last(ordered: list[O], session: Session, most_load: float, loads: T
         return ordered
     share = most_load * (sum(busy) + 1) / sum(offer.weight for offer in ordered)
     full = [
-        (offer.target.provider, offer.target.upstream_model)
+        offer.target.place
         for offer, count in zip(ordered, busy, strict=True)
         if count >= max(LEAST_FULL, math.ceil(share * offer.weight))
     ]
     if not full:
         return ordered
     session.full = frozenset(full)
-    return sorted(ordered, key=lambda offer: (offer.target.provider, offer.target.upstream_model) in session.full)
+    return sorted(ordered, key=lambda offer: offer.target.place in session.full)
 
 
 def rank_name(digest: bytes, name: str, weight: float = 1.0) -> float:

@@ -21,7 +21,7 @@ from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types import BufferedBody, Call, Meter, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
 
@@ -102,9 +102,19 @@ async def _end_failed(gate: Gate, attempt: Call, error: BaseException) -> None:
     if isinstance(error, GateError):
         redact_error(attempt.target, error)
         attempt.meter.attempt_error = error.code
+        _forget_measures(attempt.meter)
     outcomes.note_failure(gate, attempt, error)
     attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
     await attempt.closing.aclose()
+
+
+def _forget_measures(meter: Meter) -> None:
+    """Forget what was measured of an attempt that failed: a failed upstream request costs nothing, also if another succeeds."""
+    meter.is_asked = False
+    meter.usage, meter.finish_reason, meter.asked = None, "", None
+    meter.produced_bytes = meter.produced_frames = meter.images = meter.characters = meter.web_searches = 0
+    meter.seconds = 0.0
+    meter.size = meter.quality = meter.service_tier = ""
 
 
 def _note_begun(gate: Gate, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
@@ -146,6 +156,7 @@ async def call_provider(
     """
     if outgoing is None:
         outgoing = await provider.translate_request(call, request)
+    call.meter.is_asked = True
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornado_gate.codec.networks import compile_networks
-from tornado_gate.config.globs import matches_any
+from tornado_gate.config.globs import matches_model
 from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed, NotFound
 from tornado_gate.http.forwarded import UNKNOWN
 from tornado_gate.types import Caller
@@ -86,7 +86,7 @@ def unknown_key_error() -> AuthenticationFailed:
 
 def may_use_model(caller: Caller, model: str) -> bool:
     """Whether one of the key's globs matches the name of the model. A key without globs may use every model."""
-    return not caller.models or matches_any(caller.models, model)
+    return not caller.models or matches_model(caller.models, model)
 
 
 def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:

@@ -88,18 +88,18 @@ def select_candidates(
 
 def _order_for_session(gate: Gate, session: Session, targets: list[Candidate]) -> list[Candidate]:
     """The targets with the one first to which the conversation moved."""
-    session.home = targets[0][0].provider, targets[0][0].upstream_model
+    session.home = targets[0][0].place
     place = gate.moved_sessions.find(session, gate.health.clock()) if len(gate.moved_sessions) else None
     if place is None or place in session.full:
         return targets
-    return sorted(targets, key=lambda each: (each[0].provider, each[0].upstream_model) != place)
+    return sorted(targets, key=lambda each: each[0].place != place)
 
 
 def note_place(gate: Gate, session: Session, target: Target) -> None:
     """A conversation was served at `target`: remember it if that is not the first of its order, unless that was full."""
     if session.full:
         return
-    place = target.provider, target.upstream_model
+    place = target.place
     gate.moved_sessions.note(session, place, gate.health.clock(), is_first=place == session.home)
 
 

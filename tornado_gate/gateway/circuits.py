@@ -197,7 +197,7 @@ class CircuitBreakers:
 
     def find(self, target: Target) -> Circuit | None:
         """The circuit of a target; None if it has not failed."""
-        return self._circuits.get((target.provider, target.upstream_model)) if self._circuits else None
+        return self._circuits.get(target.place) if self._circuits else None
 
     def allows(self, target: Target, account: str) -> bool:
         """Whether a request may go to a target now. True for an open circuit reserves the probe."""
@@ -207,13 +207,11 @@ class CircuitBreakers:
         if circuit is None or not circuit.blocks(account):
             return True
         now = self.clock()
-        return circuit.allows(account, now) and self._confirm_probe(
-            target.provider, target.upstream_model, circuit, now
-        )
+        return circuit.allows(account, now) and self._confirm_probe(target.place, circuit, now)
 
-    def _confirm_probe(self, provider: str, upstream_model: str, circuit: Circuit, now: float) -> bool:
+    def _confirm_probe(self, name: Name, circuit: Circuit, now: float) -> bool:
         """Whether no other process probes the target. If one does, the probe that this one has reserved is released."""
-        if self.probes is None or self.probes.take_probe((provider, upstream_model), now, circuit.probing_until):
+        if self.probes is None or self.probes.take_probe(name, now, circuit.probing_until):
             return True
         circuit.release_probe()
         return False
@@ -241,15 +239,15 @@ class CircuitBreakers:
         blocking = down or self.find(target)
         if blocking is None:
             return True
-        model = target.upstream_model if down is None else ""
-        return blocking.take_last_resort(now) and self._confirm_probe(target.provider, model, blocking, now)
+        name = target.place if down is None else (target.provider, "")
+        return blocking.take_last_resort(now) and self._confirm_probe(name, blocking, now)
 
     def release_probe(self, target: Target) -> None:
         """An attempt at the target has ended: the next request may probe it."""
         down, circuit = self.down.get(target.provider) if self.down else None, self.find(target)
-        for each, model in ((down, ""), (circuit, target.upstream_model)):
+        for each in (down, circuit):
             if each is not None and each.release_probe() and self.probes is not None:
-                self.probes.release_probe((target.provider, model))
+                self.probes.release_probe(target.place if each is circuit else (target.provider, ""))
 
     def mark_down(self, provider: str) -> None:
         """The health checks of a provider entry fail."""
@@ -297,7 +295,7 @@ class CircuitBreakers:
         found = self.find(target)
         if found is None and self._make_room(account):
             labels = target.provider, target.model
-            found = self._add((target.provider, target.upstream_model), Circuit(account, labels, self.rules))
+            found = self._add(target.place, Circuit(account, labels, self.rules))
         return found
 
     def _add(self, name: Name, circuit: Circuit) -> Circuit:

@@ -22,7 +22,7 @@ def split(request: EmbeddingRequest, most: int) -> list[EmbeddingRequest]:
 
 
 def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult]) -> EmbeddingResult:
-    """The results in the order of their requests, with usage summed.
+    """The results in the order of their requests, with usage summed; without usage if one has none, so that all is estimated.
 
     Raises UpstreamError when a result has not one vector for each input.
     """
@@ -33,7 +33,9 @@ def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult
                 f"The upstream returned {len(result.vectors)} vectors for {len(request.inputs)} inputs. Try again."
             )
         vectors += result.vectors
-    return replace(results[0], vectors=tuple(vectors), usage=sum_usage([result.usage for result in results]))
+    reports = [result.usage for result in results]
+    is_complete = all(usage is not None and usage.input_tokens != 0 for usage in reports)
+    return replace(results[0], vectors=tuple(vectors), usage=sum_usage(reports) if is_complete else None)
 
 
 def sum_usage(reports: Sequence[Usage | None]) -> Usage | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.text_lengths import count_characters
 from tornado_gate.ledger.costs import Quantities
 from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN
-from tornado_gate.types import WireRequest
+from tornado_gate.types import Meter, WireRequest
 from tornado_gate.types.value import Value, replace
 
 USUAL_ANSWER_TOKENS: Final = 1000
@@ -23,9 +24,10 @@ CHOICE_COUNTS: Final = ("n", "best_of", "candidateCount", "candidate_count")
 """The names of the number of answers, each of which may be as long as the limit."""
 OPEN_OPERATIONS: Final = frozenset({"chat", "images", "image_edits", "speech", "transcription"})
 """Operations whose answers have a length that differs by the model, and is learned."""
-FILE_CHARACTERS: Final = 2048
-"""A longer text whose beginning of this length has no space is a file in base64."""
-FILE_TOKENS: Final = 1000
+CHARGED_UNITS: Final = frozenset({"images", "image_edits", "speech"})
+"""Operations whose answers are priced by images or characters, of which the request says how many it asks for."""
+CHARGED_PROMPTS: Final = CHARGED_UNITS | {"chat", "embeddings", "moderation", "transcription"}
+"""Operations whose prompt is charged as soon as an upstream has it. Counting tokens is free; a video is charged by its task."""
 
 
 class Estimate(Value, frozen=True):
@@ -113,16 +115,35 @@ def estimate_wire_tokens(wire: WireRequest) -> int:
 
 
 def estimate_prompt_tokens(value: Any) -> int:
-    """An estimate of the tokens of a JSON body: the length of its texts; a file in base64 counts as FILE_TOKENS."""
-    return _estimate_characters(value) // CHARACTERS_PER_TOKEN
+    """An estimate of the tokens of a JSON body: the length of its texts; a file in base64 counts as 1,000 tokens."""
+    return count_characters(value) // CHARACTERS_PER_TOKEN
 
 
-def _estimate_characters(value: Any) -> int:
-    if isinstance(value, str):
-        is_file = len(value) > FILE_CHARACTERS and " " not in value[:FILE_CHARACTERS]
-        return FILE_TOKENS * CHARACTERS_PER_TOKEN if is_file else len(value)
-    if isinstance(value, Mapping):
-        return sum(len(name) + _estimate_characters(member) for name, member in value.items())
-    if isinstance(value, list | tuple):
-        return sum(map(_estimate_characters, value))
-    return 1
+class PromptEstimate:
+    """The tokens of a caller's prompt, counted when they are asked for and once. `tokens`: those already known."""
+
+    __slots__ = ("_tokens", "_wire")
+
+    def __init__(self, wire: WireRequest, tokens: int | None = None) -> None:
+        self._wire: WireRequest | None = wire if tokens is None else None  # it holds the body
+        self._tokens = tokens or 0
+
+    def __call__(self) -> int:
+        wire = self._wire
+        if wire is not None:
+            self._tokens = estimate_wire_tokens(wire)
+            self._wire = None
+        return self._tokens
+
+
+def begin_charge(meter: Meter, operation: str, wire: WireRequest, tokens: int | None) -> None:
+    """Prepare the meter of a request for the case that its upstream does not report what it used.
+
+    `tokens` are those of the prompt, if they are already known.
+    """
+    if operation not in CHARGED_PROMPTS:
+        return
+    meter.estimate_prompt = PromptEstimate(wire, tokens)
+    meter.measures_text = operation == "chat"
+    if operation in CHARGED_UNITS:
+        meter.asked = estimate_request(operation, wire.json, tokens or 0).quantities

@@ -67,7 +67,7 @@ class KeyHealth:
     def get_wait(self, target: Target, key: str, now: float) -> float:
         """Seconds until a key may be used for the target's model; 0 if it may be used now."""
         rests = self.rests.get((target.provider, key))
-        return 0.0 if rests is None else max(0.0, rests.get_end(target.upstream_model) - now)
+        return 0.0 if rests is None else max(0.0, rests.get_end(target.place[1]) - now)
 
     def find(self, provider: str, key: str) -> KeyRests | None:
         return self.rests.get((provider, key))
@@ -88,7 +88,7 @@ class KeyHealth:
         if seconds <= 0:
             return 0.0
         self._forget_ended(now)
-        model = target.upstream_model if of_model else ""
+        model = target.place[1] if of_model else ""
         rest = KeyRest(target.provider, target.key, model, now + seconds, now, error.code)
         self._add(rest)
         self.on_change(rest)
@@ -115,8 +115,8 @@ class KeyHealth:
         if rests is None:
             return
         ended = [""] if rests.until else []
-        if target.upstream_model in rests.models:
-            ended.append(target.upstream_model)
+        if target.place[1] in rests.models:
+            ended.append(target.place[1])
         for model in ended:
             self._remove(target.provider, target.key, model)
             self.on_change(KeyRest(target.provider, target.key, model, 0.0, 0.0, ""))

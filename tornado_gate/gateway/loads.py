@@ -12,6 +12,7 @@ from typing import Final
 from cachetools import FIFOCache
 
 from tornado_gate.types import Target
+from tornado_gate.types.model_names import canonicalize_name
 
 MAX_TARGETS: Final = 10_000
 AVERAGE_SECONDS: Final = 15.0
@@ -72,7 +73,7 @@ class TargetLoads:
         self._loads: FIFOCache[tuple[str, str], TargetLoad] = FIFOCache(MAX_TARGETS)
 
     def find(self, target: Target) -> TargetLoad:
-        name = target.provider, target.upstream_model
+        name = target.place
         load = self._loads.get(name)
         if load is None:
             load = self._loads[name] = TargetLoad()
@@ -80,7 +81,7 @@ class TargetLoads:
 
     def peek(self, provider: str, upstream_model: str) -> TargetLoad | None:
         """The load of a target; None while nothing was measured."""
-        return self._loads.get((provider, upstream_model))
+        return self._loads.get((provider, canonicalize_name(upstream_model)))
 
     def adopt(self, other: TargetLoads) -> None:
         """Go on with the loads of `other`."""

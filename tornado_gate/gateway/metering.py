@@ -48,7 +48,7 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
         for event in items:
             if type(event) not in _UNMETERED_EVENTS:
                 _note_event(meter, event)
-        if meter.estimate_prompt is not None:  # only then is an estimate needed
+        if meter.measures_text:  # only then is an estimate needed
             texts = [event.data for event in items if type(event) is PartDelta and type(event.data) is str]
             meter.produced_frames += len(texts)
             meter.produced_bytes += sum(map(len, texts))

@@ -29,6 +29,7 @@ from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import NO_NEEDS, Needs
 from tornado_gate.gateway.estimates import (
     Estimate,
+    begin_charge,
     estimate_prompt_tokens,
     estimate_request,
     estimate_wire_tokens,
@@ -127,6 +128,7 @@ class RequestCache:
         self.wire_format = wire_format
         self.is_large = len(wire.raw) > SMALL_BYTES
         self._gate = gate
+        self.prompt_tokens: int | None = None
         self._made: dict[str, tuple[Request, list[str]]] = {}
         self._may_have_own_links: bool | None = None
 
@@ -198,13 +200,13 @@ async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation,
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
         prompt = estimate_wire_tokens(once.wire)
+    once.prompt_tokens = prompt
     return estimate_request(operations[0], once.wire.json, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
-    if call.operation == "chat":
-        call.meter.estimate_prompt = partial(estimate_wire_tokens, once.wire)
+    begin_charge(call.meter, call.operation, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
@@ -278,6 +280,7 @@ async def _run_verbatim_lane(
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     slow_start = isinstance(request, VerbatimRequest) and request.slow_start
     deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
+    call.meter.is_asked = True
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -363,6 +366,7 @@ async def answer_stored_object(
     target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
     call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
     call.meter.attempts += 1
+    call.meter.counted_tokens = kept.counted_tokens
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)

@@ -42,7 +42,9 @@ class ModelNames:
             reached = self._table.find(name)
             if reached is not None:
                 yield from (name, reached.entry.name)
-                yield from (resolve_upstream_model(name, reached.rest, target) for target in reached.entry.targets)
+                yield from (
+                    resolve_upstream_model(reached.entry.name, reached.rest, target) for target in reached.entry.targets
+                )
 
 
 class ActivePlugins:

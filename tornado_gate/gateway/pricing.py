@@ -8,8 +8,8 @@ from tornado_gate.errors import NotAllowed
 from tornado_gate.gateway.estimates import OPEN_OPERATIONS
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
-from tornado_gate.ledger.entries import NO_USAGE, Entry, price_row
-from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.entries import Entry, find_outcome, price_row
+from tornado_gate.ledger.estimates import NO_USAGE, get_uncounted_usage, needs_estimate, settle_units, settle_usage
 from tornado_gate.types import Call, Target
 
 PRICED_LATER: Final = frozenset({"videos"})
@@ -52,26 +52,41 @@ def require_prices(
 
 
 def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
-    """The cost of a complete answer in nano-dollars; None if it is unknown or the answer is no provider's."""
+    """The cost of a complete answer in nano-dollars, which its row in the ledger has too.
+
+    None if it is unknown or the answer is no provider's, and if its tokens are an estimate, which is made later.
+    """
     target, meter = call.target, call.meter
     if not target.provider or call.operation in PRICED_LATER:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
     if meter.cached:
         meter.cost = 0
-    elif price is not None:
-        meter.cost = compute_cost(price, count_quantities(meter.usage or NO_USAGE, meter))
+    elif price is not None and (price.rates is None or not needs_estimate(meter, "complete")):
+        meter.cost = compute_cost(price, count_quantities(get_uncounted_usage(meter), meter))
     return meter.cost
+
+
+def compute_session_cost(snapshot: Snapshot, call: Call) -> int:
+    """The cost of a session so far in nano-dollars; 0 if it is unknown."""
+    price = snapshot.prices.find(call.target.provider, call.target.upstream_model)
+    if price is None:
+        return 0
+    return compute_cost(price, count_quantities(call.meter.usage or NO_USAGE, call.meter)) or 0
 
 
 def record_usage(gate: Gate, entry: Entry) -> None:
     """Add a request that has ended to the ledger, and settle what it had reserved of its bounds."""
-    gate.ledger.add(entry)
-    meter = entry.meter
+    meter, outcome = entry.meter, entry.outcome or find_outcome(entry.status, entry.error_code)
+    if meter.asked is not None:
+        settle_units(meter, outcome)
     if meter.claim is not None:
         claim, meter.claim = meter.claim, None
-        usage, is_estimated = (NO_USAGE, False) if meter.costs_nothing else settle_usage(meter)
-        cost = price_row(entry, usage, entry.outcome, is_estimated=is_estimated) or 0
-        gate.admission.settle(claim, usage.total_tokens or 0, cost)
-        if usage.output_tokens and entry.operation in OPEN_OPERATIONS and entry.outcome == "complete":
-            gate.admission.usual.learn(entry.target.model, usage.output_tokens)
+        tokens = cost = 0
+        if claim.counts_amounts:
+            usage, _ = settle_usage(meter, outcome)
+            tokens, cost = usage.total_tokens or 0, price_row(entry, usage, outcome) or 0
+            if usage.output_tokens and entry.operation in OPEN_OPERATIONS and outcome == "complete":
+                gate.admission.usual.learn(entry.target.model, usage.output_tokens)
+        gate.admission.settle(claim, tokens, cost)
+    gate.ledger.add(entry)

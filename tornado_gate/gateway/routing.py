@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
 from urllib.parse import unquote
 
+from cachetools import FIFOCache
+
 from tornado_gate.config.model import ModelEntry, ModelTarget
 from tornado_gate.errors import MethodNotAllowed, NotFound
 from tornado_gate.types import Route
+from tornado_gate.types.model_names import canonicalize_name, fold_name, is_plain_name, strip_resource_path
 from tornado_gate.types.value import Value
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
@@ -157,6 +161,16 @@ def _compile_pattern(path: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
+def _find_rest(prefix: str, suffix: str, name: str) -> str:
+    """The part of a name between a prefix and a suffix, which are folded; "" if it has another beginning or end."""
+    folded = name.casefold()
+    if len(folded) != len(name):
+        name = folded
+    if not folded.startswith(prefix) or not folded.endswith(suffix):
+        return ""
+    return name[len(prefix) : len(name) - len(suffix)]
+
+
 class FoundModel(Value, frozen=True):
     """The model entry for a name; `rest` is the text that the entry's `*` matched, "" for an exact entry."""
 
@@ -166,27 +180,48 @@ class FoundModel(Value, frozen=True):
 
 MAX_NAME_LENGTH = 256
 """The maximum length of a model's name. A wildcard matches no longer one, because found names are cached."""
+MAX_FOUND_NAMES = 4096
 
 
 class ModelTable:
-    """Finds the entry of a model name: the exact one, else the longest wildcard that matches."""
+    """Finds the entry of a model name: the exact one, else that of another spelling, else the longest wildcard that matches.
+
+    Names are compared in their canonical form; of entries that differ in spelling alone, the exact one is found, else the first.
+    """
 
     def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
         self._exact = {name: FoundModel(entry, "") for name, entry in entries.items() if "*" not in name}
+        self._other_spellings: dict[str, FoundModel] = {}
+        for name, found in self._exact.items():
+            self._other_spellings.setdefault(canonicalize_name(name), found)
         self._wildcards: list[tuple[str, str, ModelEntry]] = []
         for name in sorted(entries, key=len, reverse=True):
             prefix, star, suffix = name.partition("*")
             if star:
-                self._wildcards.append((prefix, suffix, entries[name]))
+                self._wildcards.append((fold_name(prefix), fold_name(suffix), entries[name]))
+        self._found: FIFOCache[str, FoundModel | None] = FIFOCache(MAX_FOUND_NAMES)
 
     def find(self, name: str) -> FoundModel | None:
         found = self._exact.get(name)
         if found is not None or len(name) > MAX_NAME_LENGTH:
             return found
+        if name not in self._found:
+            self._found[name] = self._search(name)
+        return self._found[name]
+
+    def _search(self, name: str) -> FoundModel | None:
+        """The entry of a name that conf does not contain as it is written. What an upstream may read otherwise has none."""
+        if not is_plain_name(name):
+            return None
+        found = self._other_spellings.get(canonicalize_name(name))
+        if found is not None:
+            return found
+        texts = (name, strip_resource_path(unicodedata.normalize("NFKC", name)))
         for prefix, suffix, entry in self._wildcards:
-            rest = name[len(prefix) : len(name) - len(suffix)]
-            if rest and name.startswith(prefix) and name.endswith(suffix) and len(name) > len(prefix) + len(suffix):
-                return FoundModel(entry, rest)
+            for text in texts:
+                rest = _find_rest(prefix, suffix, text)
+                if rest:
+                    return FoundModel(entry, rest)
         return None
 
     def list_entries(self) -> Iterable[ModelEntry]:
@@ -195,7 +230,7 @@ class ModelTable:
 
 
 def resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
-    """The upstream's name of the model `name` at a target; `rest` is what the entry's ``*`` matches, or ""."""
+    """The upstream's name of a model at a target: `name` is that of its entry, `rest` what the entry's ``*`` matches, or ""."""
     if target.model is None:
         return rest or name
     return target.model.replace("*", rest) if rest else target.model

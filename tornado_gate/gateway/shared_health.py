@@ -77,7 +77,7 @@ class SharedHealth:
         if circuit.blocked is not None:
             self.read()  # of another account, maybe: then it is open for everybody
         now = self._circuits.clock()
-        name = target.provider, target.upstream_model
+        name = target.place
         code = circuit.last_failure[1] if circuit.last_failure else ""
         record = OpenCircuit(name, circuit.labels, circuit.creator, circuit.blocked, circuit.due_at, code)
         self._records.write(("circuit", *name), msgspec.json.encode(record), max(circuit.due_at, now) + CLOSED_SECONDS)

@@ -33,6 +33,7 @@ from tornado_gate.gateway.conf_checks import NameChecks
 from tornado_gate.gateway.guards import Guards
 from tornado_gate.gateway.loads import TargetLoads
 from tornado_gate.gateway.offers import MAX_MODELS, ModelOffers, Offer, list_measured_models, list_retries
+from tornado_gate.gateway.other_models import check_other_models
 from tornado_gate.gateway.plugin_setup import ActivePlugins, Faults
 from tornado_gate.gateway.pricing import require_prices
 from tornado_gate.gateway.provider_keys import ProviderKey, make_fingerprint
@@ -144,9 +145,11 @@ class Snapshot(Value, frozen=True, kw_only=True):
         """The model that the request names, or the default of its operation.
 
         Raises InvalidField when there is neither, or when the upstream could read another name; NotAllowed for a body that names
-        more models than the one that is checked; UnknownModel for a name that is too long.
+        further models that the key does not allow; UnknownModel for a name that is too long.
         """
         auth.check_model_members(caller, wire.json)
+        if caller.models:
+            check_other_models(caller, wire.route.other_models, wire.json)
         model = self._find_model_name(wire)
         if len(model) > MAX_NAME_LENGTH:  # before the name is kept anywhere
             raise UnknownModel(model)
@@ -169,8 +172,10 @@ class Snapshot(Value, frozen=True, kw_only=True):
         return model
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with what conf says about it."""
+        """The call for `model`, with what conf says about it, under the name that conf has for it."""
         found = self.models.find(model)
+        if found is not None and not found.rest:
+            model = found.entry.name
         if found is not None and not found.entry.failover and call.failover is None:
             call = replace(call, failover=False)
         if found is not None and found.entry.facts:
@@ -239,7 +244,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
-        upstream_model = resolve_upstream_model(name, rest, target)
+        upstream_model = resolve_upstream_model(entry.name, rest, target)
         first = provider.keys[0].fingerprint if provider.keys else ""
         return Target(
             provider=target.provider,
@@ -282,7 +287,7 @@ class Snapshot(Value, frozen=True, kw_only=True):
         found = self.models.find(name)
         if found is None or not auth.may_use_model(caller, name):
             raise UnknownModel(name)
-        return self._make_model(name, found.entry)
+        return self._make_model(name if found.rest else found.entry.name, found.entry)
 
     def _make_model(self, name: str, entry: ModelEntry) -> Model:
         offered: set[str] = set()

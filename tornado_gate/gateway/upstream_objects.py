@@ -161,13 +161,15 @@ async def _record(call: Call, issued: IssuedObjects) -> None:
         await save()
     if not ids:
         return
-    target = call.target
+    target, meter = call.target, call.meter
+    counted = await call.run(meter.estimate_prompt) if issued.unmetered and meter.estimate_prompt is not None else 0
     made = KeptObject(
         provider=target.provider,
         model=call.model,
         upstream_model=target.upstream_model,
         unmetered=issued.unmetered,
         key=target.key,
+        counted_tokens=counted,
     )
     value = msgspec.structs.asdict(made)
     await call.memory.put_many({make_record_name(*one): value for one in ids}, call.responses.seconds)

@@ -25,6 +25,7 @@ import msgspec
 from tornado_gate.config.model import PriceEntry, Rates
 from tornado_gate.ledger.costs import FREE, Price
 from tornado_gate.ledger.prices import KINDS, DefaultPrices, make_price
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class VendorPrices:
 
     def find(self, model: str, now: float) -> tuple[float, Price | None]:
         """(the time from which the price may be another one, price)."""
-        known = self._find_model(model.lower())
+        known = self._find_model(model.lower()) or self._find_model(canonicalize_name(model))
         if known is None:
             return math.inf, None
         moment = datetime.fromtimestamp(now, UTC)

@@ -14,7 +14,7 @@ import orjson
 from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
 from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.details import render_details
-from tornado_gate.ledger.estimates import settle_usage
+from tornado_gate.ledger.estimates import is_uncharged, settle_usage
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
@@ -37,7 +37,6 @@ _FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
 _COUNTED: Final = ("audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens")
 """Tokens that are details of a row."""
 
-NO_USAGE: Final = Usage()
 VIDEO_TASK: Final = "video_tasks"
 """The operation of a row for a video task that has ended."""
 
@@ -73,9 +72,7 @@ def make_row(entry: Entry) -> StoredRow:
     """The values of the row of a request."""
     meter, target, caller = entry.meter, entry.target, entry.caller
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-    usage, is_estimated = (
-        (NO_USAGE, False) if meter.costs_nothing else settle_usage(meter, is_complete=outcome == "complete")
-    )
+    usage, is_estimated = settle_usage(meter, outcome)
     texts = _render_texts(
         *(caller.id, caller.user, caller.team, entry.model, caller.name, caller.account),
         *(target.upstream_model, target.plugin, entry.format),
@@ -94,7 +91,7 @@ def make_row(entry: Entry) -> StoredRow:
         *_list_counts(usage),
         0 if meter.cached else meter.images,
         0.0 if meter.cached else find_seconds(meter, usage),
-        price_row(entry, usage, outcome, is_estimated=is_estimated),
+        price_row(entry, usage, outcome),
         _render_tags(caller.tags, entry.headers),
         _render_details(texts.details, entry, usage, is_estimated),
     )
@@ -189,20 +186,20 @@ def find_outcome(status: int, error_code: str) -> str:
     return "broken" if error_code else "complete"
 
 
-def price_row(entry: Entry, usage: Usage, outcome: str, *, is_estimated: bool) -> int | None:
+def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
     """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing.
 
-    `is_estimated` belongs to `usage`: the cost that the caller was told, if any, is that of what the upstream has reported.
+    A caller who was told the cost of a complete answer pays that.
     """
     meter, target = entry.meter, entry.target
     if meter.costs_nothing or not target.provider or entry.operation in _FREE_OPERATIONS:
         return 0
-    if outcome in ("refused", "failed") and not meter.is_withheld:
+    if is_uncharged(meter, outcome):
         return 0
     is_used = usage.total_tokens is not None or meter.images or meter.characters or find_seconds(meter, usage)
     if not is_used and (outcome in _IDLE_OUTCOMES or not meter.model):
         return 0
-    if meter.cost is not None and outcome == "complete" and not is_estimated:
+    if meter.cost is not None and outcome == "complete":
         return meter.cost
     price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
     return None if price is None else compute_cost(price, count_quantities(usage, meter))

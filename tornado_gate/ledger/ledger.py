@@ -20,7 +20,8 @@ import sqlalchemy
 
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
-from tornado_gate.ledger.entries import MODEL_BYTES, Entry, make_row
+from tornado_gate.ledger.entries import MODEL_BYTES, Entry, find_outcome, make_row
+from tornado_gate.ledger.estimates import needs_estimate
 from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.spool import Spool, read_segment
 from tornado_gate.ledger.writing import COST, StoredRow, write_rows
@@ -94,7 +95,7 @@ class Ledger:
             self._overflow += 1
             return
         if meter.estimate_prompt is not None:
-            if not meter.produced_frames or (meter.finish_reason and meter.usage is not None):
+            if not needs_estimate(meter, entry.outcome or find_outcome(entry.status, entry.error_code)):
                 meter.estimate_prompt = None  # it holds the body
             else:
                 self._held += 1

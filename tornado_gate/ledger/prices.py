@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Protocol
 
-from tornado_gate.config.globs import matches_glob
+from tornado_gate.config.globs import matches_model
 from tornado_gate.config.model import Config, PriceEntry, Rates
 from tornado_gate.ledger.costs import FREE, Price, Quantities, TokenRates, compute_cost, format_usd
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import replace
 
 __all__ = ["FREE", "DefaultPrices", "FreeModels", "Price", "PriceTable", "Quantities", "compute_cost", "format_usd"]
@@ -164,16 +165,19 @@ class FreeModels:
 
 
 class PricePatterns:
-    """Prices by pattern: the exact name, else the longest glob that matches; of equally long ones the first."""
+    """Prices by pattern: the exact name, else its other spellings, else the longest glob that matches; of equals the first."""
 
     def __init__(self, entries: Mapping[str, PriceEntry]) -> None:
         prices = {pattern: make_price(entry) for pattern, entry in entries.items()}
         self._exact = {pattern: price for pattern, price in prices.items() if "*" not in pattern}
+        self._other_spellings: dict[str, Price] = {}
+        for pattern, price in self._exact.items():
+            self._other_spellings.setdefault(canonicalize_name(pattern), price)
         globs = [(pattern, price) for pattern, price in prices.items() if "*" in pattern]
         self._globs = sorted(globs, key=lambda pair: -len(pair[0]))
 
     def find(self, model: str) -> Price | None:
-        exact = self._exact.get(model)
+        exact = self._exact.get(model) or self._other_spellings.get(canonicalize_name(model))
         if exact is not None:
             return exact
-        return next((price for pattern, price in self._globs if matches_glob(pattern, model)), None)
+        return next((price for pattern, price in self._globs if matches_model((pattern,), model)), None)

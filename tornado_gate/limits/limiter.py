@@ -66,6 +66,11 @@ class Claim(State):
     has_begun: bool = False
     levels: LimitLevels = NO_LEVELS
 
+    @property
+    def counts_amounts(self) -> bool:
+        """Whether something of it is settled to the tokens or the money that the request has used."""
+        return any(bound.family not in (REQUESTS, OPEN) for one in self.list_reservations() for bound in one.bounds)
+
     def list_reservations(self) -> list[Reservation]:
         return self.of_request if self.of_target is None else [*self.of_request, self.of_target]
 

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final
 
-from tornado_gate.config.globs import globs_overlap, matches_any
+from tornado_gate.config.globs import globs_overlap, matches_any, matches_model
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import PluginUnavailable
 from tornado_gate.hookspecs import format_impl, provider_impl
@@ -60,11 +60,11 @@ class Scope(Value, frozen=True):
         globs = self.options.models
         if not globs:
             return True
-        if any(matches_any(globs, name) for name in self.list_names(call.model)):
+        if any(matches_model(globs, name) for name in self.list_names(call.model)):
             return True
         target = call.target
         return target is not NO_TARGET and any(
-            matches_any(globs, name) for name in (target.model, target.upstream_model)
+            matches_model(globs, name) for name in (target.model, target.upstream_model)
         )
 
     def _covers_key(self, call: Call) -> bool:

@@ -121,6 +121,7 @@ def _make_meter(request: Request) -> Meter:
     if isinstance(request, ChatRequest):
         texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
         meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
+        meter.measures_text = True
     elif isinstance(request, SpeechRequest):
         meter.characters = len(request.text)
     return meter

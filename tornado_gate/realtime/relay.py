@@ -40,13 +40,14 @@ NORMAL, GOING_AWAY, POLICY_VIOLATION, UPSTREAM_FAILED = 1000, 1001, 1008, 1011
 class Relay:
     """The relay between the connection `caller` and the provider's `socket`.
 
-    `on_relayed` is called after each message of the provider.
+    `on_relayed` is called after each message of the provider. `check_message` raises the GateError for a message of the caller
+    that its key does not allow; None if the key allows all.
     Pass each message of the caller to `receive`. After `begin`, call `stop` when the caller's connection is closed.
     """
 
     __slots__ = (
         "_expiry", "_mask", "_on_relayed",
-        "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "error_code",
+        "_pulling", "_request_id", "_rules", "_side", "_slow_down", "_stopped", "caller", "check_message", "error_code",
         "sent_bytes", "socket",
     )  # fmt: skip
 
@@ -70,6 +71,7 @@ class Relay:
         self._expiry: asyncio.TimerHandle | None = None
         self._stopped = False
         self.caller = caller
+        self.check_message: Callable[[str], None] | None = None
         self.socket = socket
         self.sent_bytes = 0
         self.error_code = ""  # of what has ended the session, unless a side has closed it
@@ -131,6 +133,8 @@ class Relay:
                 f"The message exceeds the limit of {self._rules.message_bytes} bytes. Send audio in smaller pieces."
             )
             raise TooLarge(message_limit)
+        if self.check_message is not None:
+            self.check_message(message)
         return message
 
     async def _send_after_wait(self, message: str | bytes, wait: float) -> None:

@@ -1,4 +1,7 @@
-"""The open WebSocket sessions of this process: how many each key and account has, and the end of those no longer allowed.
+"""The open WebSocket sessions: how many each key and account has, and the end of those no longer allowed.
+
+The store of limits counts them, as it counts concurrent requests: for all processes of the machine, or for all nodes, and a
+process that dies frees its sessions. While no store can be used, each process counts its own.
 
 Sessions are realtime sessions, and connections whose messages are requests. A session ends when its key is revoked, expires, is
 removed from conf, or may no longer be used for the session's operation or model, or from its address. Permissions
@@ -11,19 +14,22 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import AuthenticationFailed, GateError, NotAllowed, RateLimited, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.limits.bounds import LONGEST_TITLE
-from tornado_gate.types import Caller
+from tornado_gate.limits.bounds import LONGEST_TITLE, OPEN, make_counter_id
+from tornado_gate.types import Bound, Caller
 
 log = logging.getLogger(__name__)
 
 OPERATION = "realtime"
 LONGEST_TIMER = 86400.0
+_OWNERS = "API key", "account of the API key"
 
 
 class OpenSession(Protocol):
@@ -64,24 +70,32 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._timers)
 
+    async def reserve(self, caller: Caller, rules: RealtimeConfig) -> Callable[[], None]:
+        """Reserve a session of a key and its account, in the store of limits. Returns a function that gives it back.
+
+        Raises RateLimited when the key or the account has as many as it may.
+        """
+        limiter = self._gate.admission.limiter
+        bounds = _list_bounds(caller, rules)
+        try:
+            reservation, _ = await limiter.reserve(bounds, [1] * len(bounds))
+        except RateLimited as error:
+            of_key = error.exceeded["bound"] == bounds[0].name
+            index = 0 if of_key else 1
+            raise _make_refusal(caller, bounds[index].limit, _OWNERS[index]) from error
+        return partial(limiter.cancel, reservation)
+
     def add(self, session: OpenSession, rules: RealtimeConfig, key_changes: int) -> None:
-        """Count a session. Raises RateLimited when its key or its account has as many as it may.
+        """Count a session of this process. Raises RateLimited when its key or its account has as many as it may.
 
         `key_changes` is `KeyRing.changes` before the key was authenticated: if it has changed since then, the permissions are
         checked again.
         """
         caller = session.caller
-        limits = (
-            (self._of_key[caller.id], rules.sessions_per_key, "API key"),
-            (self._of_account[caller.account], rules.sessions_per_account, "account of the API key"),
-        )
-        for count, most, owner in limits:
-            if count >= most:
-                name = caller.name[:LONGEST_TITLE]
-                message = (
-                    f"The {owner} '{name}' has reached its limit of {most} open sessions. Close one, or retry later."
-                )
-                raise RateLimited(message, retry_after=10, code="too_many_sessions")
+        counts = self._of_key[caller.id], self._of_account[caller.account]
+        for count, bound, owner in zip(counts, _list_bounds(caller, rules), _OWNERS, strict=True):
+            if count >= bound.limit:
+                raise _make_refusal(caller, bound.limit, owner)
         self._timers[session] = None
         self._of_key[caller.id] += 1
         self._of_account[caller.account] += 1
@@ -147,6 +161,24 @@ class OpenSessions:
         else:
             log.info("a session of %s ends: %s", session.caller.id, error.message)
             session.revoke(error)
+
+
+def _list_bounds(caller: Caller, rules: RealtimeConfig) -> tuple[Bound, Bound]:
+    """What a key and an account may have open, as bounds of the store of limits. `_OWNERS` has their subjects."""
+    return (
+        _make_bound("key", caller.id, "sessions_per_key", rules.sessions_per_key),
+        _make_bound("user", caller.account, "sessions_per_account", rules.sessions_per_account),
+    )
+
+
+def _make_bound(kind: str, subject: str, name: str, most: int) -> Bound:
+    return Bound(kind, subject, name, most, OPEN, make_counter_id(name, subject, OPEN))
+
+
+def _make_refusal(caller: Caller, most: int, owner: str) -> RateLimited:
+    name = caller.name[:LONGEST_TITLE]
+    message = f"The {owner} '{name}' has reached its limit of {most} open sessions. Close one, or retry later."
+    return RateLimited(message, retry_after=10, code="too_many_sessions")
 
 
 def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | None:

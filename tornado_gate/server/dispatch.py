@@ -11,6 +11,7 @@ from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.auth import HOW_TO_SEND_KEY
 from tornado_gate.gateway.guarded_replies import review_answer
 from tornado_gate.gateway.guards import begin_review
+from tornado_gate.gateway.other_models import check_other_models
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
@@ -84,6 +85,8 @@ async def _answer_without_model(
 ) -> PreparedAnswer | MediaFile:
     """Answer a request that needs no provider. The format returns its type, or the reply itself."""
     wire_format = snapshot.formats[call.format]
+    if call.caller.models and wire.route.other_models:
+        check_other_models(call.caller, wire.route.other_models, wire.json)
     request = await wire_format.translate_modelless_request(call, wire)
     if wire.route.key != "required" and not call.caller.id and not isinstance(request, Reply):
         if wire.route.key == "optional":

@@ -17,10 +17,11 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from tornado_gate.codec.text_lengths import count_text_values
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.streams.events import join_frames
-from tornado_gate.types import BufferedBody, Call, Reply, UpstreamResponse, VerbatimRequest
+from tornado_gate.types import BufferedBody, Call, Meter, Reply, UpstreamResponse, VerbatimRequest
 from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.wire import invalid_json_error, parse_json
@@ -81,6 +82,8 @@ class StreamAdapter(ABC):
     """Whether `render_stream` converts a whole body to a stream if the caller requested one."""
     frame_bytes: int = 200
     """The usual length of a frame with text, without the text: for an estimate of the tokens of a stream that breaks off."""
+    produced_member: str = ""
+    """The member of a whole body with what the model has produced, for an estimate of its tokens; "" for the whole body."""
 
     @abstractmethod
     def meter(self, call: Call, request: VerbatimRequest) -> StreamMeter:
@@ -192,7 +195,19 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
         body = adapter.parse_body(raw)
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
-    return adapter.read_body(call, request, raw, body)
+    sent = adapter.read_body(call, request, raw, body)
+    _measure_body(call.meter, adapter, body)
+    return sent
+
+
+def _measure_body(meter: Meter, adapter: StreamAdapter, body: Any) -> None:
+    """Count the text of a whole body, if its upstream has reported no usage."""
+    usage = meter.usage
+    if meter.measures_text and (usage is None or not usage.output_tokens):
+        meter.produced_frames += 1
+        member = adapter.produced_member
+        produced = body.get(member) if member and isinstance(body, dict) else body
+        meter.produced_bytes += count_text_values(produced)
 
 
 async def _stream_body(
@@ -202,6 +217,7 @@ async def _stream_body(
     raw = await incoming.read()
     body = parse_json(raw, call.target.provider)
     adapter.read_body(call, request, raw, body)
+    _measure_body(call.meter, adapter, body)
     async for chunk in adapter.render_stream(call, request, body):
         yield chunk
 
@@ -234,7 +250,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._held_bytes = 0
         self._begun = False  # the first frame with data has arrived
         self._sent = False
-        self._is_measured = call.meter.estimate_prompt is not None
+        self._is_measured = call.meter.measures_text
         call.meter.frame_bytes = adapter.frame_bytes
 
     def take(self, items: list[bytes], out: list[bytes]) -> bool | stages.Large:

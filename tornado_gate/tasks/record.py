@@ -20,6 +20,9 @@ from tornado_gate.types.value import Value, field, replace
 VERSION = 2
 """The version of the encoding. A gateway that adds a field increases it: an older gateway must not run such a record."""
 
+CANCELLED = "cancelled"
+"""The error code of a task that its caller has cancelled."""
+
 Step = Literal["new", "starting", "running", "fetching", "telling", "done"]
 
 _STATUSES: tuple[str, ...] = get_args(TaskStatus)

@@ -37,7 +37,7 @@ from tornado_gate.errors import (
     UpstreamUnreachable,
 )
 from tornado_gate.storage.files import FileTooLarge, MediaFile, MediaFull, MediaStore, MediaUnavailable
-from tornado_gate.tasks.record import TaskRecord, advance, decode_request
+from tornado_gate.tasks.record import CANCELLED, TaskRecord, advance, decode_request
 from tornado_gate.tasks.store import Lease, Slot, TaskStore
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
@@ -424,7 +424,7 @@ class TaskRun:
         if self.record.operation is not None:
             with suppress(GateError):
                 await self._provider.cancel(self.record)
-        await self._fail("cancelled", "The task was cancelled.")
+        await self._fail(CANCELLED, "The task was cancelled.")
         self._release_slot()
 
     async def _send_webhook(self) -> None:

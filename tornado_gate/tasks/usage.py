@@ -13,9 +13,10 @@ from typing import Any
 from tornado_gate.config.model import TAG_HEADERS
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags, find_outcome, price_row
+from tornado_gate.ledger.estimates import NO_USAGE
 from tornado_gate.ledger.rows import make_row_id
-from tornado_gate.tasks.record import TaskRecord
-from tornado_gate.types import Call, Caller, Meter, Target, Usage
+from tornado_gate.tasks.record import CANCELLED, TaskRecord
+from tornado_gate.types import Call, Caller, Meter, Target
 
 FAILED_STATUS = 502
 
@@ -28,7 +29,7 @@ def describe_caller(call: Call) -> dict[str, Any]:
 
 
 def record_task(gate: Gate, record: TaskRecord) -> None:
-    """Add a task that has ended to the ledger. A failed one costs nothing."""
+    """Add a task that has ended to the ledger. A failed one costs nothing, one that its caller cancelled what it has made."""
     gate.ledger.add(_make_entry(gate, record))
 
 
@@ -36,16 +37,17 @@ def settle_task(gate: Gate, record: TaskRecord) -> None:
     """Settle what a task has reserved of budgets: to what it cost. Called once, when its end is stored."""
     if record.reserved:
         entry = _make_entry(gate, record)
-        cost = price_row(entry, Usage(), find_outcome(entry.status, entry.error_code), is_estimated=False)
+        cost = price_row(entry, NO_USAGE, entry.outcome or find_outcome(entry.status, entry.error_code))
         gate.admission.settle_task(record.reserved, 0, cost or 0)
 
 
 def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
     created = round(record.created_at * 1e6)
     is_completed = record.status == "completed"
+    is_left = record.error_code == CANCELLED and record.operation is not None
     meter = Meter(attempts=1, model=record.model)
-    if is_completed:
-        meter.seconds = _count_seconds(record)
+    if is_completed or is_left:
+        meter.seconds = _count_seconds(record) if is_completed else _count_made_seconds(record)
         meter.size = _describe_size(record.request)
     provider = gate.snapshot.config.providers.get(record.provider)
     return Entry(
@@ -63,7 +65,7 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
         "",
         200 if is_completed else FAILED_STATUS,
         record.error_code,
-        "",
+        "aborted" if is_left else "",
         meter,
         max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
         {},
@@ -92,6 +94,15 @@ def _count_seconds(record: TaskRecord) -> float:
         for file in record.files
         if isinstance(seconds := file.duration or record.request.get("seconds"), (int, float))
     )
+
+
+def _count_made_seconds(record: TaskRecord) -> float:
+    """The seconds that an upstream had made of a cancelled task, by its progress; all if it has told none."""
+    seconds = record.request.get("seconds")
+    if not isinstance(seconds, (int, float)):
+        return 0.0
+    number = record.request.get("n")
+    return float(seconds) * (number if isinstance(number, int) else 1) * (record.progress or 100) / 100
 
 
 def _describe_size(request: Mapping[str, Any]) -> str:

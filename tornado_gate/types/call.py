@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.results import Usage
 from tornado_gate.types.upstream_objects import ALL_KINDS, ResponseRules
 from tornado_gate.types.value import State, Value, field, replace
@@ -148,6 +149,11 @@ class Target(Value, frozen=True, kw_only=True):
 
     hidden_fields = frozenset({"api_key", "headers", "account_keys"})
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The provider entry and the canonical name of the upstream model, by which measurements and circuits are kept."""
+        return self.provider, canonicalize_name(self.upstream_model)
+
     def shares(self, kind: str) -> bool:
         """Whether every caller may use objects of this kind in the provider's account by id."""
         return kind in self.shared_objects or ALL_KINDS in self.shared_objects
@@ -174,10 +180,13 @@ class Meter(State):
     `characters` those of text for speech; `size` and `quality` are those of images or video. `service_tier` is the one in which
     the upstream served the request, `web_searches` those that it made, if not in the usage.
 
-    The remaining fields are for an estimate of the tokens when a stream ends without usage (`ledger/estimates.py`).
-    `estimate_prompt` returns the tokens of a chat's prompt; None for other operations. `produced_bytes` and `produced_frames`
-    count what was passed on: characters of text and their events, or in the verbatim lane bytes and their frames, each with
-    about `frame_bytes` that are no text.
+    The next fields are for an estimate of what a request used that ends without usage (`ledger/estimates.py`). `is_asked`: an
+    upstream has the request, and has not failed. `estimate_prompt` returns the tokens of the prompt; None for operations that
+    have none. `asked` has the images or characters that the request asks for (a `ledger.costs.Quantities`). `measures_text`:
+    `produced_bytes` and `produced_frames` count what was produced: characters of text and their events, or in the verbatim lane
+    bytes and their frames, each with about `frame_bytes` that are no text. `counted_tokens` of the prompt another request was
+    charged, which created the object that this one reads. `estimate_rest` returns what a realtime session has used since the
+    last usage that its upstream reported.
 
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response. `ends_at`:
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
@@ -208,10 +217,15 @@ class Meter(State):
     quality: str = ""
     service_tier: str = ""
     web_searches: int = 0
+    is_asked: bool = False
     estimate_prompt: Callable[[], int] | None = None
+    asked: Any = None
+    measures_text: bool = False
     produced_bytes: int = 0
     produced_frames: int = 0
     frame_bytes: int = 0
+    counted_tokens: int = 0
+    estimate_rest: Callable[[], Usage] | None = None
     ends_at: float | None = None
     cost: int | None = None
     streamed: bool = False
@@ -223,7 +237,7 @@ class Meter(State):
     response_headers: dict[str, str] | None = None
     observers: list[Callable[[RequestEnd], None]] | None = None
 
-    hidden_fields = frozenset({"estimate_prompt", "observers"})
+    hidden_fields = frozenset({"estimate_prompt", "estimate_rest", "observers"})
 
     @property
     def costs_nothing(self) -> bool:

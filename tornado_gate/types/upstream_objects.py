@@ -91,7 +91,8 @@ class IssuedObjects(State):
 
 class KeptObject(Value, frozen=True, kw_only=True):
     """What is recorded of an object: the entry that keeps it (`provider`), and the names `model` and `upstream_model` of the
-    model by which it was created. `unmetered`: its usage is not known yet.
+    model by which it was created. `unmetered`: its usage is not known yet, except `counted_tokens` of its prompt, which the
+    request that created it was charged.
 
     `key` is the fingerprint of the provider's key with which it was created, if the entry has several.
     """
@@ -101,6 +102,7 @@ class KeptObject(Value, frozen=True, kw_only=True):
     upstream_model: str
     unmetered: bool = False
     key: str = ""
+    counted_tokens: int = 0
 
 
 class StoredObjectRequest(Value, frozen=True, kw_only=True):

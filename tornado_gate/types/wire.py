@@ -58,6 +58,8 @@ class Route(Value, frozen=True):
     yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
     stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
     ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
+    `other_models` are the places in its bodies, or in a session's messages, that name models beside the request's own, such as
+    ``tools.*.model``, in lower case without underscores: a key that is limited to certain models must allow these too.
 
     `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
     request without a key `translate_request` must return a complete `Reply`, because nobody pays for or limits anything else.
@@ -83,6 +85,7 @@ class Route(Value, frozen=True):
     texts: TextMap | None = None
     key: Literal["required", "optional", "none"] = "required"
     content_types: tuple[str, ...] = ()
+    other_models: tuple[str, ...] = ()
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -19,6 +19,7 @@ import msgspec
 import yaml
 
 from tornado_gate.errors import ConfigError
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import Value
 
 MAX_CACHED_NAMES: Final = 2_000
@@ -65,7 +66,9 @@ class ModelTable(Generic[F]):
 
     def list_rows(self, model: str) -> tuple[ModelRow, ...]:
         """The rows that match a model name, in the order in which they apply."""
-        return tuple(row for row, pattern in zip(self._rows, self._patterns, strict=True) if pattern.match(model))
+        name = canonicalize_name(model)
+        rows = zip(self._rows, self._patterns, strict=True)
+        return tuple(row for row, pattern in rows if pattern.match(model) or pattern.match(name))
 
     def list_patterns(self, fact: str) -> dict[str, Any]:
         """The value of one fact by pattern of model names; the first pattern that matches a name applies."""

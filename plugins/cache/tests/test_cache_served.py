@@ -155,7 +155,9 @@ def test_a_hit_costs_nothing_and_its_row_says_so(upstream: Upstream, gateway: Ga
     rows: list[dict[str, Any]] = []
     while len(rows) < 2:  # the ledger writes a moment later
         headers = {"authorization": "Bearer key-of-ann-0123456789"}
-        listed = httpx.get(gateway.url + "/admin/v1/requests", headers=headers, trust_env=False).raise_for_status()
+        listed = httpx.get(
+            gateway.url + "/admin/v1/requests?model=of-chat", headers=headers, trust_env=False
+        ).raise_for_status()
         ids = [each.headers["x-request-id"] for each in (paid, free)]
         rows = [row for row in listed.json()["data"] if row["request_id"] in ids]
     by_id = {row["request_id"]: (row["cached"], row["input_tokens"], row["cost_usd"]) for row in rows}

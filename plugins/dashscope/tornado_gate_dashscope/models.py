@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Final, TypeVar
 
 from tornado_gate.types import Call, ImageRequest, Operation
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import replace
 from tornado_gate.wire.dashscope_images import WIRE_FORMAT
 from tornado_gate_dashscope.address import IMAGES_TASK_PATH, MESSAGES_TASK_PATH, PROMPT_TASK_PATH
@@ -131,8 +132,10 @@ def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
 
 def is_match(model: str, patterns: tuple[str, ...]) -> bool:
     """Whether any of the patterns matches."""
-    return any(fnmatchcase(model, pattern) for pattern in patterns)
+    return any(fnmatchcase(canonicalize_name(model), pattern) for pattern in patterns)
 
 
 def _find_first_match(table: Mapping[str, T], model: str, otherwise: T) -> T:
-    return next((value for pattern, value in table.items() if fnmatchcase(model, pattern)), otherwise)
+    return next(
+        (value for pattern, value in table.items() if fnmatchcase(canonicalize_name(model), pattern)), otherwise
+    )

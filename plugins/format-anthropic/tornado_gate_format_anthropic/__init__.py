@@ -22,7 +22,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats
+from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate.wire.text_maps import anthropic_messages as text_maps
 from tornado_gate_format_anthropic.references import list_references
@@ -55,6 +55,7 @@ def routes() -> list[Route]:
                 keep_alive=_find_keep_alive,
                 prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
                 texts=texts,
+                other_models=other_models.MESSAGES,
             )
             for path, operation, texts in (
                 ("/v1/messages", "chat", text_maps.MESSAGES),

@@ -18,6 +18,7 @@ class MessagesAdapter(passthrough.StreamAdapter):
 
     keep_alive = KEEP_ALIVE
     frame_bytes = 115
+    produced_member = "content"
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return MessagesStreamMeter(call.meter, request.issued)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.types.text_maps import TextMap
-from tornado_gate.wire import formats
+from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate.wire.text_maps import gemini
 from tornado_gate_format_gemini.references import list_interaction_references, list_references
@@ -25,7 +25,11 @@ _MEDIA_OPERATIONS: Final = ("images", "image_edits", "speech")
 
 
 def _make_method_options(
-    operation: str, texts: TextMap, wire_format: str = formats.GEMINI_GENERATE, also: tuple[str, ...] = ()
+    operation: str,
+    texts: TextMap,
+    models: tuple[str, ...],
+    wire_format: str = formats.GEMINI_GENERATE,
+    also: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     is_generate = wire_format == formats.GEMINI_GENERATE
     return {
@@ -36,6 +40,7 @@ def _make_method_options(
         "keep_alive": find_keep_alive if is_generate else None,
         "prompt_prefix": _read_generate_prefix if is_generate else None,
         "texts": texts,
+        "other_models": models,
     }
 
 
@@ -51,11 +56,15 @@ def find_keep_alive(wire: WireRequest) -> bytes:
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _make_method_options("chat", gemini.GENERATE, also=_MEDIA_OPERATIONS),
-    STREAM_METHOD: _make_method_options("chat", gemini.GENERATE, also=_MEDIA_OPERATIONS),
-    "countTokens": _make_method_options("count_tokens", gemini.COUNT),
-    "embedContent": _make_method_options("embeddings", gemini.EMBEDDINGS, formats.GEMINI_EMBEDDINGS),
-    BATCH_METHOD: _make_method_options("embeddings", gemini.EMBEDDINGS, formats.GEMINI_EMBEDDINGS),
+    "generateContent": _make_method_options("chat", gemini.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
+    STREAM_METHOD: _make_method_options("chat", gemini.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
+    "countTokens": _make_method_options("count_tokens", gemini.COUNT, (*other_models.GENERATE, *other_models.COUNT)),
+    "embedContent": _make_method_options(
+        "embeddings", gemini.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+    ),
+    BATCH_METHOD: _make_method_options(
+        "embeddings", gemini.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+    ),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
 """Path prefixes of a model's name. The empty one is for names with their own prefix, such as ``tunedModels/mine``."""
@@ -77,6 +86,7 @@ def _interaction_routes() -> Iterator[Route]:
             keep_alive=find_keep_alive,
             prompt_prefix=_read_interaction_prefix,
             texts=gemini.INTERACTIONS,
+            other_models=other_models.INTERACTIONS,
         )
         path = version + INTERACTION_PATH
         texts = gemini.INTERACTIONS

@@ -80,6 +80,7 @@ class GenerateAdapter(passthrough.StreamAdapter):
     """Server-sent events on both sides. An error inside the stream is rendered in the caller's dialect."""
 
     frame_bytes = 400
+    produced_member = "candidates"
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return GenerateMeter(call.meter, self.extract_text)

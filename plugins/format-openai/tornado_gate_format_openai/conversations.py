@@ -22,7 +22,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses
+from tornado_gate.wire import formats, openai_chat, openai_completions, openai_responses, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate.wire.text_maps import openai_chat as chat_texts
 from tornado_gate.wire.text_maps import openai_responses as response_texts
@@ -76,6 +76,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
         texts=chat_texts.CHAT,
+        other_models=other_models.CHAT,
     ),
     Route(
         "POST",
@@ -85,6 +86,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader(conversation="prompt"),
         texts=chat_texts.COMPLETIONS,
+        other_models=other_models.CHAT,
     ),
     Route(
         "POST",
@@ -96,6 +98,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
         texts=response_texts.RESPONSES,
+        other_models=other_models.RESPONSES,
     ),
     Route(
         "POST",
@@ -104,6 +107,7 @@ ROUTES: Final = (
         wire_format=formats.OPENAI_COMPACTIONS,
         references=list_response_references,
         texts=response_texts.COMPACTIONS,
+        other_models=other_models.RESPONSES,
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
-from tornado_gate.wire import formats
+from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.text_maps import openai_media, openai_realtime, openai_responses
 from tornado_gate_format_openai.references import list_image_references, list_response_references
 
@@ -53,6 +53,7 @@ COUNT_ROUTES: Final = (
         other_defaults=("chat",),
         references=list_response_references,
         texts=openai_responses.COUNT,
+        other_models=other_models.RESPONSES,
     ),
 )
 
@@ -101,8 +102,16 @@ REALTIME_ROUTES: Final = (
         model="query",
         socket=True,
         texts=openai_realtime.REALTIME,
+        other_models=other_models.REALTIME,
     ),
-    Route("POST", SECRETS_PATH, "realtime", model="none", texts=openai_realtime.SECRETS),
+    Route(
+        "POST",
+        SECRETS_PATH,
+        "realtime",
+        model="none",
+        texts=openai_realtime.SECRETS,
+        other_models=other_models.REALTIME,
+    ),
 )
 
 
@@ -124,6 +133,7 @@ IMAGE_ROUTES: Final = (
         other_defaults=("images_three",),
         keep_alive=find_keep_alive,
         texts=openai_media.IMAGES,
+        other_models=other_models.IMAGES,
     ),
     Route(
         "POST",
@@ -134,6 +144,7 @@ IMAGE_ROUTES: Final = (
         references=list_image_references,
         keep_alive=find_keep_alive,
         texts=openai_media.IMAGES,
+        other_models=other_models.IMAGES,
     ),
     Route(
         "POST",
@@ -142,6 +153,7 @@ IMAGE_ROUTES: Final = (
         wire_format=formats.OPENAI_IMAGE_EDITS,
         multipart="only",
         texts=openai_media.IMAGES,
+        other_models=other_models.IMAGES,
     ),
 )
 

@@ -26,6 +26,7 @@ from tornado_gate.types import (
     Request,
     StreamEvent,
     UpstreamResponse,
+    Usage,
     VerbatimRequest,
     WireRequest,
 )
@@ -48,7 +49,66 @@ log = logging.getLogger(__name__)
 ROUTES: Final = paths.REALTIME_ROUTES
 REALTIME_PROTOCOL: Final = "realtime"
 
+_AUDIO_MESSAGE: Final = "input_audio_buffer.append"
+_TYPE_CHARACTERS: Final = 256
+_TEXT_CHARACTERS_PER_TOKEN: Final = 4
+_HEARD_CHARACTERS_PER_TOKEN: Final = 6400
+"""Of sound in base64: 24,000 samples of 2 bytes a second; a token is 100 ms of the user's sound and 50 ms of the assistant's.
+Source: OpenAI's guide "Managing costs" (developers.openai.com/api/docs/guides/realtime-costs), 2026-11."""
+_SPOKEN_CHARACTERS_PER_TOKEN: Final = 3200
+
 LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
+
+
+class UnreportedUsage:
+    """An estimate of what a session has used since the last ``response.done``: a caller may leave before it.
+
+    Only a response that was asked for or has begun counts: it reads the conversation so far, and what the caller has sent.
+    """
+
+    __slots__ = ("_context", "_heard", "_is_asked", "_produced", "_read", "_spoken")
+
+    def __init__(self) -> None:
+        self._context = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._is_asked = False
+        self._read = self._heard = self._produced = self._spoken = 0
+
+    def note_client_message(self, kind: str | None, text: str) -> None:
+        if kind == _AUDIO_MESSAGE:
+            self._heard += len(text)
+        else:
+            self._read += len(text)
+            self._is_asked = self._is_asked or kind == "response.create"
+
+    def note_server_message(self, text: str) -> None:
+        """Count a piece of an answer. Its type is at the beginning of the event, before the sound."""
+        end = text.find('.delta"', 0, _TYPE_CHARACTERS)
+        if end < 0:
+            return
+        if text.startswith("audio", end - 5):
+            self._spoken += len(text)
+        else:
+            self._produced += 1
+
+    def note_done(self, usage: Usage | None) -> None:
+        """The upstream has reported what a response used."""
+        if usage is not None:
+            self._context = usage.total_tokens or 0
+        self._begin()
+
+    def estimate(self) -> Usage:
+        if not (self._is_asked or self._produced or self._spoken):
+            return Usage()
+        heard, spoken = self._heard // _HEARD_CHARACTERS_PER_TOKEN, self._spoken // _SPOKEN_CHARACTERS_PER_TOKEN
+        return Usage(
+            input_tokens=self._context + self._read // _TEXT_CHARACTERS_PER_TOKEN + heard,
+            output_tokens=self._produced + spoken,
+            audio_input_tokens=heard,
+            audio_output_tokens=spoken,
+        )
 
 
 class OpenAIRealtimeAdapter:
@@ -60,6 +120,8 @@ class OpenAIRealtimeAdapter:
         self._call = call
         self._caller = request.dialect
         self._settled = call.dialect != "auto"
+        self._unreported = UnreportedUsage()
+        call.meter.estimate_rest = self._unreported.estimate
         self._translator = EventTranslator(request.dialect, request.dialect, call.drop_field)
 
     def set_upstream_dialect(self, dialect: RealtimeDialect) -> None:
@@ -69,6 +131,7 @@ class OpenAIRealtimeAdapter:
         kind = peek_type(text)
         if kind is None:
             parse_client_event(text)  # raises InvalidField for the invalid message
+        self._unreported.note_client_message(kind, text)
         if not self._settled and kind in ("session.update", "transcription_session.update"):
             self._detect_caller_dialect(text)
         return self._translator.translate_client_message(text)
@@ -86,11 +149,14 @@ class OpenAIRealtimeAdapter:
                 self._note_usage(text)
             except Exception:  # a session must not end because its usage cannot be parsed
                 log.exception("could not parse the usage of a realtime response; it is not counted")
+        else:
+            self._unreported.note_server_message(text)
         return self._translator.translate_server_message(text)
 
     def _note_usage(self, text: str) -> None:
         if peek_type(text) == "response.done":
             usage = parse_usage(orjson.loads(text))
+            self._unreported.note_done(usage)
             self._call.meter.usage = sum_usage([self._call.meter.usage, usage])
 
     def render_error(self, error: GateError, event_id: str = "") -> str:

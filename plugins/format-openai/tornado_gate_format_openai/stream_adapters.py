@@ -32,6 +32,8 @@ _USAGE_PATTERN: Final = re.compile(rb'"usage"(?!: ?null)')
 class ChatAdapter(OpenAIAdapter):
     """Chat: streams end with ``[DONE]``."""
 
+    produced_member = "choices"
+
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return openai_chat.ChatStreamMeter(call.meter)
 
@@ -116,6 +118,8 @@ class ResponsesAdapter(OpenAIAdapter):
 
     No frame is quiet, because the meter reads each frame's ``sequence_number``.
     """
+
+    produced_member = "output"  # a body also repeats the instructions and tools of its request
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         state = get_state(request)

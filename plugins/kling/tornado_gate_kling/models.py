@@ -10,6 +10,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Final
 
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import Value
 
 FIVE_OR_TEN: Final = (5, 10)
@@ -41,6 +42,7 @@ _UNKNOWN_MODEL: Final = KlingModel()
 
 def find_model(name: str) -> KlingModel:
     """The features of an upstream model, by name."""
+    name = canonicalize_name(name)
     return next((model for pattern, model in _KNOWN_MODELS if fnmatchcase(name, pattern)), _UNKNOWN_MODEL)
 
 

@@ -95,7 +95,7 @@ async def build_request(
 
 
 def _is_bytes_only(call: Call, facts: OpenAISettings) -> bool:
-    return any(fnmatchcase(call.target.upstream_model, pattern) for pattern in facts.image_bytes)
+    return any(fnmatchcase(call.target.place[1], pattern.casefold()) for pattern in facts.image_bytes)
 
 
 def _change_body(call: Call, facts: OpenAISettings, request: MediaRequest, body: Mapping[str, Any]) -> dict[str, Any]:

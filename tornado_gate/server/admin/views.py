@@ -22,6 +22,7 @@ from tornado_gate.plugins.host import Plugin, make_absent_plugin
 from tornado_gate.server.services import Services
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.telemetry.redaction import Scrubber
+from tornado_gate.types.model_names import canonicalize_glob, canonicalize_name
 from tornado_gate.types.value import Value, field
 
 CircuitState = Literal["closed", "open", "half-open"]
@@ -220,7 +221,7 @@ def _describe_target(
 ) -> TargetView:
     provider = snapshot.providers[target.provider]
     upstream_model = resolve_upstream_model(entry.name, "*" if "*" in entry.name else "", target)
-    prefix, star, suffix = upstream_model.partition("*")
+    prefix, star, suffix = canonicalize_glob(upstream_model).partition("*")
     offered = provider.capabilities.get_operations(upstream_model)
     load = snapshot.loads.peek(target.provider, upstream_model) if entry.name in snapshot.measured else None
     latency = None if load is None else load.latency
@@ -244,7 +245,7 @@ def _describe_target(
             and (
                 circuit.upstream_model.startswith(prefix) and circuit.upstream_model.endswith(suffix)
                 if star
-                else circuit.upstream_model == upstream_model
+                else circuit.upstream_model == prefix
             )
         ),
     )
@@ -280,7 +281,7 @@ def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model:
     now = gate.health.clock()
     for key in provider.keys:
         rests = gate.key_health.find(provider.entry.name, key.fingerprint)
-        seconds = 0.0 if rests is None else max(0.0, rests.get_end(upstream_model) - now)
+        seconds = 0.0 if rests is None else max(0.0, rests.get_end(canonicalize_name(upstream_model)) - now)
         code = rests.code if rests is not None and seconds else ""
         views.append(KeyView(number=key.number, rests_seconds=round(seconds, 1), error_code=code))
     return tuple(views)

@@ -6,7 +6,7 @@ Errors before the upgrade are HTTP responses. The key is checked here and again 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from tornado.httputil import HTTPHeaders
@@ -48,6 +48,7 @@ class MessageSocketHandler(SocketHandler):
         self.route_operation, self.operation = matched.served.route.operation, OPERATION_LABEL
         self.session: MessageSession | None = None
         self.refusal: GateError | None = None
+        self.give_back: Callable[[], None] | None = None
         self.drains = False
         self.lowered: dict[str, str] = {}
 
@@ -74,6 +75,10 @@ class MessageSocketHandler(SocketHandler):
             self.stop_if_caller_left()
             assert self.call is not None
             auth.filter_operations(self.caller, self.matched.served.route.operations)
+            self.give_back = await self.services.sessions.reserve(self.caller, self.rules)
+            if self.ended:
+                self.give_back()
+            self.stop_if_caller_left()
             self.services.sessions.add(self, self.rules, key_changes)
             self.adapter = self._open_adapter(self.call)
             if self.refusal is not None:
@@ -187,6 +192,8 @@ class MessageSocketHandler(SocketHandler):
             return
         self.ended = True
         self.services.sessions.remove(self)
+        if self.give_back is not None:
+            self.give_back()
         if self.session is not None:
             self.session.stop()
         elif hasattr(self, "adapter"):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +19,8 @@ from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.guards import Review, begin_session_review
-from tornado_gate.gateway.pricing import compute_answer_cost
+from tornado_gate.gateway.other_models import check_message
+from tornado_gate.gateway.pricing import compute_session_cost
 from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
@@ -53,6 +55,7 @@ class RealtimeHandler(SocketHandler):
         self.relay: Relay | None = None
         self.refusal: GateError | None = None
         self.review: Review | None = None
+        self.give_back: Callable[[], None] | None = None
         self._counted: Usage | None = None
         self._counting: asyncio.Task[None] | None = None
 
@@ -90,6 +93,9 @@ class RealtimeHandler(SocketHandler):
                 strict = call.replace(strict=call.headers.get("x-gate-strict") == "1")
                 self.review = begin_session_review(self.gate, self.snapshot, strict, self.matched.served.route)
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
+            self.give_back = await self.services.sessions.reserve(call.caller, self.rules)
+            if self.ended:
+                self.give_back()
             await self._stop_if_caller_left()  # before the session is counted: `on_close` is not called again
             self.services.sessions.add(self, self.rules, key_changes)
             self._admit(call.caller)
@@ -191,6 +197,8 @@ class RealtimeHandler(SocketHandler):
         counts = None if self.call.meter.claim is None else self._count_usage
         kind = GuardedRelay if self.review is not None and self.review.guards else Relay
         self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
+        if self.caller.models:
+            self.relay.check_message = partial(check_message, self.caller, self.matched.served.route.other_models)
         if self.review is not None and isinstance(self.relay, GuardedRelay):
             self.relay.guard(self.review, self.call)
         self.relay.begin()
@@ -211,8 +219,9 @@ class RealtimeHandler(SocketHandler):
         meter, counted = call.meter, None
         while meter.claim is not None and counted is not meter.usage and not meter.charged:
             counted = meter.usage
-            tokens, cost = (counted.total_tokens or 0) if counted else 0, compute_answer_cost(self.snapshot, call)
-            error = await self.gate.admission.add_used(meter.claim, tokens, cost or 0)
+            tokens = (counted.total_tokens or 0) if counted else 0
+            cost = compute_session_cost(self.snapshot, call)
+            error = await self.gate.admission.add_used(meter.claim, tokens, cost)
             if error is not None:
                 self.revoke(error)
                 return
@@ -252,6 +261,8 @@ class RealtimeHandler(SocketHandler):
             return
         self.ended = True
         self.services.sessions.remove(self)
+        if self.give_back is not None:
+            self.give_back()  # now: the provider's connection may take long to close
         if self.relay is not None:
             self.relay.stop()
         code = self.close_code

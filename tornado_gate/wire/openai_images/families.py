@@ -16,6 +16,7 @@ import yaml
 
 from tornado_gate.codec.fields import format_choices
 from tornado_gate.types import Call
+from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import Value
 
 _SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
@@ -115,7 +116,7 @@ _FAMILY_BY_NAME: Final[Mapping[str, ModelFamily]] = {family.name: family for fam
 
 def find_family_by_model(model: str) -> ModelFamily | None:
     """Return the family of a model name, with or without a provider prefix and a slash, or None."""
-    own = model.rpartition("/")[2]
+    own = canonicalize_name(model).rpartition("/")[2]
     return next((family for family in FAMILIES if any(fnmatchcase(own, name) for name in family.models)), None)
 
 
