@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from tornado_gate.errors import BlockedByGuard, GateError, PluginError
+from tornado_gate.codec.text_files import ADVICE
+from tornado_gate.errors import BlockedByGuard, GateError, InvalidField, PluginError
 from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.form_texts import view_files
 from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, Side
 from tornado_gate.streams.text_views import TextView, view_request
-from tornado_gate.types import Block, Call, Decision, GuardedText, Request, Route, Span, WireRequest
+from tornado_gate.types import Block, Call, Decision, GuardedText, Request, Route, Span, Upload, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
@@ -78,6 +80,8 @@ class Review:
         self.text_map = text_map
         self.call = call
         self.guards = guards
+        self.unread_by: dict[str, None] = {}
+        """The names of guards that are not required, and could not read something of the request or the answer."""
 
     def reads(self, side: Side) -> list[GuardLane]:
         """The guards that review requests, or answers."""
@@ -92,13 +96,20 @@ class Review:
     async def review_request(self, wire: WireRequest) -> WireRequest:
         """The request with what the guards replace. Raises the error for a blocked request, or of a required guard."""
         guards = self.reads("request")
+        if guards and wire.files:
+            await self._review_files(guards, wire.files)
         if not guards or not wire.json:
             return wire
-        size = len(wire.raw)
-        body = await self.review_body(
-            "request", self.call, guards, partial(view_request, self.text_map), wire.json, size
-        )
-        if body is wire.json:
+        size, rounded = len(wire.raw), False
+
+        def view(body: Any) -> TextView:
+            nonlocal rounded
+            found = view_request(self.text_map, body)
+            rounded = rounded or found.is_rounded
+            return found
+
+        body = await self.review_body("request", self.call, guards, view, wire.json, size)
+        if body is wire.json and not rounded:
             return wire
         raw = b"" if wire.form else await self.run(orjson.dumps, body, size=size)
         return replace(wire, json=body, raw=raw)
@@ -117,6 +128,8 @@ class Review:
         for guard in guards:
             if found is None:
                 found = await self.run(view, body, size=size)
+            if found.unread:
+                self.settle_unread(guard, found.unread)
             if not found.texts:
                 break
             spans = await self.review_texts(side, guard, call, found.texts, size=size)
@@ -124,6 +137,28 @@ class Review:
                 body = await self.run(found.apply, spans, size=size)
                 found = None
         return body
+
+    def settle_unread(self, guard: GuardLane, unread: Sequence[tuple[str, str]]) -> None:
+        """Decide about values that a guard should see and that cannot be read, by their paths and reasons.
+
+        Raises BlockedByGuard if the guard is required, and InvalidField if the caller sent ``x-gate-strict: 1``; else the guard
+        is one of `unread_by`.
+        """
+        path, reason = unread[0]
+        if guard.required:
+            raise BlockedByGuard(f"The guard '{guard.name}' cannot read '{path}': it {reason}. {ADVICE}", param=path)
+        if self.call.strict:
+            message = f"The guard '{guard.name}' cannot read '{path}': it {reason} (rejected because of x-gate-strict). {ADVICE}"
+            raise InvalidField(path, message, code="unreadable_file")
+        self.unread_by[guard.name] = None
+
+    async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
+        """Review the names of a form's files, and the texts of those that are text. Both are fixed."""
+        texts, unread = await view_files(files)
+        for guard in guards:
+            if unread:
+                self.settle_unread(guard, unread)
+            await self.review_texts("request", guard, self.call, texts)
 
     async def review_texts(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0

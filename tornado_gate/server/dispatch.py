@@ -67,9 +67,11 @@ async def _answer_with_guards(
         if not isinstance(error, BlockedByGuard):
             services.gate.admission.give_up(call.meter)
         raise
-    return (
-        answer if isinstance(answer, MediaFile) else await review_answer(review, snapshot.formats[call.format], answer)
-    )
+    if isinstance(answer, MediaFile):
+        return answer
+    answer = await review_answer(review, snapshot.formats[call.format], answer)
+    answer.call.losses.extend(f"guard:{name}" for name in review.unread_by)
+    return answer
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
