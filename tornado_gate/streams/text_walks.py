@@ -24,6 +24,7 @@ from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_parts import is_plain_name
 from tornado_gate.types.text_maps import (
     OTHER,
+    TEXT,
     Data,
     Derived,
     Events,
@@ -243,7 +244,7 @@ class _Walk:
             if shape.string is not None:
                 self._visit_string(value, shape.string, spot)
             else:
-                self._texts.append(FoundText(spot.where, spot.place, shape.kind or spot.kind, value))
+                self._add_text(value, TEXT, spot._replace(kind=shape.kind) if shape.kind else spot)
         else:
             other = shape.other if type(shape) is Events else OTHER
             self._visit_string(value, other, spot)
@@ -329,8 +330,13 @@ class _RequestWalk(_Walk):
         self._append_number(value, spot)
         if type(value) is float and len(repr(value)) >= _LONG_FLOAT:
             self._findings.is_rounded = True
+            if value.is_integer():  # its digits, without the exponent
+                self._texts.append(FoundText(spot.where, spot.place, spot.kind, str(int(value)), is_fixed=True))
 
     def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
+        if is_data_url(value):  # in the place of an address, which some shapes do not know
+            self._visit_media(value, spot._replace(kind=shape.kind or spot.kind))
+            return
         if type(shape) is Text and (shape.kind or spot.kind) == "tool_result" and _is_json(value):
             shape = JsonText(kind=shape.kind, signed_by=shape.signed_by, delta=shape.delta, place=shape.place)
         super()._add_text(value, shape, spot)
