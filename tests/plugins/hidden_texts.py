@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -342,10 +343,8 @@ def find_canary(raw: bytes) -> str | None:
     """The text in which a body holds the canary after any decoding; None without one."""
     text = raw.decode("utf-8", "replace")
     strings = [text]
-    try:
+    with contextlib.suppress(ValueError):
         strings += _list_strings(json.loads(text))
-    except ValueError:
-        pass
     for one in strings:
         for reading in _read(one, 3):
             if _FOUND.search(reading):
@@ -401,4 +400,4 @@ def _list_strings(value: Any) -> Iterator[str]:
         for member in value:
             yield from _list_strings(member)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(int(value)) if value == value and abs(value) < 1e300 else ""
+        yield str(int(value)) if abs(value) < 1e300 else ""
