@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.plugins.hidden_texts import CANARY, ENCODINGS, NUMBER, PLACES, PLAIN, find_canary, make_body, make_file
+from tests.plugins.hidden_texts import CANARY, ENCODINGS, NUMBER, PLACES, PLAIN, TEXT, find_canary, make_body, make_file
 from tests.support.distributions import install_module
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
@@ -216,3 +216,24 @@ def test_a_guard_that_is_not_required_says_what_it_could_not_read(serve: Callabl
     ((status, loss, text),) = site.send([case], "mask", stream=False)
     assert (status, loss) == (200, "guard:guard"), text
     assert len(site.upstream.requests) == 1
+
+
+def test_names_and_texts_of_a_forms_files_are_seen(site: Site) -> None:
+    site.script(stream=False)
+    wave = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0"
+    for name, data, media_type, wanted in (
+        (f"{CANARY}.wav", wave, "audio/wav", (403, "blocked_by_guard")),
+        ("a.wav", wave, f"audio/{CANARY}", (403, "blocked_by_guard")),
+        ("a.wav", TEXT.encode(), "audio/wav", (403, "blocked_by_guard")),
+        ("a.wav", TEXT.encode("utf-16"), "application/octet-stream", (403, "blocked_by_guard")),
+        ("a.bin", b"\xff\xee" + TEXT.encode(), "application/octet-stream", (400, "blocked_by_guard")),
+    ):
+        answered = httpx.post(
+            site.gateway.url + "/v1/audio/transcriptions",
+            headers={"Authorization": f"Bearer {KEY}"},
+            data={"model": "block-o"},
+            files={"file": (name, data, media_type)},
+            trust_env=False,
+        )
+        assert (answered.status_code, answered.json()["error"]["code"]) == wanted, (name, media_type, answered.text)
+    assert not site.upstream.requests

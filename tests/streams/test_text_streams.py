@@ -310,3 +310,30 @@ def test_an_image_stream_passes_as_it_is() -> None:
 def test_a_stream_that_breaks_off_inside_an_event_says_what_it_has() -> None:
     assert b"".join(run(openai_chat.CHAT, [frame(say("Hi <x>")), b'data: {"cho'])).count(b"Hi #") == 1
     assert Event(b"", None).value is None
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_number_in_the_arguments_of_a_streamed_call_is_replaced_by_a_string(size: int) -> None:
+    arguments = '{"card": 4111111111111111, "list": [12, 4111111111111111], "name": "x"}'
+
+    async def mask(texts: list[GuardedText]) -> list[Span]:
+        return find_spans(texts, re.compile("4111111111111111"), lambda _: "***")
+
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+    }
+    pieces = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": arguments[at : at + size]},
+        }
+        for at in range(0, len(arguments), size)
+    ]
+    events = [start, *pieces, {"type": "content_block_stop", "index": 0}]
+    out = b"".join(run(anthropic_messages.MESSAGES, [frame(event, event["type"]) for event in events], mask))
+    values = [orjson.loads(sse.parse(raw).data) for raw in sse.split(out)]  # type: ignore[union-attr]
+    said = "".join(value["delta"]["partial_json"] for value in values if "delta" in value)
+    assert said == '{"card": "***", "list": [12, "***"], "name": "x"}'

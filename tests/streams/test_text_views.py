@@ -183,3 +183,20 @@ def test_a_text_answer_is_one_text() -> None:
 def test_wrong_spans_are_an_error(spans: list[Span]) -> None:
     with pytest.raises(ValueError, match="overlaps"):
         view_request(CHAT, ask(content="Hello")).apply(spans)
+
+
+def test_a_replaced_number_becomes_a_string() -> None:
+    number = 4111111111111111
+    arguments = f'{{"card": {number}, "n": [1.5, {number}.0, true], "to": "x"}}'
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "pay", "arguments": arguments}}]
+    view = view_request(CHAT, {**ask(tool_calls=calls), "metadata": {"n": number}})
+    masked = view.apply(find_spans(view.texts, re.compile(str(number)), lambda _: 'a "mark"'))
+    assert masked["messages"][0]["tool_calls"][0]["function"]["arguments"] == (
+        '{"card": "a \\"mark\\"", "n": [1.5, "a \\"mark\\".0", true], "to": "x"}'
+    )
+    assert masked["metadata"] == {"n": 'a "mark"'}
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": {"card": number, "small": 12, "yes": True}}
+    view = view_response(MESSAGES, {"role": "assistant", "content": [block], "usage": {"input_tokens": number}})
+    masked = view.apply(find_spans(view.texts, re.compile(str(number)), lambda _: "***"))
+    assert masked["content"][0]["input"] == {"card": "***", "small": 12, "yes": True}
+    assert masked["usage"] == {"input_tokens": number}
