@@ -32,6 +32,7 @@ _TEXT_TYPE: Final = re.compile(
 _MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}", re.ASCII)
 _PARAMETER: Final = re.compile(r'([\w!#$&^.+*-]{1,127})=(?:"([^"\\]{0,255})"|([^"\s]{0,255}))', re.ASCII)
 _OPAQUE: Final = re.compile(r"[A-Za-z0-9+/_=-]{40,}|")
+_SIGNS: Final = re.compile(r"[A-Za-z0-9+/_=%-]*+")
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _SPACE: Final = b" \t\r\n\f"
 _LINE_SIGNS: Final = str.maketrans("", "", "\t\r\n")
@@ -383,12 +384,11 @@ def _list_strings(value: Any) -> Iterator[str]:
 
 def find_embedded_files(text: str) -> Iterator[str]:
     """Yield the texts of data URLs in base64 inside a text, such as a Markdown image."""
-    at = text.find(";base64,")
+    at = text.find(";base64,") if text.find("data:") >= 0 else -1
     while at >= 0:
         start = at + len(";base64,")
-        end = start
-        while end < len(text) and (text[end].isalnum() or text[end] in "+/-_=%"):
-            end += 1
+        signs = _SIGNS.match(text, start)
+        end = signs.end() if signs else start
         begin = text.rfind("data:", max(0, at - MAX_HEAD), at)
         if begin >= 0 and end > start:
             try:
