@@ -118,7 +118,8 @@ def test_every_text_of_a_request_between_models_can_be_replaced() -> None:
     view = RequestTexts(request)
     kinds = [(text.kind, text.text) for text in view.texts]
     assert kinds == [
-        ("user", "one"), ("reasoning", "four"), ("tool_call", "two"), ("tool_call", '{"a": "three"}'),
+        ("user", "one"), ("user", "https://example.com/none"), ("reasoning", "four"),
+        ("tool_call", "two"), ("tool_call", '{"a": "three"}'),
         ("tool_result", "five"), ("other", "two"), ("other", "six"), ("other", "seven"),
     ]  # fmt: skip
     spans = [Span(number, 1, 3, "__") for number in range(len(kinds))]

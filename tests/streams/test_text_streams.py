@@ -50,7 +50,9 @@ async def allow(texts: list[GuardedText]) -> list[Span]:
 
 def run(text_map: TextMap, chunks: list[Any], review: Any = mask, lookahead: int = LONGEST) -> list[bytes]:
     async def collect() -> list[bytes]:
-        return [chunk async for chunk in guard_stream(text_map, iterate(chunks), lookahead, review)]
+        return [
+            chunk async for chunk in guard_stream(text_map, iterate(chunks), lookahead, review, lambda unread: None)
+        ]
 
     return asyncio.run(collect())
 
@@ -65,7 +67,7 @@ def feed(texts: EventTexts, values: list[Any], *, final: bool = False) -> list[A
 
 def open_texts(shape: Shape | None, lookahead: int = LONGEST) -> EventTexts:
     assert shape is not None
-    return EventTexts(shape, lookahead, lambda _event, value: value)
+    return EventTexts(shape, lookahead, lambda _event, value: value, lambda unread: None)
 
 
 def frame(value: Any, name: str = "") -> bytes:
@@ -136,7 +138,33 @@ def test_comments_and_pings_do_not_wait() -> None:
     ping = frame({"type": "ping"}, "ping")
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello"}}
     out = run(anthropic_messages.MESSAGES, [frame(delta), b": alive\n\n", ping], allow)
-    assert out[1:3] == [b": alive\n\n", ping]
+    assert out[1:3] == [b":\n\n", ping]
+
+
+def test_nothing_but_reviewed_data_and_names_of_events_passes() -> None:
+    """Comments, ids and unknown fields of an upstream's events have no JSON, in which a guard would see them."""
+    value = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    data = orjson.dumps(value)
+    asked: list[str] = []
+
+    async def note(texts: list[GuardedText]) -> list[Span]:
+        asked.extend(text.text for text in texts)
+        return []
+
+    frames = [
+        b": secret\n\n",
+        b"id: secret\ndata: %b\n\n" % data,
+        b"event: named\ndata: %b\n\n" % data,
+        b"event: named\nsecret: x\r\ndata: %b\r\n\r\n" % data,
+        b"data: %b\n: secret\n\n" % data,
+        b"retry: 4111111111111111\n\n",
+        b": secret\ndata: [DONE]\n\n",
+    ]
+    out = b"".join(run(anthropic_messages.MESSAGES, frames, note))
+    assert b"secret" not in out
+    assert b"4111" not in out
+    assert out.count(data) == 4
+    assert asked.count("named") == 1
 
 
 def test_an_error_event_comes_after_the_text_before_it() -> None:
@@ -282,3 +310,30 @@ def test_an_image_stream_passes_as_it_is() -> None:
 def test_a_stream_that_breaks_off_inside_an_event_says_what_it_has() -> None:
     assert b"".join(run(openai_chat.CHAT, [frame(say("Hi <x>")), b'data: {"cho'])).count(b"Hi #") == 1
     assert Event(b"", None).value is None
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_number_in_the_arguments_of_a_streamed_call_is_replaced_by_a_string(size: int) -> None:
+    arguments = '{"card": 4111111111111111, "list": [12, 4111111111111111], "name": "x"}'
+
+    async def mask(texts: list[GuardedText]) -> list[Span]:
+        return find_spans(texts, re.compile("4111111111111111"), lambda _: "***")
+
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+    }
+    pieces = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": arguments[at : at + size]},
+        }
+        for at in range(0, len(arguments), size)
+    ]
+    events = [start, *pieces, {"type": "content_block_stop", "index": 0}]
+    out = b"".join(run(anthropic_messages.MESSAGES, [frame(event, event["type"]) for event in events], mask))
+    values = [orjson.loads(sse.parse(raw).data) for raw in sse.split(out)]  # type: ignore[union-attr]
+    said = "".join(value["delta"]["partial_json"] for value in values if "delta" in value)
+    assert said == '{"card": "***", "list": [12, "***"], "name": "x"}'

@@ -39,6 +39,10 @@ def encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n a@b.example \0").decode()
+PDF = base64.b64encode(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3 a@b.example").decode()
+
+
 def test_kinds_follow_the_roles_and_types() -> None:
     body = {
         "instructions": "Be brief.",
@@ -50,7 +54,9 @@ def test_kinds_follow_the_roles_and_types() -> None:
         ],
         "new_member": {"of": ["tomorrow"]},
     }
-    seen = {text.path: (text.kind, text.text) for text in view_request(RESPONSES, body).texts}
+    texts = view_request(RESPONSES, body).texts
+    assert {text.text for text in texts if text.kind == "name"} >= {"c", "f", "new_member", "of"}
+    seen = {text.path: (text.kind, text.text) for text in texts if text.kind != "name" and text.text != "a"}
     assert seen == {
         "instructions": ("system", "Be brief."),
         "input.0.content.0.text": ("user", "Hi"),
@@ -96,7 +102,7 @@ def test_text_files_are_seen_and_other_files_are_not() -> None:
     parts = [
         {"type": "file", "file": {"file_data": "data:text/plain;base64," + encode("I am a@b.example")}},
         {"type": "file", "file": {"file_data": "data:text/csv,a%40b.example"}},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + encode("a@b.example")}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PNG}},
         {"type": "image_url", "image_url": {"url": "https://site.example/?u=a@b.example"}},
     ]
     found = mask(CHAT, ask(content=parts))["messages"][0]["content"]
@@ -107,7 +113,7 @@ def test_text_files_are_seen_and_other_files_are_not() -> None:
     sources = [
         {"type": "base64", "media_type": "text/plain", "data": encode("a@b.example")},
         {"type": "text", "media_type": "text/plain", "data": "a@b.example"},
-        {"type": "base64", "media_type": "application/pdf", "data": encode("a@b.example")},
+        {"type": "base64", "media_type": "application/pdf", "data": PDF},
     ]
     blocks = [{"type": "document", "source": source} for source in sources]
     found = mask(MESSAGES, ask(content=blocks))["messages"][0]["content"]
@@ -177,3 +183,20 @@ def test_a_text_answer_is_one_text() -> None:
 def test_wrong_spans_are_an_error(spans: list[Span]) -> None:
     with pytest.raises(ValueError, match="overlaps"):
         view_request(CHAT, ask(content="Hello")).apply(spans)
+
+
+def test_a_replaced_number_becomes_a_string() -> None:
+    number = 4111111111111111
+    arguments = f'{{"card": {number}, "n": [1.5, {number}.0, true], "to": "x"}}'
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "pay", "arguments": arguments}}]
+    view = view_request(CHAT, {**ask(tool_calls=calls), "metadata": {"n": number}})
+    masked = view.apply(find_spans(view.texts, re.compile(str(number)), lambda _: 'a "mark"'))
+    assert masked["messages"][0]["tool_calls"][0]["function"]["arguments"] == (
+        '{"card": "a \\"mark\\"", "n": [1.5, "a \\"mark\\".0", true], "to": "x"}'
+    )
+    assert masked["metadata"] == {"n": 'a "mark"'}
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": {"card": number, "small": 12, "yes": True}}
+    view = view_response(MESSAGES, {"role": "assistant", "content": [block], "usage": {"input_tokens": number}})
+    masked = view.apply(find_spans(view.texts, re.compile(str(number)), lambda _: "***"))
+    assert masked["content"][0]["input"] == {"card": "***", "small": 12, "yes": True}
+    assert masked["usage"] == {"input_tokens": number}

@@ -29,6 +29,10 @@ _PAIR_HALF: Final = 6
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNIT: Final = re.compile(rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}|{_ESCAPE}|\\")
 
+_NUMBER: Final = re.compile(r"-?[0-9][0-9.eE+\-]{0,999}")
+LEAST_NUMBER: Final = 4
+"""Numbers with fewer characters are no texts."""
+
 MAX_DEPTH: Final = 32
 """Names of members in deeper objects are not part of paths."""
 
@@ -39,7 +43,8 @@ class Piece(NamedTuple):
 
     `begins` and `ends`: the first and the last piece of a string; they do not include the quotes. `path` is the place
     of the string, of a name the place of its object, and `is_name` says that it is the name of a member. `is_json` is
-    false for the rest of a text that is not JSON.
+    false for the rest of a text that is not JSON. A number of at least LEAST_NUMBER characters is a piece as a string is;
+    a replacement needs quotes around it.
     """
 
     raw: str
@@ -49,6 +54,7 @@ class Piece(NamedTuple):
     path: tuple[str, ...] = ()
     is_name: bool = False
     is_json: bool = True
+    is_number: bool = False
 
 
 def escape_text(text: str) -> str:
@@ -107,7 +113,8 @@ class JsonStrings:
         pieces: list[Piece] = []
         if rest and not self._in_string:
             if _LAST_WORD.match(rest):
-                return [Piece(rest)]
+                self._add_between(pieces, rest, 0, len(rest))
+                return pieces
             self._leave_json()
         if rest or self._in_string:
             self._add_text(pieces, rest, rest)
@@ -120,20 +127,32 @@ class JsonStrings:
         found = _BETWEEN.match(text, position)
         end = found.end() if found else position
         if end < len(text) and text[end] == '"':
-            self._follow(text, position, end)
-            pieces.append(Piece(text[position : end + 1]))
+            self._add_between(pieces, text, position, end)
+            pieces.append(Piece('"'))
             self._in_string = self._at_begin = True
             self._name = []
             return end + 1
-        self._follow(text, position, end)
-        if end > position:
-            pieces.append(Piece(text[position:end]))
+        self._add_between(pieces, text, position, end)
         if _BEGUN_WORD.match(text, end):
             self._carried = text[end:]
             return len(text)
         if end == position:
             self._leave_json()
         return end
+
+    def _add_between(self, pieces: list[Piece], text: str, start: int, end: int) -> None:
+        """Add characters between strings; longer numbers among them are texts."""
+        for found in _NUMBER.finditer(text, start, end) if end - start >= LEAST_NUMBER else ():
+            if found.end() - found.start() >= LEAST_NUMBER:
+                self._follow(text, start, found.start())
+                if found.start() > start:
+                    pieces.append(Piece(text[start : found.start()]))
+                path = tuple(map(str, self._path[:MAX_DEPTH]))
+                pieces.append(Piece(found[0], found[0], begins=True, ends=True, path=path, is_number=True))
+                start = found.end()
+        self._follow(text, start, end)
+        if end > start:
+            pieces.append(Piece(text[start:end]))
 
     def _leave_json(self) -> None:
         self._is_json, self._in_string, self._at_begin = False, True, True

@@ -127,7 +127,9 @@ async def _iterate_guarded(
         return await review.review_texts("response", guard, call, texts)
 
     try:
-        async for chunk in guard_stream(review.text_map, chunks, guard.lookahead, ask):
+        async for chunk in guard_stream(
+            review.text_map, chunks, guard.lookahead, ask, partial(review.settle_unread, guard)
+        ):
             yield chunk
     finally:
         await stages.close(chunks)

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from tornado_gate.errors import BlockedByGuard, GateError, NotReviewed, PluginError, Unavailable
+from tornado_gate.codec.text_files import ADVICE
+from tornado_gate.errors import BlockedByGuard, GateError, InvalidField, NotReviewed, PluginError, Unavailable
 from tornado_gate.gateway.body_budget import SMALL_BYTES
+from tornado_gate.gateway.form_texts import view_files
 from tornado_gate.gateway.inner_texts import RequestTexts
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
 from tornado_gate.streams.text_views import TextView, view_request
-from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, WireRequest
+from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, Upload, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
@@ -136,13 +138,20 @@ class Review:
     async def review_request(self, wire: WireRequest) -> WireRequest:
         """The request with what the guards replace. Raises the error for a blocked request, or of a required guard."""
         guards = self.reads("request")
+        if guards and wire.files:
+            await self._review_files(guards, wire.files)
         if not guards or not wire.json:
             return wire
-        size = len(wire.raw)
-        body = await self.review_body(
-            "request", self.call, guards, partial(view_request, self.text_map), wire.json, size
-        )
-        if body is wire.json:
+        size, rounded = len(wire.raw), False
+
+        def view(body: Any) -> TextView:
+            nonlocal rounded
+            found = view_request(self.text_map, body)
+            rounded = rounded or found.is_rounded
+            return found
+
+        body = await self.review_body("request", self.call, guards, view, wire.json, size)
+        if body is wire.json and not rounded:
             return wire
         raw = b"" if wire.form else await self.run(orjson.dumps, body, size=size)
         return replace(wire, json=body, raw=raw)
@@ -162,9 +171,11 @@ class Review:
             try:
                 if found is None:
                     found = await self.run_edit(view, body, size=size)
-                if not found.texts:
+                if not found.texts and not found.unread:
                     break
-                spans = await self.review_texts(side, guard, call, found.texts, size=size)
+                if found.unread:
+                    self.settle_unread(guard, found.unread)
+                spans = await self.review_texts(side, guard, call, found.texts, size=size) if found.texts else ()
                 if spans:
                     body = await self.run_edit(found.apply, spans, size=size)
                     found = None
@@ -182,6 +193,27 @@ class Review:
         if guard.required:
             raise failure.error from None
         self.pass_over(guard)
+
+    def settle_unread(self, guard: GuardLane, unread: Sequence[tuple[str, str]]) -> None:
+        """Decide about values that a guard should see and that cannot be read, by their paths and reasons.
+
+        Raises BlockedByGuard if the guard is required, and InvalidField if the caller sent ``x-gate-strict: 1``.
+        """
+        path, reason = unread[0]
+        if guard.required:
+            raise BlockedByGuard(f"The guard '{guard.name}' cannot read '{path}': it {reason}. {ADVICE}", param=path)
+        if self.call.strict:
+            message = f"The guard '{guard.name}' cannot read '{path}': it {reason} (rejected because of x-gate-strict). {ADVICE}"
+            raise InvalidField(path, message, code="unreadable_file")
+        self.pass_over(guard)
+
+    async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
+        """Review the names of a form's files, and the texts of those that are text. Both are fixed."""
+        texts, unread = await view_files(files)
+        for guard in guards:
+            if unread:
+                self.settle_unread(guard, unread)
+            await self.review_texts("request", guard, self.call, texts)
 
     async def review_texts(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0

@@ -10,11 +10,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
+from tornado_gate.codec.text_files import UnreadableFile, read_base64
 from tornado_gate.types import (
     Data,
     FileReference,
     GuardedText,
-    Link,
     Message,
     Opaque,
     Span,
@@ -43,7 +43,7 @@ _WORDS: Final = frozenset(
     }
 )
 """Fields whose strings are ids or words of the gateway and of vendors."""
-_FILES: Final = (Data, FileReference, Link, Opaque)
+_UNSEEN: Final = (FileReference, Opaque)
 _KIND_OF_ROLE: Final[Mapping[str, TextKind]] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool_result",
 }  # fmt: skip
@@ -61,6 +61,8 @@ class RequestTexts:
         self._request = request
         self._paths: list[Path] = []
         self.texts: list[GuardedText] = []
+        self.unread: list[tuple[str, str]] = []
+        """The paths of files that cannot be read, each with the reason."""
         self._find(request, (), "other")
 
     def apply(self, spans: Iterable[Span]) -> Any:
@@ -75,8 +77,10 @@ class RequestTexts:
             if value:
                 self._paths.append(path)
                 self.texts.append(GuardedText(kind=kind, path=".".join(map(str, path)), text=value))
-        elif isinstance(value, _FILES):
+        elif isinstance(value, _UNSEEN):
             return
+        elif isinstance(value, Data):
+            self._find_in_file(value, ".".join(map(str, path)), kind)
         elif isinstance(value, Value):
             kind = _KIND_OF_ROLE.get(value.role, kind) if isinstance(value, Message) else kind
             kind = _KIND_OF_PART.get(type(value), kind)
@@ -89,6 +93,16 @@ class RequestTexts:
         elif isinstance(value, list | tuple):
             for index, item in enumerate(value):
                 self._find(item, (*path, index), kind)
+
+    def _find_in_file(self, value: Data, path: str, kind: TextKind) -> None:
+        try:
+            file = read_base64(value.base64, [value.media_type])
+        except UnreadableFile as fault:
+            self.unread.append((path, fault.reason))
+            return
+        for text in (file.text, *file.others) if file is not None else ():
+            self._paths.append(())
+            self.texts.append(GuardedText(kind=kind, path=path, text=text, is_fixed=True))
 
 
 def replace_spans(text: str, spans: Iterable[Span]) -> str:

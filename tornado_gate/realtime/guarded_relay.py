@@ -29,7 +29,16 @@ class ReviewedMessages:
 
     def __init__(self, review: Review, side: Side, shape: Shape, call: Call) -> None:
         self._steps = [
-            (EventTexts(shape, guard.lookahead, _render), partial(review.review_texts, side, guard, call))
+            (
+                EventTexts(
+                    shape,
+                    guard.lookahead,
+                    _render,
+                    partial(review.settle_unread, guard),
+                    of_request=side == "request",
+                ),
+                partial(review.review_texts, side, guard, call),
+            )
             for guard in review.reads(side)
         ]
 

@@ -20,6 +20,8 @@ from tornado_gate.types.texts import GuardedText, Span
 
 ReviewTexts = Callable[[list[GuardedText]], Awaitable[Sequence[Span]]]
 """Returns what a guard replaces in the texts, or raises the GateError of a block."""
+ReportUnread = Callable[[Sequence[tuple[str, str]]], None]
+"""Gets the paths of values that cannot be read, each with the reason. Raises the GateError of a required guard."""
 
 MAX_PARTS: Final = 4096
 """Texts whose replacements are remembered for events that repeat them. More are reviewed again."""
@@ -45,10 +47,22 @@ class Event:
 
 
 class EventTexts:
-    """Takes events, asks for reviews, and returns events. `render` makes the result of an event with a new value."""
+    """Takes events, asks for reviews, and returns events. `render` makes the result of an event with a new value.
 
-    def __init__(self, shape: Shape, lookahead: int, render: Callable[[Event, Any], Any]) -> None:
+    `of_request`: the events are messages of a caller, see `find_texts`.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        lookahead: int,
+        render: Callable[[Event, Any], Any],
+        report_unread: ReportUnread,
+        *,
+        of_request: bool = False,
+    ) -> None:
         self._shape, self._lookahead, self._render = shape, lookahead, render
+        self._report_unread, self._of_request = report_unread, of_request
         self._queue: list[Event] = []
         self._parts: dict[str, TextPart] = {}
         self._open: dict[str, TextPart] = {}
@@ -63,15 +77,19 @@ class EventTexts:
         self._queue.insert(len(self._queue) - self._keeps_last(), Event(raw, None))
 
     def add(self, raw: Any, value: Any, tag: Any = None) -> None:
-        """Add the next event."""
+        """Add the next event. `tag` is its name, which is reviewed once for each stream; "" or None without one."""
         event = Event(raw, value, tag)
-        findings = find_texts(value, self._shape)
+        findings = find_texts(value, self._shape, of_request=self._of_request)
+        if findings.unread:
+            self._report_unread(findings.unread)
         event.derived = findings.derived
         for found in findings.texts:
             if found.is_delta:
                 self._add_piece(event, found)
             else:
                 self._add_whole(event, found)
+        if tag:
+            self._add_whole(event, FoundText((), "event", "name", tag, is_fixed=True))
         self._hold_derived(event)
         for place in findings.ended:
             self._end_below(event, place)
@@ -85,7 +103,9 @@ class EventTexts:
 
     def list_due(self) -> list[GuardedText]:
         """The texts for the next review."""
-        return [run.make_window() for part in self._touched for run in part.list_due(self._lookahead)]
+        return [
+            run.make_window(is_fixed=part.is_fixed) for part in self._touched for run in part.list_due(self._lookahead)
+        ]
 
     def take(self, due: Sequence[GuardedText], spans: Iterable[Span], *, final: bool = False) -> list[Any]:
         """Apply a review of the texts that `list_due` returned, and return the events that may leave."""
@@ -132,14 +152,15 @@ class EventTexts:
         self._last_events[part] = (event, found)
 
     def _add_whole(self, event: Event, found: FoundText) -> None:
-        place = f"{found.place}.\0{found.text}" if found.is_name else found.place
+        place = f"{found.place}.\0{found.text}" if found.is_name or found.is_fixed else found.place
         text = found.text
         part = self._open.get(place)
         if part is not None:
             self._finish(event, part)
         part = part or self._parts.get(place)
         if part is None or not part.is_same(text):
-            part = TextPart(found.kind, found.place, is_json=found.is_json)
+            part = TextPart(found.kind, found.place, is_json=found.is_json, has_names=self._of_request)
+            part.is_fixed = found.is_fixed
             part.add(text)
             part.finish()
             self._changed.pop(found.place, None)

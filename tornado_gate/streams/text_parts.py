@@ -71,15 +71,24 @@ class TextRun:
         "is_complete",
         "is_json",
         "is_name",
+        "is_number",
         "kind",
         "path",
         "text",
     )
 
     def __init__(
-        self, kind: TextKind, path: str, raw_start: int, *, is_json: bool = False, is_name: bool = False
+        self,
+        kind: TextKind,
+        path: str,
+        raw_start: int,
+        *,
+        is_json: bool = False,
+        is_name: bool = False,
+        is_number: bool = False,
     ) -> None:
         self.kind, self.path = kind, path
+        self.is_number = is_number
         self.is_json, self.is_name, self.is_complete = is_json, is_name, False
         self.context = self.text = self._raw = ""
         self._raw_start = raw_start
@@ -105,9 +114,11 @@ class TextRun:
         return self.is_complete or self._size > lookahead
 
     def is_empty(self) -> bool:
-        """Whether nothing of it needs a review."""
-        if not self._size:
-            return True
+        """Whether it has no characters."""
+        return not self._size
+
+    def is_plain(self) -> bool:
+        """Whether it is the plain name of a member."""
         if not self.is_name or not self.is_complete or self.context:
             return False
         self._join()
@@ -129,6 +140,8 @@ class TextRun:
         part.
         """
         self._join()
+        if self.is_number and spans:
+            return self._decide_number(spans)
         sent = len(self.context)
         border = len(self.text) if self.is_complete else len(self.text) - lookahead
         chosen, cut = self._choose([(start - sent, end - sent, new) for start, end, new in spans], border)
@@ -153,6 +166,14 @@ class TextRun:
         self._forget(cut, raw_cut)
         self.context = "" if self.is_complete else (self.context + "".join(said))[-lookahead:] if lookahead else ""
         return "".join(out), changes
+
+    def _decide_number(self, spans: Sequence[tuple[int, int, str]]) -> tuple[str, list[Change]]:
+        """Apply the spans of a review to a number, which becomes a string."""
+        text = apply_changes(self.text, [Change(*span) for span in self._choose(list(spans), len(self.text))[0]])
+        written = f'"{escape_text(text)}"'
+        change = Change(self._raw_start, self._raw_start + len(self._raw), written)
+        self._forget(len(self.text), len(self._raw))
+        return written, [change]
 
     def _choose(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
         """Return the spans that are decided, in order, and the end of the decided characters."""
@@ -181,25 +202,28 @@ class TextRun:
 
 class TextPart:
     """A text at one place: the pieces that arrived, the windows for the next review, and the characters that are
-    decided.
+    decided. `has_names`: plain names of members in its JSON are reviewed, too.
     """
 
     __slots__ = (
         "_digest",
+        "_has_names",
         "_json",
         "_lexed",
         "_queue",
         "_ready",
         "changes",
         "is_complete",
+        "is_fixed",
         "kind",
         "length",
         "place",
         "released",
     )
 
-    def __init__(self, kind: TextKind, place: str, *, is_json: bool = False) -> None:
+    def __init__(self, kind: TextKind, place: str, *, is_json: bool = False, has_names: bool = False) -> None:
         self.kind, self.place = kind, place
+        self._has_names, self.is_fixed = has_names, False
         self.is_complete = False
         self.length = 0
         """The number of characters that arrived."""
@@ -238,7 +262,13 @@ class TextPart:
 
     def list_due(self, lookahead: int) -> list[TextRun]:
         """The texts for the next review."""
-        return [run for run in self._queue if type(run) is TextRun and run.is_due(lookahead) and not run.is_empty()]
+        return [
+            run for run in self._queue if type(run) is TextRun and run.is_due(lookahead) and not self._is_passed(run)
+        ]
+
+    def _is_passed(self, run: TextRun) -> bool:
+        """Whether nothing of a run needs a review."""
+        return run.is_empty() or (not self._has_names and run.is_plain())
 
     def decide(self, spans: Sequence[Sequence[tuple[int, int, str]]], lookahead: int) -> None:
         """Apply the spans of a review, one list for each text of `list_due`."""
@@ -247,7 +277,7 @@ class TextPart:
             run = self._queue[0]
             if isinstance(run, str):
                 self._ready.append(run)
-            elif run.is_empty() and run.is_complete:
+            elif run.is_complete and self._is_passed(run):
                 self._ready.append(run.decide((), lookahead)[0])
             elif not run.is_due(lookahead):
                 return
@@ -286,4 +316,6 @@ class TextPart:
 
     def _make_run(self, piece: Piece) -> TextRun:
         path = ".".join((self.place, *piece.path)) if piece.path else self.place
-        return TextRun(self.kind, path, self._lexed, is_json=piece.is_json, is_name=piece.is_name)
+        return TextRun(
+            self.kind, path, self._lexed, is_json=piece.is_json, is_name=piece.is_name, is_number=piece.is_number
+        )

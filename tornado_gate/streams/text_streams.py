@@ -11,23 +11,32 @@ import orjson
 
 from tornado_gate.streams import sse, stages
 from tornado_gate.streams.json_array import ArraySplitter
-from tornado_gate.streams.text_events import Event, EventTexts, ReviewTexts
+from tornado_gate.streams.text_events import Event, EventTexts, ReportUnread, ReviewTexts
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.wire import parse_json
 
 _DONE: Final = b"[DONE]"
+_EMPTY_COMMENT: Final = b":\n\n"
 SPACE: Final = b" \t\r\n"
 _JSON_STARTS: Final = (b"[", b"{")
 
 
 async def guard_stream(
-    text_map: TextMap, chunks: AsyncIterator[bytes], lookahead: int, review: ReviewTexts
+    text_map: TextMap,
+    chunks: AsyncIterator[bytes],
+    lookahead: int,
+    review: ReviewTexts,
+    report_unread: ReportUnread,
 ) -> AsyncIterator[bytes]:
     """Yield a stream with the texts that `review` replaces.
 
     The stream is server-sent events or a JSON array of objects. At most `lookahead` characters of each text are held
     back, besides a replacement that may still grow. `review` gets the texts that were received since its last call,
-    each as a window. A GateError that it raises ends the stream. Closes `chunks`.
+    each as a window. A GateError that it raises ends the stream. `report_unread` gets what cannot be read. Closes
+    `chunks`.
+
+    Of a server-sent event the data and the name are reviewed, and nothing else passes: comments become empty, and
+    events lose their ids.
     """
     frames: _Frames = _EventFrames()
     texts: EventTexts | None = None
@@ -40,7 +49,7 @@ async def guard_stream(
                     continue
                 if (start := chunk.lstrip(SPACE)[:1]) in _JSON_STARTS:
                     frames = _ArrayFrames(is_array=start == b"[")
-                texts = EventTexts(shape, lookahead, frames.render)
+                texts = EventTexts(shape, lookahead, frames.render, report_unread)
             frames.feed(chunk, texts)
             if out := frames.join(await texts.review(review)):
                 yield out
@@ -79,20 +88,35 @@ class _EventFrames:
         for raw in frames:
             frame = sse.parse(raw)
             if frame is None:
-                texts.add_other(raw)
+                texts.add_other(_EMPTY_COMMENT)
             elif frame.data.strip() == _DONE:
-                texts.end(raw)
+                texts.end(raw if _is_plain(raw) else b"data: [DONE]\n\n")
             else:
-                texts.add(raw, _parse(frame.data), frame.event)
+                value = _parse(frame.data)
+                is_plain = _is_plain(raw, named=frame.event != "")
+                texts.add(raw if is_plain else self._write(value, frame.event), value, frame.event)
 
     def render(self, event: Event, value: Any) -> bytes:
+        return self._write(value, event.tag)
+
+    def _write(self, value: Any, name: str) -> bytes:
         if isinstance(value, str):
-            head = b"event: %b\n" % event.tag.encode() if event.tag else b""
+            head = b"event: %b\n" % name.encode() if name else b""
             return head + b"".join(b"data: %b\n" % line.encode() for line in value.split("\n")) + b"\n"
-        return sse.render_json(value, event.tag)
+        return sse.render_json(value, name)
 
     def join(self, events: list[bytes]) -> bytes:
         return b"".join(events)
+
+
+def _is_plain(raw: bytes, *, named: bool = False) -> bool:
+    """Whether a raw frame is one line of data, after a line with its name if `named`."""
+    if named:
+        head, _, raw = raw.partition(b"\n")
+        if not head.startswith(b"event:") or head.find(b"\r", 0, -1) >= 0:
+            return False
+    line = raw.rstrip(b"\r\n")
+    return line.startswith(b"data:") and line.find(b"\n") < 0 and line.find(b"\r") < 0
 
 
 def _parse(data: bytes) -> Any:

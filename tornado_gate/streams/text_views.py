@@ -12,7 +12,7 @@ from typing import Any, Final
 from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_parts import Change, TextPart, TextRun, move_offset
 from tornado_gate.streams.text_walks import Findings, FoundDerived, FoundText, Where, begins_with, find_texts
-from tornado_gate.types.text_maps import Derived, Shape, Text, TextMap
+from tornado_gate.types.text_maps import Derived, Text, TextMap
 from tornado_gate.types.texts import GuardedText, Span
 
 _SPOKEN: Final = Text(kind="assistant")
@@ -27,17 +27,19 @@ class TextView:
         self._fixes_signed = fixes_signed
         self._parts: list[TextPart | TextRun] = [self._open_part(found) for found in findings.texts]
         self.texts: list[GuardedText] = []
+        self.unread = findings.unread
+        self.is_rounded = findings.is_rounded
         self._owners: list[int] = []
         """For each text the number of its finding."""
         for number, (part, found) in enumerate(zip(self._parts, findings.texts, strict=True)):
-            is_fixed = found.is_signed and fixes_signed
+            is_fixed = found.is_fixed or (found.is_signed and fixes_signed)
             for run in part.list_due(0) if isinstance(part, TextPart) else (part,):
                 self.texts.append(run.make_window(is_fixed=is_fixed))
                 self._owners.append(number)
 
     def _open_part(self, found: FoundText) -> TextPart | TextRun:
         if found.is_json:
-            part = TextPart(found.kind, found.place, is_json=True)
+            part = TextPart(found.kind, found.place, is_json=True, has_names=self._fixes_signed)
             part.add(found.text)
             part.finish()
             return part
@@ -90,8 +92,8 @@ def group_spans(texts: Sequence[GuardedText], spans: Iterable[Span]) -> dict[int
         text = texts[number]
         if text.is_fixed:
             raise RequestError(
-                f"A guard replaces characters of '{text.path}', which cannot be changed: its vendor has signed it. Remove the "
-                "text from the request.",
+                f"A guard replaces characters of '{text.path}', which cannot be changed: it is a name, or signed by its vendor. "
+                "Remove the text from the request.",
                 param=text.path,
                 code="blocked_by_guard",
             )
@@ -151,13 +153,10 @@ class BodyEdit:
 
 def view_request(text_map: TextMap, body: Any) -> TextView:
     """Return the texts of a request's body, which is parsed JSON or the text fields of a form."""
-    return _view(body, text_map.request, fixes_signed=True)
+    return TextView(body, find_texts(body, text_map.request, of_request=True), fixes_signed=True)
 
 
 def view_response(text_map: TextMap, body: Any) -> TextView:
     """Return the texts of a whole response: parsed JSON, or a string for a text response."""
-    return _view(body, _SPOKEN if isinstance(body, str) else text_map.response, fixes_signed=False)
-
-
-def _view(body: Any, shape: Shape, *, fixes_signed: bool) -> TextView:
-    return TextView(body, find_texts(body, shape), fixes_signed=fixes_signed)
+    shape = _SPOKEN if isinstance(body, str) else text_map.response
+    return TextView(body, find_texts(body, shape), fixes_signed=False)

@@ -23,14 +23,15 @@ class Shape(Value, frozen=True, kw_only=True, eq=False):
 
 
 class Word(Shape, frozen=True, kw_only=True, eq=False):
-    """An id, a type, a role or another name that is not a text: a string of ASCII characters without white space, ``@``
-    and control characters, at most 512 long. Any other string in its place is a text of the kind "other".
+    """An id, a type, a role or another name: a string of ASCII characters without white space, ``@`` and control
+    characters, at most 512 long. In a request it is a fixed text of the kind "name", seen once for each body; in an answer
+    it is no text. Any other string in its place is a text of the kind "other".
     """
 
 
 class Data(Shape, frozen=True, kw_only=True, eq=False):
     """Base64 or encrypted data that is not a text, such as a signature. A string with a space, ``@`` or characters
-    beyond ASCII is a text.
+    beyond ASCII is a text. In a request, base64 of text and what is not base64 are texts, too.
 
     `json_after` is the start of strings of the gateway itself, in which base64 of JSON follows: its strings are texts, if
     one of them is more than data.
@@ -60,8 +61,9 @@ class JsonText(Text, frozen=True, kw_only=True, eq=False):
 
 
 class Media(Shape, frozen=True, kw_only=True, eq=False):
-    """A file: a data URL, an address, or base64 with its media type in a member beside it. A file with a text media
-    type is a text, also in base64; an address is a text; images, sound and other files are not.
+    """A file: a data URL, an address, or base64 with its media type in a member beside it. A file is a text if its
+    content or its media type is (`codec/text_files.py`); an address is a text; images, sound and other files are not. What
+    cannot be read in exactly one way is unread: a required guard blocks it.
     """
 
 

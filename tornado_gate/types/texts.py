@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 
 from tornado_gate.types.value import Value
 
-TextKind = Literal["system", "user", "assistant", "reasoning", "tool_call", "tool_result", "other"]
+TextKind = Literal["system", "user", "assistant", "reasoning", "tool_call", "tool_result", "name", "other"]
 """What a text is: instructions, a prompt or other input of the caller, the model's answer, its thinking, arguments or a result of
-a tool, or any other text, such as a description of a tool or a member that the format does not know."""
+a tool, a name or an id in a request (``call_1``, the name of a tool or of a property), or any other text, such as a description
+of a tool or a member that the format does not know. Names are fixed: see `GuardedText.is_fixed`."""
 
 
 class GuardedText(Value, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class GuardedText(Value, frozen=True, kw_only=True):
     `path` is its place in the caller's body (``messages.0.content``). A text of a stream is seen in windows: the first `sent`
     characters of `text` have been sent to the caller, are shown for context and cannot be replaced. `is_complete`: no more text
     follows; otherwise the end of this window is seen again. `is_fixed`: the text cannot be replaced, for example because an
-    upstream has signed it; replacing it blocks the request.
+    upstream has signed it, or because a name has the same spelling elsewhere; replacing it blocks the request.
     """
 
     kind: TextKind

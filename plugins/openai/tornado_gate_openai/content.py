@@ -9,14 +9,13 @@ AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from tornado_gate.codec.text_files import read_source_text
 from tornado_gate.types import (
     Audio,
     Call,
@@ -176,10 +175,9 @@ def _matches(source: Data, patterns: tuple[str, ...]) -> bool:
 
 
 def _read_text(file: File, source: Data) -> Text | None:
-    """The text of a text file, with its name; None when it is not UTF-8."""
-    try:
-        text = base64.b64decode(source.base64, validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
+    """The text of a text file, with its name; None for a file that is no text. Raises UnreadableFile."""
+    text = read_source_text(source.media_type, source.base64)
+    if text is None:
         return None
     return Text(text=f"{file.name}:\n\n{text}" if file.name else text, extra=file.extra)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.wire.anthropic_messages.foreign_requests import calls, rendered, result, turns
 from tests.wire.anthropic_messages.support import call_for, foreign, message
+from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import (
     Audio,
@@ -164,7 +165,6 @@ def test_documents_by_link_and_by_data(source: Any, expected: Any) -> None:
         Image(source=Link(url="gs://bucket/a.png")),
         File(source=FileReference(id="file-of-another-vendor")),
         File(source=Data(media_type="application/zip", base64="AAAA")),
-        File(source=Data(media_type="text/plain", base64="/w==")),
         VendorPart(wire_format="openai-chat", value={"type": "video_url"}),
     ],
 )
@@ -172,6 +172,14 @@ def test_what_the_vendor_cannot_read_is_lost_by_name(part: Any) -> None:
     body, losses = rendered(message("user", "Hi", part, plain=False))
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
     assert losses == ["messages.0.content.1"]
+
+
+def test_a_text_file_that_cannot_be_read_is_refused() -> None:
+    for text in ("/w==", "SGk@", "SGk=SGk="):
+        with pytest.raises(UnreadableFile) as caught:
+            rendered(message("user", "Hi", File(source=Data(media_type="text/plain", base64=text)), plain=False))
+        caught.value.find_param({"messages": [{"content": [{"file_data": f"data:text/plain;base64,{text}"}]}]})
+        assert caught.value.param == "messages.0.content.0.file_data"
 
 
 def test_a_strict_caller_hears_of_the_first_loss() -> None:

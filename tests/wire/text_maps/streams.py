@@ -119,7 +119,9 @@ def guard(dialect: Dialect, chunks: Iterable[bytes], lookahead: int = LONGEST_SE
 
     async def run() -> bytes:
         assert dialect.route.texts is not None
-        guarded: AsyncIterator[bytes] = guard_stream(dialect.route.texts, iterate(chunks), lookahead, review)
+        guarded: AsyncIterator[bytes] = guard_stream(
+            dialect.route.texts, iterate(chunks), lookahead, review, lambda unread: None
+        )
         return b"".join([chunk async for chunk in guarded])
 
     return asyncio.run(run())

@@ -8,10 +8,12 @@ import re
 from typing import Any, Final
 
 import orjson
+import pytest
 
 import tornado_gate_format_gemini
 import tornado_gate_format_openai
 from tornado_gate import sse
+from tornado_gate.errors import InvalidField
 from tornado_gate.streams.text_streams import guard_stream
 from tornado_gate.streams.text_views import view_request, view_response
 from tornado_gate.testing import iterate
@@ -50,13 +52,14 @@ def test_the_summary_of_a_compaction_is_seen_in_requests_and_answers() -> None:
     assert restore_items(response.apply(redact(response.texts))["output"])[0] == restore_items(changed)[0]
 
 
-def test_a_compaction_in_an_odd_encoding_is_seen() -> None:
-    """What the gateway reads leniently, a guard reads, too."""
+def test_a_compaction_in_an_odd_encoding_is_unread_for_guards_and_refused_by_the_format() -> None:
     item = make_compaction_item("cmp_1", f"The user is {SECRET}.")
     content = item["encrypted_content"]
     odd = {**item, "encrypted_content": content[:30] + "\n !" + content[30:]}
-    assert SECRET in restore_items([odd])[0]["content"][0]["text"]
-    assert any(SECRET in text.text for text in view_request(RESPONSES, {"input": [odd]}).texts)
+    with pytest.raises(InvalidField) as refused:
+        restore_items([odd])
+    assert refused.value.param == "input.0.encrypted_content"
+    assert [path for path, _ in view_request(RESPONSES, {"input": [odd]}).unread] == ["input.0.encrypted_content"]
 
 
 def test_a_streamed_compaction_has_the_replacement() -> None:
@@ -67,7 +70,7 @@ def test_a_streamed_compaction_has_the_replacement() -> None:
         async def review(texts: list[GuardedText]) -> list[Span]:
             return redact(texts)
 
-        chunks = guard_stream(RESPONSES, iterate([sse.render_json(event)]), 254, review)
+        chunks = guard_stream(RESPONSES, iterate([sse.render_json(event)]), 254, review, lambda unread: None)
         return b"".join([chunk async for chunk in chunks])
 
     sent = orjson.loads(asyncio.run(collect()).partition(b"data: ")[2])
@@ -96,7 +99,8 @@ def test_signatures_that_are_only_data_are_not_texts() -> None:
         signature = render_signature(Opaque(issuer="x", value=value))
         part = {"text": "", "thoughtSignature": signature}
         texts = view_request(GEMINI, {"contents": [{"role": "model", "parts": [part]}]}).texts
-        assert [text.text for text in texts] == []
-    vendors = base64.b64encode(b"\x12\x34signature of the vendor" * 3).decode()
+        assert [text.text for text in texts if text.kind != "name"] == []
+    vendors = base64.b64encode(b"\x12\x34\xff signature of the vendor" * 6).decode()
     part = {"text": "", "thoughtSignature": vendors}
-    assert view_request(GEMINI, {"contents": [{"role": "model", "parts": [part]}]}).texts == []
+    texts = view_request(GEMINI, {"contents": [{"role": "model", "parts": [part]}]}).texts
+    assert [text.text for text in texts if text.kind != "name"] == []

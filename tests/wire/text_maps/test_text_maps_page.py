@@ -31,7 +31,11 @@ def read_example() -> TextMap:
 def test_the_example_finds_the_texts_of_a_request() -> None:
     body = {"model": "m", "turns": [{"who": "rules", "says": "Be kind."}, {"who": "user", "says": "Hi"}], "new": "x"}
     texts = view_request(read_example(), body).texts
-    assert [(text.kind, text.text) for text in texts] == [("system", "Be kind."), ("user", "Hi"), ("other", "x")]
+    assert [(text.kind, text.text) for text in texts if text.kind != "name"] == [
+        ("system", "Be kind."),
+        ("user", "Hi"),
+        ("other", "x"),
+    ]
 
 
 def test_the_example_guards_a_stream_and_its_repetition() -> None:
@@ -41,7 +45,7 @@ def test_the_example_guards_a_stream_and_its_repetition() -> None:
     async def run() -> bytes:
         events = [{"id": "a1", "word": "Hel"}, {"id": "a1", "word": "lo"}, {"id": "a1", "end": {"all": "Hello"}}]
         chunks = iterate(sse.render_json(event) for event in events)
-        return b"".join([chunk async for chunk in guard_stream(read_example(), chunks, 3, review)])
+        return b"".join([chunk async for chunk in guard_stream(read_example(), chunks, 3, review, lambda unread: None)])
 
     values = [orjson.loads(frame[6:]) for frame in sse.split(asyncio.run(run()))]
     assert "".join(value.get("word", "") for value in values) == values[-1]["end"]["all"] == "Hey"

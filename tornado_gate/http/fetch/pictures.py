@@ -10,10 +10,10 @@ import asyncio
 import binascii
 from collections.abc import Collection, Iterator
 
+from tornado_gate.codec import text_files
 from tornado_gate.codec.media_types import WrongMediaType, parse_image_size, resolve_media_type, sniff
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, Data, FileSource, Link, Upload
-from tornado_gate.types.media_type import media_type
 from tornado_gate.types.value import Value
 
 MAX_PIXELS = 64 * 1024 * 1024
@@ -176,11 +176,13 @@ def _unescape_percent(text: bytes) -> tuple[bytes, bytes]:
 
 def parse_data_url(url: str, param: str) -> Data:
     """Parse a ``data:`` URL. Raises InvalidField if it is not base64."""
-    head, comma, text = url.partition(",")
-    declared, _, encoding = head[5:].rpartition(";")
-    if not comma or encoding.strip().lower() != "base64":
+    try:
+        parsed = text_files.parse_data_url(url)
+    except text_files.UnreadableFile:
+        parsed = None
+    if parsed is None or not parsed.is_base64:
         raise InvalidField(param, f"'{param}' must be 'data:MEDIA/TYPE;base64,…'.", code="invalid_url")
-    return Data(media_type=media_type(declared), base64=text)
+    return Data(media_type=parsed.media_type, base64=parsed.data)
 
 
 def parse_image_source(value: str, param: str) -> Data | Link:

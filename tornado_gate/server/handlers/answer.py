@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
 from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.pipeline import PreparedAnswer
@@ -49,6 +50,7 @@ class AnswerHandler(AuthenticatedHandler):
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
         self.gate.acquire_snapshot(self.snapshot)
+        wire: WireRequest | None = None
         try:
             if HEADER in self.lower_headers:
                 call = self.call = self._apply_stream_policy(call)
@@ -76,6 +78,8 @@ class AnswerHandler(AuthenticatedHandler):
             else:
                 await self._write_reply(answer.reply)
         except GateError as error:
+            if isinstance(error, UnreadableFile) and wire is not None:
+                error.find_param(wire.json)
             self.fail_late(error)
         finally:
             try:

@@ -7,10 +7,10 @@ text that is embedded unencoded.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.codec.text_files import check_source, read_source_text
 from tornado_gate.types import Data, FileReference, Link, Source
 from tornado_gate.types.media_type import media_type as without_parameters
 from tornado_gate.wire.accepted_media import find_media_type
@@ -28,6 +28,7 @@ def parse_source(value: Mapping[str, Any]) -> tuple[Source, dict[str, Any]] | No
     """The source and its unknown members; None for a type that `Source` cannot express."""
     match value:
         case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            check_source(media_type, data)
             source: Source = Data(media_type=media_type, base64=data)
         case {"type": "text", "data": str(text)}:
             source = Data(media_type="text/plain", base64=base64.b64encode(text.encode()).decode())
@@ -55,7 +56,7 @@ def render_document(source: Source, own: bool) -> dict[str, Any] | None:
         return _render_reference(source, own)
     media_type = source.media_type if own else find_media_type(source)
     if media_type.startswith("text/"):
-        return _render_text(source.base64)
+        return _render_text(media_type, source.base64)
     if without_parameters(media_type) == _PDF_TYPE or own:
         return {"type": "base64", "media_type": media_type, "data": source.base64}
     return None
@@ -71,9 +72,6 @@ def _render_reference(source: Source, own: bool) -> dict[str, Any] | None:
             return None
 
 
-def _render_text(encoded: str) -> dict[str, Any] | None:
-    try:
-        text = base64.b64decode(encoded).decode()
-    except (binascii.Error, ValueError):
-        return None
-    return {"type": "text", "media_type": "text/plain", "data": text}
+def _render_text(media_type: str, encoded: str) -> dict[str, Any] | None:
+    text = read_source_text(media_type, encoded)
+    return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from tornado_gate.codec.text_files import UnreadableFile, check_source
 from tornado_gate.types import Audio, Data, File, Image, Link, Part, Refusal, Source, Text, Thinking, VendorPart
 from tornado_gate.wire.gemini_generate.json_values import (
     drop_none,
@@ -78,11 +79,19 @@ def parse_part(value: Mapping[str, Any]) -> Part:
             extra = select_unknown(value, "text", "thought", "thoughtSignature")
             return Text(text=text, signature=parse_signature(value.get("thoughtSignature")), extra=extra)
         case {"inlineData": {"data": str(data), "mimeType": str(media_type)}}:
+            _check_inline(value["inlineData"], media_type, data)
             return _parse_inline(value, Data(media_type=media_type, base64=normalize_base64(data)))
         case {"fileData": {"fileUri": str(uri)}} if _is_link(uri):
             return _parse_link(value, uri)
         case _:
             return VendorPart(wire_format=WIRE_FORMAT, value=value)
+
+
+def _check_inline(blob: Mapping[str, Any], media_type: str, data: str) -> None:
+    """Raise UnreadableFile for a file that can be read in several ways."""
+    if blob.get("mime_type", media_type) != media_type:
+        raise UnreadableFile("has two different media types, 'mimeType' and 'mime_type'", data)
+    check_source(media_type, data)
 
 
 def _parse_inline(value: Mapping[str, Any], source: Data) -> Part:

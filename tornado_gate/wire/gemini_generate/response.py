@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.codec.ids import make_unique_id
+from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
     Audio,
@@ -176,7 +177,10 @@ def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") ->
     """The part of one response part; a call without an id gets one. `code_id` is the id of the last executed code."""
     call = part.get("functionCall")
     if not isinstance(call, dict):
-        said = parse_part(part)
+        try:
+            said = parse_part(part)
+        except UnreadableFile as fault:
+            raise UpstreamError(f"The upstream sent a file that {fault.reason}. Retry the request.") from None
         if isinstance(said, Audio) and isinstance(said.source, Data):
             decode_base64(said.source.base64)  # validate now: later code relies on valid base64
             return replace(said, source=convert_to_wav(said.source)) if wav else said

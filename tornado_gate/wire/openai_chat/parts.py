@@ -8,17 +8,17 @@ Source: openai-python 3.52, types/chat/chat_completion_content_part_*.py.
 
 from __future__ import annotations
 
-import re
+import base64
 from collections.abc import Mapping
 from typing import Any
 
 from tornado_gate.codec.media_types import get_extension
+from tornado_gate.codec.text_files import DataUrl, UnreadableFile, check_source, parse_data_url
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
 from tornado_gate.types.media_type import media_type as without_parameters
 
 WIRE_FORMAT = "openai-chat"
 
-_DATA_URL = re.compile(r"data:([^,]*?);base64,(.*)", re.DOTALL)
 _MEDIA_TYPES = {"mp3": "audio/mpeg", "wav": "audio/wav", "pcm16": "audio/pcm"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav", "audio/pcm": "pcm16"}
 
@@ -94,19 +94,46 @@ def _parse_medium(kind: str, value: Mapping[str, Any], inner: Mapping[str, Any])
 
 
 def _parse_url(url: str) -> Source:
-    match = _DATA_URL.fullmatch(url)
-    return Data(media_type=match[1], base64=match[2]) if match else Link(url=url)
+    return _parse_data(url) or Link(url=url)
 
 
 def _parse_file_data(text: str) -> Data:
     """Parse ``file_data``, documented as plain base64 (without media type) but in practice often a data URL."""
-    match = _DATA_URL.fullmatch(text)
-    return Data(media_type=match[1], base64=match[2]) if match else Data(media_type="", base64=text)
+    data = _parse_data(text)
+    if data is None:
+        check_source("", text)
+        return Data(media_type="", base64=text)
+    return data
+
+
+def _parse_data(text: str) -> Data | None:
+    """The file in a data URL; None for another string. Raises UnreadableFile."""
+    try:
+        url = parse_data_url(text)
+        if url is None:
+            return None
+        if url.is_base64 and url.data.find("%") < 0:
+            check_source(url.declared, url.data)
+            return Data(media_type=url.declared, base64=url.data)
+        return _encode(url)
+    except UnreadableFile as fault:
+        raise UnreadableFile(fault.reason, text) from None
+
+
+def _encode(url: DataUrl) -> Data:
+    """The file in a data URL with percent-encoded characters. Raises UnreadableFile."""
+    encoded = base64.b64encode(url.decode()).decode()
+    declared = url.declared or ("" if url.is_base64 else "text/plain")  # RFC 2397: the default
+    check_source(declared, encoded)
+    return Data(media_type=declared, base64=encoded)
 
 
 def parse_image(value: Any) -> Image | None:
     """Return the image of an ``image_url`` part in a response (OpenRouter's extension), or None for any other value."""
-    part = parse_part(value) if isinstance(value, dict) else None
+    try:
+        part = parse_part(value) if isinstance(value, dict) else None
+    except UnreadableFile:
+        return None
     return part if isinstance(part, Image) else None
 
 

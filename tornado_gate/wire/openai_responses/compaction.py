@@ -13,12 +13,12 @@ a response with exactly one compaction item.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.text_files import UnreadableFile, decode_base64
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.types import (
@@ -79,10 +79,10 @@ def restore_items(items: Sequence[Item], path: str = "input") -> list[dict[str, 
 
 def _restore(item: Item, path: str) -> dict[str, Any]:
     try:
-        body = orjson.loads(base64.urlsafe_b64decode(item["encrypted_content"].removeprefix(SUMMARY_PREFIX)))
+        body = orjson.loads(decode_base64(item["encrypted_content"].removeprefix(SUMMARY_PREFIX)))
         summary = body["summary"]
         assert isinstance(summary, str)
-    except (AssertionError, binascii.Error, KeyError, TypeError, ValueError):
+    except (AssertionError, KeyError, TypeError, UnreadableFile, ValueError):
         message = f"'{path}.encrypted_content' is damaged. Send the compaction item exactly as the gateway returned it."
         raise InvalidField(f"{path}.encrypted_content", message) from None
     return make_text_message("user", f"{_SUMMARY_HEADING}\n\n{summary}")
