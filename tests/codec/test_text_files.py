@@ -152,3 +152,10 @@ def test_pictures_sound_and_archives_are_no_texts() -> None:
         (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3", ""),
     ):
         assert read_base64(base64.b64encode(raw).decode(), [declared]) is None
+
+
+def test_many_data_urls_inside_texts_are_unread() -> None:
+    body = {"messages": [{"role": "user", "content": "data:;base64,QUFB" * 1001}]}
+    assert [path for path, _ in view_request(CHAT, body).unread] == ["messages.0.content"]
+    body = {"messages": [{"role": "user", "content": f"![x](data:text/plain;base64,{PLAIN})"}]}
+    assert CANARY.decode() in list_seen(CHAT, body)[0]

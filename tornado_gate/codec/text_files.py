@@ -32,6 +32,7 @@ _TEXT_TYPE: Final = re.compile(
 _MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}", re.ASCII)
 _PARAMETER: Final = re.compile(r'([\w!#$&^.+*-]{1,127})=(?:"([^"\\]{0,255})"|([^"\s]{0,255}))', re.ASCII)
 _OPAQUE: Final = re.compile(r"[A-Za-z0-9+/_=-]{40,}|")
+BASE64_MARK: Final = ";base64,"
 _SIGNS: Final = re.compile(r"[A-Za-z0-9+/_=%-]*+")
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _SPACE: Final = b" \t\r\n\f"
@@ -384,9 +385,9 @@ def _list_strings(value: Any) -> Iterator[str]:
 
 def find_embedded_files(text: str) -> Iterator[str]:
     """Yield the texts of data URLs in base64 inside a text, such as a Markdown image."""
-    at = text.find(";base64,") if text.find("data:") >= 0 else -1
+    at = text.find(BASE64_MARK) if text.find("data:") >= 0 else -1
     while at >= 0:
-        start = at + len(";base64,")
+        start = at + len(BASE64_MARK)
         signs = _SIGNS.match(text, start)
         end = signs.end() if signs else start
         begin = text.rfind("data:", max(0, at - MAX_HEAD), at)
@@ -398,7 +399,7 @@ def find_embedded_files(text: str) -> Iterator[str]:
             if found is not None:
                 yield found.text
                 yield from found.others
-        at = text.find(";base64,", end)
+        at = text.find(BASE64_MARK, end)
 
 
 def check_source(declared: str, text: str) -> None:

@@ -10,6 +10,7 @@ import orjson
 
 from tornado_gate.codec.json_strings import LEAST_NUMBER
 from tornado_gate.codec.text_files import (
+    BASE64_MARK,
     TextFile,
     UnreadableFile,
     find_embedded_files,
@@ -53,6 +54,8 @@ _JSON_STARTS: Final = ("{", "[")
 _JSON_SPACE: Final = " \t\r\n"
 _LONG_FLOAT: Final = 16
 _MOST_INT: Final = 2**63 - 1
+MAX_EMBEDDED: Final = 1000
+"""The most data URLs inside the texts of a body that are read: each takes about 10 µs."""
 _SHORT_DATA: Final = 128
 """Data up to this length is seen as it is written, too: a word may be base64 by chance."""
 COMMON_WORDS: Final = frozenset(
@@ -311,6 +314,7 @@ class _RequestWalk(_Walk):
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
         self._seen: set[str] = set()
+        self._embedded = 0
 
     def _visit_name(self, name: str, where: Where, place: str, kind: TextKind) -> None:
         if is_plain_name(name):
@@ -340,6 +344,14 @@ class _RequestWalk(_Walk):
         if type(shape) is Text and (shape.kind or spot.kind) == "tool_result" and _is_json(value):
             shape = JsonText(kind=shape.kind, signed_by=shape.signed_by, delta=shape.delta, place=shape.place)
         super()._add_text(value, shape, spot)
+        marks = value.count(BASE64_MARK)
+        if not marks:
+            return
+        self._embedded += marks
+        if self._embedded > MAX_EMBEDDED:
+            where = ".".join(map(str, spot.where))
+            self._findings.unread.append((where, f"has more than {MAX_EMBEDDED:,} data URLs, with the texts before it"))
+            return
         for text in find_embedded_files(value):
             self._texts.append(FoundText(spot.where, spot.place, shape.kind or spot.kind, text, is_fixed=True))
 
