@@ -247,7 +247,7 @@ def test_a_coroutine_that_blocks_the_loop_in_a_pattern_harms_its_request_only(se
         "    def review_request(self, call, texts):", "    async def review_request(self, call, texts):"
     )
     quadratic = quadratic.replace(
-        "        whole = ", '        re.match(r"(a+)+b", max(text.text for text in texts))\n        whole = '
+        "        whole = ", '        re.match(r"(a+)+b", max((text.text for text in texts), key=len))\n        whole = '
     )
     site = serve("{required: true}", module=quadratic)
     site.script(LANES[0], "Hi")
