@@ -27,10 +27,10 @@ def needs_estimate(meter: Meter, outcome: str) -> bool:
 
     A prompt of 0 tokens counts as not reported, because every prompt has some. What is charged by time has no tokens.
     """
-    if not meter.is_asked or meter.estimate_prompt is None or meter.charged or meter.cached:
-        return False
     usage = meter.usage
     if usage is not None and usage.input_tokens and (meter.finish_reason or outcome == "complete"):
+        return False  # fast path: most requests
+    if not meter.is_asked or meter.estimate_prompt is None or meter.charged or meter.cached:
         return False
     has_time = meter.seconds or (usage is not None and usage.extra.get("seconds"))
     return not has_time and not is_uncharged(meter, outcome)

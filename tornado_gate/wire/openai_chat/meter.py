@@ -105,7 +105,10 @@ def note_body(meter: Meter, body: Any) -> None:
     if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
         raise wrong_format_error()
     note_usage(meter, body)
-    meter.images += count_images(body, "message")
+    for choice in body["choices"]:
+        if type(said := choice.get("message")) is dict and "images" in said:
+            meter.images += count_images(body, "message")
+            break
     meter.finish_reason = finish_of(body) or meter.finish_reason
 
 
