@@ -17,6 +17,9 @@ def examples(console_gateway: Gateway, browser: Browser) -> dict[str, str]:
     console = Console(console_gateway, browser)
     page = console.open_as_first()
     fill_console(console, page)
+    console.faults.expect(
+        "status of 400"
+    )  # the page to which an identity provider leads, without a sign-in that was begun
     found = find_examples(page)
     console.close()
     return found

@@ -29,7 +29,7 @@ async def connect(base_url: str) -> Client:
 async def ask_raw(base_url: str, line: bytes, *fields: bytes, body: bytes = b"") -> Answer:
     """The answer to a request of which only this much is sent: an answer means that the server waits for no body."""
     client = await connect(base_url)
-    await client.send(b"\r\n".join((line + b" HTTP/1.1", b"Host: x", *fields)) + b"\r\n\r\n" + body)
+    await client.send(b"\r\n".join((line + b" HTTP/1.1", b"Host: localhost", *fields)) + b"\r\n\r\n" + body)
     answer = await client.answer(to_head=line.startswith(b"HEAD"))
     client.writer.write_eof()
     assert await client.rest() == b""

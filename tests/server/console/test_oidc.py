@@ -164,7 +164,7 @@ def test_a_code_is_used_once_and_an_attempt_too(
     back = browser.log_in(start_address, "ann")
     assert browser.get(back).headers["location"] == "/console/"
     assert "another browser" in browser.read_message(browser.get(back))  # the attempt is used up
-    browser.client.cookies.set("gate_oidc", attempt, domain="127.0.0.1", path="/")
+    browser.client.cookies.set("gate_oidc", attempt, domain="127.0.0.1", path="/console")
     assert REFUSED in browser.read_message(browser.get(back))  # and so is the code
     assert "invalid_grant" in gateway.logs
     assert read_query(back)["code"] not in gateway.logs
@@ -187,7 +187,7 @@ def change_attempt(browser: Browser, **changes: Any) -> None:
     """Change what the browser keeps of its sign-in."""
     kept = json.loads(base64.urlsafe_b64decode(browser.client.cookies["gate_oidc"]))
     text = base64.urlsafe_b64encode(json.dumps({**kept, **changes}).encode()).decode()
-    browser.client.cookies.set("gate_oidc", text, domain="127.0.0.1", path="/")
+    browser.client.cookies.set("gate_oidc", text, domain="127.0.0.1", path="/console")
 
 
 @pytest.mark.parametrize("changes", [{"nonce": "other"}, {"verifier": "v" * 43}, {"created": 1.0}])

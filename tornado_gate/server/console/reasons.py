@@ -262,6 +262,21 @@ REASONS: Final[Mapping[str, Reason]] = {
     "blocked_by_guard": Reason(
         "A guard has blocked the request or its answer.", "The message names the reason; the guard is a plugin in conf."
     ),
+    "unreadable_file": Reason(
+        "A file of the request can be read in more than one way, or not at all.",
+        "Send text as UTF-8, and other files with their media type and in valid base64.",
+    ),
+    "tool_call_missing": Reason(
+        "The conversation has the result of a tool whose call it does not have.",
+        "Send the model's turn with the call before its result.",
+    ),
+    "tool_result_missing": Reason(
+        "The conversation goes on after the call of a tool without its result.",
+        "Send a result for each call, directly after the turn that has the calls.",
+    ),
+    "tool_result_repeated": Reason(
+        "The conversation has two different results of one call of a tool.", "Send one result for each call."
+    ),
     "not_reviewed": Reason(
         "A guard that is not required did not review the request or its answer.",
         "Look at the guard's last failure on the page Plugins; or omit x-gate-strict.",
