@@ -14,7 +14,8 @@ from sqlalchemy import event, insert
 
 from tests.accounts.support import add_team, add_user
 from tornado_gate.accounts.accounts import Accounts
-from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
+from tornado_gate.accounts.key_record import KeyRecord
+from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.accounts.people import Actor
 from tornado_gate.database import tables

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tornado_gate.accounts import key_ring as keys
-from tornado_gate.accounts.key_ring import KeyRecord, KeyRing, make_conf_records
+from tornado_gate.accounts.key_record import KeyRecord, make_conf_records
+from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.config.model import KeyEntry, Secret
 from tornado_gate.database.engine import Database, DatabaseError

@@ -10,12 +10,10 @@ from contextlib import suppress
 
 from cachetools import LRUCache, TTLCache
 
-from tornado_gate.accounts.key_record import KeyRecord, make_conf_records, make_store_record
+from tornado_gate.accounts.key_record import KeyRecord, make_store_record
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import Unavailable
-
-__all__ = ["KeyRecord", "KeyRing", "make_conf_records"]
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from cachetools import FIFOCache
 
-from tornado_gate.accounts.key_ring import KeyRecord, KeyRing
+from tornado_gate.accounts.key_record import KeyRecord
+from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.accounts.limit_overrides import read_overrides
 from tornado_gate.config.model import AccountsConfig, Config

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from cachetools import FIFOCache
 
-from tornado_gate.accounts.key_ring import KeyRecord, make_conf_records
+from tornado_gate.accounts.key_record import KeyRecord, make_conf_records
 from tornado_gate.codec.secret_words import list_secrets
 from tornado_gate.config import FileFaults
 from tornado_gate.config.model import Config, ModelEntry, ModelTarget, ProviderConfig, Secret
