@@ -210,7 +210,7 @@ def test_the_next_target_is_tried_when_one_fails(house: House, ask: Way, caplog:
     run(ask, house)
     (failed,), (served,) = house.first.asked, house.second.asked
     assert (failed.target.provider, served.target.provider) == ("first", "second")
-    assert served.meter.attempts == 2
+    assert served.progress.attempts == 2
     assert house.metric("first", "upstream_error") == 1
     (line,) = [record for record in caplog.records if record.message == "target failed: upstream_error"]
     fields = {"request_id": "r", "provider": "first", "model": "m", "upstream_model": "m", "status": 502}
@@ -282,7 +282,7 @@ def test_a_caller_who_leaves_gives_the_probe_back(house: House, ask: Way) -> Non
 def test_failures_open_the_circuit_and_the_target_is_skipped(house: House, ask: Way) -> None:
     run(ask, house, times=FAILURES + 5)
     assert len(house.first.asked) == FAILURES
-    assert [call.meter.attempts for call in house.second.asked] == [2] * FAILURES + [1] * 5
+    assert [call.progress.attempts for call in house.second.asked] == [2] * FAILURES + [1] * 5
 
 
 @every_way

@@ -32,7 +32,8 @@ class Watch:
         call.when_ended(self.ended.append)
         call.when_ended(_fail)
         call.add_response_header("x-watched", "yes")
-        call.meter.cached = self.cached
+        if self.cached is not None:
+            call.progress.record_cache(is_hit=self.cached)
         return pending
 
 
@@ -92,7 +93,7 @@ def test_a_cached_answer_says_nothing_of_its_target(tmp_path: Path, fake: FakePr
     rules = gate.snapshot.config.circuits
     for _ in range(rules.failures - 1):
         outcomes.note_failure(gate, call, errors.UpstreamUnreachable("away"))
-    call.meter.cached = True
+    call.progress.record_cache(is_hit=True)
     outcomes.note_start(gate, call)
     outcomes.note_success(gate, call)
     assert circuit.blocked is None

@@ -168,7 +168,7 @@ def two(tmp_path: Path, first: FakeProvider, second: FakeProvider) -> Gate:
 def test_the_next_target_is_tried_when_one_fails(tmp_path: Path, error: errors.GateError) -> None:
     first = FakeProvider(raises=error)
     answer = asyncio.run(ask(two(tmp_path, first, FakeProvider())))
-    assert (answer.call.target.provider, answer.call.meter.attempts) == ("second", 2)
+    assert (answer.call.target.provider, answer.call.progress.attempts) == ("second", 2)
     assert first.closed == ["r"]
 
 

@@ -19,11 +19,12 @@ from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.gateway.estimates import USUAL_ANSWER, Estimate, UsualAnswers
 from tornado_gate.ledger.costs import Price, estimate_cost
 from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, get_title, list_bounds, needs_estimate
-from tornado_gate.limits.limiter import Claim, Limiter, Reservation
+from tornado_gate.limits.limiter import Limiter
 from tornado_gate.limits.overrides import NO_OVERRIDES, Overrides
 from tornado_gate.limits.refusals import find_lowest, format_amount, render_headers
 from tornado_gate.limits.store import Level
-from tornado_gate.types import Bound, Budget, Call, LimitLevels, Limits, Meter, Target
+from tornado_gate.types import Bound, Budget, Call, Charge, LimitLevels, Limits, Target
+from tornado_gate.types.bounds import Reservation, Reservations
 
 if TYPE_CHECKING:
     from tornado_gate.gateway.snapshot import Snapshot
@@ -84,22 +85,22 @@ class Admission:
 
         Raises RateLimited when a bound of the caller, of the model or of the gateway refuses the request.
         """
-        meter = call.meter
-        claim: Claim | None = meter.claim
+        charge = call.charge
+        reservations = charge.reservations
         asked = self._find_asked(snapshot, call)
-        of_request = self._list_unreserved(call, asked, claim)
+        of_request = self._list_unreserved(call, asked, reservations)
         of_target = self._of_providers.get(target.provider, NO_BOUNDS)
         if target.model != (asked[0].subject if asked else call.model):
             of_target += self._of_models.get(target.model, NO_BOUNDS)
         bounds = of_request + of_target
         if not bounds:
-            if claim is not None:
-                claim.has_begun = False
+            if reservations is not None:
+                reservations.has_begun = False
             return None
         if estimate is None:
             estimate = USUAL_ANSWER
         price = snapshot.prices.find(target.provider, target.upstream_model)
-        least, amounts = self._estimate_amounts(bounds, meter, target, price, estimate)
+        least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate)
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
@@ -108,26 +109,30 @@ class Admission:
                 return error
             raise
         number = len(of_request)
-        claim = claim or Claim()
+        reservations = reservations or Reservations()
         if number:
-            claim.of_request.append(
+            reservations.of_request.append(
                 Reservation(bounds[:number], reservation.amounts[:number], reservation.moment, reservation.store)
             )
         if of_target:
-            claim.of_target = Reservation(
+            reservations.of_target = Reservation(
                 of_target, reservation.amounts[number:], reservation.moment, reservation.store
             )
-        claim.levels = find_lowest(levels, claim.levels)
-        claim.has_begun = False
-        meter.claim = claim
+        reservations.levels = find_lowest(levels, reservations.levels)
+        reservations.has_begun = False
+        charge.reserve(reservations)
         return None
 
-    def _list_unreserved(self, call: Call, asked: tuple[Bound, ...], claim: Claim | None) -> tuple[Bound, ...]:
+    def _list_unreserved(
+        self, call: Call, asked: tuple[Bound, ...], reservations: Reservations | None
+    ) -> tuple[Bound, ...]:
         """The bounds of the caller, the gateway and the model that was asked for, of which nothing is reserved yet."""
-        if claim is not None and not claim.has_begun:
+        if reservations is not None and not reservations.has_begun:
             return NO_BOUNDS
         bounds = (*call.caller.bounds, *self._of_all, *asked)
-        return bounds if claim is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
+        return (
+            bounds if reservations is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
+        )
 
     async def begin(self, snapshot: Snapshot, call: Call) -> None:
         """Count a request before guards review it, so that their work is bounded, too; `enter` reserves the rest.
@@ -140,12 +145,12 @@ class Admission:
         bounds = tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
         if bounds:
             reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
-            call.meter.claim = Claim([reservation], levels=find_lowest(levels), has_begun=True)
+            call.charge.reserve(Reservations([reservation], levels=find_lowest(levels), has_begun=True))
 
-    def give_up(self, meter: Meter) -> None:
+    def give_up(self, charge: Charge) -> None:
         """A request that had begun was refused: it counts nowhere, unless it was admitted meanwhile."""
-        if meter.claim is not None and meter.claim.has_begun:
-            self.cancel(meter)
+        if charge.reservations is not None and charge.reservations.has_begun:
+            self.cancel(charge)
 
     def _find_asked(self, snapshot: Snapshot, call: Call) -> tuple[Bound, ...]:
         if not self._of_models:
@@ -154,7 +159,7 @@ class Admission:
         return NO_BOUNDS if found is None else self._of_models.get(found.entry.name, NO_BOUNDS)
 
     def _estimate_amounts(
-        self, bounds: Iterable[Bound], meter: Meter, target: Target, price: Price | None, estimate: Estimate
+        self, bounds: Iterable[Bound], charge: Charge, target: Target, price: Price | None, estimate: Estimate
     ) -> tuple[list[int], list[int]]:
         """What the request uses at least of each bound, and what it will probably use."""
         least, most = estimate.list_quantities(self.usual.find(target.model))
@@ -163,7 +168,7 @@ class Admission:
         lowest, probable = [], []
         for bound in bounds:
             if bound.family in (REQUESTS, OPEN):
-                low = high = 0 if meter.is_inner and bound.kind in OF_THE_WHOLE else 1
+                low = high = 0 if charge.is_inner and bound.kind in OF_THE_WHOLE else 1
             else:
                 low, high = costs if bound.name.startswith("usd") else tokens
                 high = max(low, min(high, max(bound.limit, 1)))  # a guess is no request that is always too large
@@ -175,51 +180,50 @@ class Admission:
 
     def note_failure(self, call: Call, error: BaseException) -> None:
         """An attempt has failed. What the caller must correct counts nowhere; another target reserves anew."""
-        claim: Claim | None = call.meter.claim
-        if claim is None or not isinstance(error, GateError):
+        reservations = call.charge.reservations
+        if reservations is None or not isinstance(error, GateError):
             return
         if error.status < 500 and not isinstance(error, UpstreamError):
-            self.cancel(call.meter)
-        elif error.retryable and claim.of_target is not None:
-            self.limiter.settle(claim.of_target, 0, 0)
-            claim.of_target = None
+            self.cancel(call.charge)
+        elif error.retryable and reservations.of_target is not None:
+            self.limiter.settle(reservations.of_target, 0, 0)
+            reservations.of_target = None
 
-    def cancel(self, meter: Meter) -> None:
+    def cancel(self, charge: Charge) -> None:
         """The request was not admitted after all."""
-        claim: Claim | None = meter.claim
-        meter.claim = None
-        if claim is not None:
-            for reservation in claim.list_reservations():
+        reservations = charge.take_reservations()
+        if reservations is not None:
+            for reservation in reservations.list_all():
                 self.limiter.cancel(reservation)
 
-    def settle(self, claim: Claim, tokens: int, cost: int) -> None:
+    def settle(self, reservations: Reservations, tokens: int, cost: int) -> None:
         """A request has ended and has used this."""
-        for reservation in claim.list_reservations():
+        for reservation in reservations.list_all():
             self.limiter.settle(reservation, tokens, cost)
 
-    async def add_used(self, claim: Claim, tokens: int, cost: int) -> RateLimited | None:
+    async def add_used(self, reservations: Reservations, tokens: int, cost: int) -> RateLimited | None:
         """A session goes on and has used this in all. Returns the error to end it with when a bound is exhausted."""
-        for reservation in claim.list_reservations():
+        for reservation in reservations.list_all():
             self.limiter.add_used(reservation, tokens, cost)
         bounds = [
             bound
-            for reservation in claim.list_reservations()
+            for reservation in reservations.list_all()
             for bound in reservation.bounds
             if bound.family not in (REQUESTS, OPEN)
         ]
         levels = [level for level in await self.limiter.read(bounds) if level.used > level.bound.limit]
         return self.limiter.make_exhausted_error(levels) if levels else None
 
-    def describe_claim(self, meter: Meter) -> list[Any]:
-        """What a task keeps of its request's claim until it ends, as JSON values. The rest ends with the request."""
-        claim: Claim | None = meter.claim
-        described = [self.limiter.describe(one) for one in claim.list_reservations()] if claim is not None else []
-        return [one for one in described if one]
+    def describe_reservations(self, charge: Charge) -> list[Any]:
+        """What a task keeps of its request's reservations until it ends, as JSON values. The rest ends with the request."""
+        reservations = charge.reservations
+        described = map(self.limiter.describe, reservations.list_all() if reservations is not None else ())
+        return [values for values in described if values]
 
-    def leave_to_task(self, meter: Meter) -> None:
-        """The task will settle what `describe_claim` described: the request does not."""
-        claim: Claim | None = meter.claim
-        for reservation in claim.list_reservations() if claim is not None else ():
+    def leave_to_task(self, charge: Charge) -> None:
+        """The task will settle what `describe_reservations` described: the request does not."""
+        reservations = charge.reservations
+        for reservation in reservations.list_all() if reservations is not None else ():
             self.limiter.leave(reservation)
 
     def settle_task(self, kept: Iterable[Any], tokens: int, cost: int) -> None:

@@ -21,7 +21,7 @@ from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import BufferedBody, Call, Meter, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
 
@@ -74,7 +74,7 @@ async def try_targets(
                 if not isinstance(error, GateError) or not error.retryable or call.failover is False:
                     raise
                 if load is not None and isinstance(error, UpstreamTimeout):
-                    load.note_latency(attempt.meter.streamed)
+                    load.note_latency(attempt.progress.is_streamed)
                 candidates.failure = error
             else:
                 _note_begun(gate, attempt, load, needs)
@@ -88,11 +88,7 @@ def _begin_attempt(
     gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
 ) -> Call:
     ANSWERED_ACCOUNT.set(call.caller.account)
-    meter = call.meter
-    meter.attempts += 1
-    meter.target = target
-    meter.cached = None
-    meter.attempt_error = ""
+    call.progress.begin_attempt(target)
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
 
@@ -101,27 +97,19 @@ async def _end_failed(gate: Gate, attempt: Call, error: BaseException) -> None:
     """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
     if isinstance(error, GateError):
         redact_error(attempt.target, error)
-        attempt.meter.attempt_error = error.code
-        _forget_measures(attempt.meter)
+        attempt.progress.fail_attempt(error.code)
+        attempt.meter.forget()
+        attempt.charge.forget_requested()
     outcomes.note_failure(gate, attempt, error)
-    attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
+    attempt.meter.record_late_error(None)  # it may be this error, which refers to the meter by its traceback
     await attempt.closing.aclose()
-
-
-def _forget_measures(meter: Meter) -> None:
-    """Forget what was measured of an attempt that failed: a failed upstream request costs nothing, also if another succeeds."""
-    meter.is_asked = False
-    meter.usage, meter.finish_reason, meter.asked = None, "", None
-    meter.produced_bytes = meter.produced_frames = meter.images = meter.characters = meter.web_searches = 0
-    meter.seconds = 0.0
-    meter.size = meter.quality = meter.service_tier = ""
 
 
 def _note_begun(gate: Gate, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
     """The response of the attempt has begun."""
-    if load is not None and not attempt.meter.cached:
-        load.note_latency(attempt.meter.streamed)
-    if not attempt.meter.error_code:
+    if load is not None and not attempt.progress.cached:
+        load.note_latency(attempt.progress.is_streamed)
+    if not attempt.progress.error_code:
         outcomes.note_start(gate, attempt)
     if needs.session is not None:
         note_place(gate, needs.session, attempt.target)
@@ -142,8 +130,7 @@ def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> 
     """
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
-    call.meter.ends_at = deadlines.ends_at
-    call.meter.streamed = streaming
+    call.progress.limit_time(deadlines.ends_at, is_streamed=streaming)
     return deadlines
 
 
@@ -156,7 +143,7 @@ async def call_provider(
     """
     if outgoing is None:
         outgoing = await provider.translate_request(call, request)
-    call.meter.is_asked = True
+    call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))

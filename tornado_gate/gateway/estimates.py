@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.text_lengths import count_characters
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN
-from tornado_gate.types import Meter, WireRequest
+from tornado_gate.types import Call, WireRequest
+from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import Value, replace
 
 USUAL_ANSWER_TOKENS: Final = 1000
@@ -136,14 +136,14 @@ class PromptEstimate:
         return self._tokens
 
 
-def begin_charge(meter: Meter, operation: str, wire: WireRequest, tokens: int | None) -> None:
-    """Prepare the meter of a request for the case that its upstream does not report what it used.
+def begin_charge(call: Call, wire: WireRequest, tokens: int | None) -> None:
+    """Prepare a request for the case that its upstream does not report what it used.
 
     `tokens` are those of the prompt, if they are already known.
     """
+    operation = call.operation
     if operation not in CHARGED_PROMPTS:
         return
-    meter.estimate_prompt = PromptEstimate(wire, tokens)
-    meter.measures_text = operation == "chat"
-    if operation in CHARGED_UNITS:
-        meter.asked = estimate_request(operation, wire.json, tokens or 0).quantities
+    call.meter.measure_text(is_measured=operation == "chat")
+    units = estimate_request(operation, wire.json, tokens or 0).quantities if operation in CHARGED_UNITS else None
+    call.charge.expect(PromptEstimate(wire, tokens), units)

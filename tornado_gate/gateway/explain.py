@@ -55,7 +55,7 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
     call = replace(attempt.call, target=attempt.target, losses=[])
-    call.meter.model, call.meter.target = call.model, call.target
+    call.progress.explain(call.model, call.target)
     await _translate(call, once, attempt.provider)
     call.losses.extend(unreviewed)
     return call

@@ -33,7 +33,7 @@ async def review_answer(review: Review, wire_format: FormatLane, answer: Prepare
     kind = media_type(reply.content_type)
     if not guards or kind.startswith(_UNSEEN):
         return answer
-    call.meter.is_withheld = True
+    call.progress.withhold(is_withheld=True)
     if kind == "text/event-stream":
         reply = await _review_stream(review, guards, call, reply)
     elif kind.endswith("json"):
@@ -41,7 +41,7 @@ async def review_answer(review: Review, wire_format: FormatLane, answer: Prepare
     else:
         raw = await _read(reply, call)
         reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
-    call.meter.is_withheld = False
+    call.progress.withhold(is_withheld=False)
     return PreparedAnswer(call, reply)
 
 
@@ -100,7 +100,7 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
         async for chunk in chunks:
             yield chunk
     except GateError as error:
-        call.meter.error_code = error.code
+        call.progress.break_off(error.code)
         yield b",%b]" % wire_format.translate_error(call, error)
     finally:
         await stages.close(chunks)

@@ -313,7 +313,7 @@ def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     if not covering:
         return None
     if route.model != "none":
-        call.meter.model = call.model
+        call.progress.request_model(call.model)
     if route.texts is None or wire.plain:
         guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
         return Review(gate, (), NO_MAP, call, unseen=covering)

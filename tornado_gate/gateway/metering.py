@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from tornado_gate.errors import ContractError, GateError
 from tornado_gate.gateway import outcomes
 from tornado_gate.gateway.gate import Gate
@@ -31,8 +28,6 @@ from tornado_gate.types import (
 
 METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end a response and carry its usage."""
-_UNMETERED_EVENTS = frozenset({PartDelta, PartEnd})
-"""Most events: nothing of them is noted."""
 
 
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
@@ -45,41 +40,37 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         meter = self._meter
+        frames = length = 0
         for event in items:
-            if type(event) not in _UNMETERED_EVENTS:
-                _note_event(meter, event)
-        if meter.measures_text:  # only then is an estimate needed
-            texts = [event.data for event in items if type(event) is PartDelta and type(event.data) is str]
-            meter.produced_frames += len(texts)
-            meter.produced_bytes += sum(map(len, texts))
+            if type(event) is PartDelta:
+                if type(event.data) is str:
+                    frames += 1
+                    length += len(event.data)
+            elif type(event) is not PartEnd:
+                _record_event(meter, event)
+        if frames and meter.measures_text:  # only then is an estimate needed
+            meter.add_text(frames, length)
         out += items
 
 
-def _note_event(meter: Meter, event: StreamEvent) -> None:
+def _record_event(meter: Meter, event: StreamEvent) -> None:
     if isinstance(event, UsageReport):
-        meter.usage = event.usage
+        meter.record_usage(event.usage)
     elif isinstance(event, Finish):
-        meter.finish_reason = event.reason
+        meter.record_finish(event.reason)
     elif isinstance(event, PartStart):
-        meter.images += isinstance(event.part, Image)
+        meter.add_images(isinstance(event.part, Image))
     elif isinstance(event, ResponseStart):
-        meter.service_tier = _read_tier(event.extra)
+        meter.record_tier(event.extra.get("service_tier"))
     elif isinstance(event, StreamError):
-        meter.late_error = event.error
+        meter.record_late_error(event.error)
     elif isinstance(event, METERED_EVENTS):
-        if event.usage is not None:
-            meter.usage = event.usage
+        meter.record_usage(event.usage)
         if isinstance(event, ImageResult):
-            meter.images += len(event.images)
-            meter.size, meter.quality = event.size or "", event.quality or ""
+            meter.add_images(len(event.images))
+            meter.record_variant(event.size or "", event.quality or "")
         elif isinstance(event, TranscriptionResult):
-            meter.seconds = event.duration or 0.0
-
-
-def _read_tier(body: Mapping[str, Any]) -> str:
-    """The service tier that an upstream reports beside its usage, or ""."""
-    tier = body.get("service_tier")
-    return tier if isinstance(tier, str) else ""
+            meter.record_seconds(event.duration)
 
 
 class CheckedChunks(stages.Attributed[bytes]):

@@ -23,7 +23,7 @@ KEY_WARNING_SECONDS: Final = 60.0
 
 def note_start(gate: Gate, call: Call) -> None:
     """A response of the target of `call` has begun: its circuit closes. A cached answer says nothing of the target."""
-    if call.meter.cached:
+    if call.progress.cached:
         release_probe(gate, call)
         return
     if gate.key_health.rests:
@@ -37,7 +37,7 @@ def note_start(gate: Gate, call: Call) -> None:
 
 def note_success(gate: Gate, call: Call) -> None:
     """The target of `call` has answered completely. A cached answer says nothing of the target."""
-    if call.meter.cached:
+    if call.progress.cached:
         release_probe(gate, call)
         return
     if gate.key_health.rests:
@@ -76,8 +76,8 @@ def note_end(gate: Gate, call: Call, error: GateError | None) -> None:
     if error is None:
         note_success(gate, call)
         return
-    call.meter.late_error = None  # its traceback refers to the meter
-    call.meter.error_code = error.code
+    call.meter.record_late_error(None)  # its traceback refers to the meter
+    call.progress.break_off(error.code)
     note_failure(gate, call, error)
 
 

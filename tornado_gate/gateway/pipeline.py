@@ -81,7 +81,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
     call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
-    call.meter.model = call.model
+    call.progress.request_model(call.model)
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     if token_counts.must_estimate(snapshot, call):
@@ -206,7 +206,7 @@ async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation,
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
-    begin_charge(call.meter, call.operation, once.wire, once.prompt_tokens)
+    begin_charge(call, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
@@ -280,7 +280,7 @@ async def _run_verbatim_lane(
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     slow_start = isinstance(request, VerbatimRequest) and request.slow_start
     deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
-    call.meter.is_asked = True
+    call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -303,7 +303,7 @@ async def _run_common_lane(
     wire_format = once.wire_format
     deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     if isinstance(request, SpeechRequest):
-        call.meter.characters = len(request.text)
+        call.meter.record_characters(len(request.text))
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
@@ -365,8 +365,8 @@ async def answer_stored_object(
         raise upstream_objects.gone_error(reference)
     target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
     call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
-    call.meter.attempts += 1
-    call.meter.counted_tokens = kept.counted_tokens
+    call.progress.count_attempt()
+    call.charge.subtract(kept.counted_tokens)
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)

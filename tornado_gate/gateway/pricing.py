@@ -10,6 +10,7 @@ from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
 from tornado_gate.ledger.entries import Entry, find_outcome, price_row
 from tornado_gate.ledger.estimates import NO_USAGE, get_uncounted_usage, needs_estimate, settle_units, settle_usage
+from tornado_gate.limits.limiter import counts_amounts
 from tornado_gate.types import Call, Target
 
 PRICED_LATER: Final = frozenset({"videos"})
@@ -56,15 +57,15 @@ def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
 
     None if it is unknown or the answer is no provider's, and if its tokens are an estimate, which is made later.
     """
-    target, meter = call.target, call.meter
+    target, charge = call.target, call.charge
     if not target.provider or call.operation in PRICED_LATER:
         return None
     price = snapshot.prices.find(target.provider, target.upstream_model)
-    if meter.cached:
-        meter.cost = 0
-    elif price is not None and (price.rates is None or not needs_estimate(meter, "complete")):
-        meter.cost = compute_cost(price, count_quantities(get_uncounted_usage(meter), meter))
-    return meter.cost
+    if call.progress.cached:
+        charge.quote(0)
+    elif price is not None and (price.rates is None or not needs_estimate(call, "complete")):
+        charge.quote(compute_cost(price, count_quantities(get_uncounted_usage(call), call.meter)))
+    return charge.cost
 
 
 def compute_session_cost(snapshot: Snapshot, call: Call) -> int:
@@ -77,16 +78,15 @@ def compute_session_cost(snapshot: Snapshot, call: Call) -> int:
 
 def record_usage(gate: Gate, entry: Entry) -> None:
     """Add a request that has ended to the ledger, and settle what it had reserved of its bounds."""
-    meter, outcome = entry.meter, entry.outcome or find_outcome(entry.status, entry.error_code)
-    if meter.asked is not None:
-        settle_units(meter, outcome)
-    if meter.claim is not None:
-        claim, meter.claim = meter.claim, None
+    charge, outcome = entry.charge, entry.outcome or find_outcome(entry.status, entry.error_code)
+    if charge.requested is not None:
+        settle_units(entry, outcome)
+    if charge.reservations is not None and (reservations := charge.take_reservations()) is not None:
         tokens = cost = 0
-        if claim.counts_amounts:
-            usage, _ = settle_usage(meter, outcome)
+        if counts_amounts(reservations):
+            usage, _ = settle_usage(entry, outcome)
             tokens, cost = usage.total_tokens or 0, price_row(entry, usage, outcome) or 0
             if usage.output_tokens and entry.operation in OPEN_OPERATIONS and outcome == "complete":
                 gate.admission.usual.learn(entry.target.model, usage.output_tokens)
-        gate.admission.settle(claim, tokens, cost)
+        gate.admission.settle(reservations, tokens, cost)
     gate.ledger.add(entry)

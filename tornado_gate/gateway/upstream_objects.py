@@ -161,8 +161,8 @@ async def _record(call: Call, issued: IssuedObjects) -> None:
         await save()
     if not ids:
         return
-    target, meter = call.target, call.meter
-    counted = await call.run(meter.estimate_prompt) if issued.unmetered and meter.estimate_prompt is not None else 0
+    target, estimate_prompt = call.target, call.charge.estimate_prompt
+    counted = await call.run(estimate_prompt) if issued.unmetered and estimate_prompt is not None else 0
     made = KeptObject(
         provider=target.provider,
         model=call.model,

@@ -40,8 +40,9 @@ from tornado_gate.limits.counters import (
     take_from_window,
 )
 from tornado_gate.limits.leases import Leases
-from tornado_gate.limits.store import Level, Moment, Outcome, StoreUnavailable
+from tornado_gate.limits.store import Level, Outcome, StoreUnavailable
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 log = logging.getLogger(__name__)
 

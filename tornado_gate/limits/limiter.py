@@ -18,10 +18,10 @@ from tornado_gate.ledger.costs import MAX_COST
 from tornado_gate.ledger.spending import Used, find_period
 from tornado_gate.limits.bounds import OPEN, REQUESTS, make_bound
 from tornado_gate.limits.embedded import EmbeddedStore
-from tornado_gate.limits.refusals import NO_LEVELS, find_lowest, make_refusal, render_headers
-from tornado_gate.limits.store import Level, Moment, Outcome, Store, StoreUnavailable
-from tornado_gate.types import Bound, LimitLevels
-from tornado_gate.types.value import State, field
+from tornado_gate.limits.refusals import find_lowest, make_refusal, render_headers
+from tornado_gate.limits.store import Level, Outcome, Store, StoreUnavailable
+from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment, Reservation, Reservations
 
 log = logging.getLogger(__name__)
 
@@ -46,33 +46,9 @@ class LimiterMetrics(Protocol):
     def count_dropped_limit_counters(self, count: int) -> None: ...
 
 
-class Reservation(State):
-    """What was reserved for each bound, when, and where. Empty `bounds`: nothing."""
-
-    bounds: tuple[Bound, ...]
-    amounts: list[int]
-    moment: Moment
-    store: Store | None
-
-
-class Claim(State):
-    """What one request has reserved: for its caller and its model, and for the account at which it is served.
-
-    `has_begun`: only as one request, because guards review it; what it may use is reserved when it is admitted.
-    """
-
-    of_request: list[Reservation] = field(default_factory=list)
-    of_target: Reservation | None = None
-    has_begun: bool = False
-    levels: LimitLevels = NO_LEVELS
-
-    @property
-    def counts_amounts(self) -> bool:
-        """Whether something of it is settled to the tokens or the money that the request has used."""
-        return any(bound.family not in (REQUESTS, OPEN) for one in self.list_reservations() for bound in one.bounds)
-
-    def list_reservations(self) -> list[Reservation]:
-        return self.of_request if self.of_target is None else [*self.of_request, self.of_target]
+def counts_amounts(reservations: Reservations) -> bool:
+    """Whether a reservation is settled to the tokens or the money that the request has used."""
+    return any(bound.family not in (REQUESTS, OPEN) for each in reservations.list_all() for bound in each.bounds)
 
 
 class Limiter:

@@ -22,8 +22,9 @@ from typing import Any, Final
 from tornado_gate.errors import ConfigError
 from tornado_gate.ledger.spending import Period, Used, find_period
 from tornado_gate.limits.bounds import OPEN, PERIOD_NAMES, PERIODS
-from tornado_gate.limits.store import Level, Moment, Outcome, StoreUnavailable
+from tornado_gate.limits.store import Level, Outcome, StoreUnavailable
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 try:
     from redis import asyncio as client

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from tornado_gate.ledger.spending import Period, Used
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 
 class StoreUnavailable(Exception):
@@ -20,14 +21,6 @@ class Level(NamedTuple):
     used: int
     wait: float = 0.0
     reset: float = 0.0
-
-
-class Moment(NamedTuple):
-    """When something was reserved: on the store's clock in milliseconds, and in which day and month (UTC)."""
-
-    clock: int
-    day: int
-    month: int
 
 
 class Outcome(NamedTuple):

@@ -21,7 +21,18 @@ from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
-from tornado_gate.types import Call, ChatRequest, Meter, Request, SpeechRequest, StreamEvent, Text
+from tornado_gate.types import (
+    Call,
+    Charge,
+    ChatRequest,
+    Meter,
+    Progress,
+    Request,
+    ResponseAdditions,
+    SpeechRequest,
+    StreamEvent,
+    Text,
+)
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import State, field, replace
 
@@ -38,12 +49,14 @@ class InnerModels:
 
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
         """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
-        self._call.meter.charged = True
+        self._call.charge.count_elsewhere()
         async with LazyExitStack() as closing:
             call = replace(
-                self._call, model=model, operation=operation, losses=[], meter=_make_meter(request), strict=False,
-                closing=closing, notes=dict(self._call.notes),
+                self._call, model=model, operation=operation, losses=[], meter=Meter(), progress=Progress(),
+                charge=Charge(is_inner=True), additions=ResponseAdditions(), strict=False, closing=closing,
+                notes=dict(self._call.notes),
             )  # fmt: skip
+            _begin_charge(call, request)
             ending = _Ending()
             try:
                 async with aclosing(self._ask(call, operation, request, ending)) as events:
@@ -76,15 +89,14 @@ class InnerModels:
 
     def _record(self, call: Call, ending: _Ending) -> None:
         """Add the call to the ledger: it has a row of its own, with the id of the caller's request."""
-        meter = call.meter
-        error_code = ending.error_code or meter.error_code
+        error_code = ending.error_code or call.progress.error_code
         outcome = find_outcome(ending.status, error_code)
         if not ending.status:
             outcome = "aborted"
         elif ending.has_begun and error_code:
             outcome = "broken"
         milliseconds = (time.monotonic() - ending.started) * 1000
-        if meter.observers is not None:
+        if call.additions.observers is not None:
             tell_observers(call, ending.status or CALLER_LEFT, error_code, outcome, milliseconds / 1000)
         record_usage(
             self._gate,
@@ -92,14 +104,16 @@ class InnerModels:
                 time.time_ns() // 1000,
                 call.id,
                 call.caller,
-                meter.target,
+                call.progress.target,
                 call.model,
                 call.operation,
                 call.format,
                 ending.status or CALLER_LEFT,
                 error_code,
                 outcome,
-                meter,
+                call.meter,
+                call.progress,
+                call.charge,
                 milliseconds,
                 select_headers(call.headers),
                 prices=self._snapshot.prices,
@@ -116,15 +130,14 @@ class _Ending(State):
     started: float = field(default_factory=time.monotonic)
 
 
-def _make_meter(request: Request) -> Meter:
-    meter = Meter(is_inner=True)
+def _begin_charge(call: Call, request: Request) -> None:
+    """Prepare an inner call for the case that its upstream does not report what it used."""
     if isinstance(request, ChatRequest):
         texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
-        meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
-        meter.measures_text = True
+        call.charge.expect(partial(estimate_prompt_tokens, texts), None)
+        call.meter.measure_text(is_measured=True)
     elif isinstance(request, SpeechRequest):
-        meter.characters = len(request.text)
-    return meter
+        call.meter.record_characters(len(request.text))
 
 
 async def _begin_events(

@@ -18,7 +18,6 @@ from tornado_gate.gateway.candidates import Candidate, choose_target
 from tornado_gate.gateway.estimates import USUAL_VIDEO_SECONDS, Estimate
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.snapshot import Snapshot
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
@@ -42,6 +41,7 @@ from tornado_gate.types import (
     VideoTask,
     WireRequest,
 )
+from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import replace
 
 MAX_WAIT_SECONDS = 60.0
@@ -126,7 +126,7 @@ class TaskService:
         try:
             call = replace(call, target=target, pool=self._gate.pool(provider))
             translated = await translate(call, provider.usable_lane, request)
-            reserved = tuple(self._gate.admission.describe_claim(call.meter))
+            reserved = tuple(self._gate.admission.describe_reservations(call.charge))
             record = replace(
                 record,
                 provider=target.provider,
@@ -136,12 +136,12 @@ class TaskService:
             )
             stored = await self._store_task(record, request, key, translated)
         except BaseException:
-            self._gate.admission.cancel(call.meter)
+            self._gate.admission.cancel(call.charge)
             raise
         if stored.id == record.id:
-            self._gate.admission.leave_to_task(call.meter)
+            self._gate.admission.leave_to_task(call.charge)
         else:
-            self._gate.admission.cancel(call.meter)
+            self._gate.admission.cancel(call.charge)
         return call, stored
 
     async def _admit(self, call: Call, targets: Sequence[Candidate], request: VideoRequest) -> Candidate:

@@ -1,23 +1,14 @@
 """The common vocabulary of formats and providers: frozen structs. Dispatch with `match` on the class."""
 
+from tornado_gate.types.bounds import NO_BUDGET, NO_LIMITS, Bound, Budget, LimitLevel, LimitLevels, Limits
 from tornado_gate.types.call import (
-    NO_BUDGET,
-    NO_LIMITS,
-    NO_TARGET,
-    Bound,
-    Budget,
     Call,
     Caller,
     InnerModelCaller,
-    LimitLevel,
-    LimitLevels,
-    Limits,
     Memory,
-    Meter,
     RequestEnd,
+    ResponseAdditions,
     ResponseFileStore,
-    Target,
-    Timeouts,
     ValueGroup,
 )
 from tornado_gate.types.citations import Citation
@@ -54,6 +45,7 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
+from tornado_gate.types.measurements import Charge, Meter, Progress
 from tornado_gate.types.media_requests import (
     EmbeddingRequest,
     FileSource,
@@ -100,6 +92,7 @@ from tornado_gate.types.requests import (
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.route_descriptions import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
+from tornado_gate.types.target import NO_TARGET, Target, Timeouts
 from tornado_gate.types.texts import (
     Block,
     Decision,
@@ -154,6 +147,7 @@ __all__ = [
     "BufferedBody",
     "Call",
     "Caller",
+    "Charge",
     "ChatRequest",
     "ChatResult",
     "Choice",
@@ -206,6 +200,7 @@ __all__ = [
     "PartKind",
     "PartStart",
     "PartialImage",
+    "Progress",
     "RealtimeAdapter",
     "RealtimeDialect",
     "RealtimeRequest",
@@ -215,6 +210,7 @@ __all__ = [
     "Reply",
     "Request",
     "RequestEnd",
+    "ResponseAdditions",
     "ResponseFileStore",
     "ResponseFormat",
     "ResponseRules",

@@ -91,10 +91,10 @@ class Cache:
                 return await pending
             answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
             if answer is not None:
-                call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
+                call.progress.record_cache(is_hit=True)
                 _report(call, "hit", self._store.now - answer.stored)
                 return _respond(call, answer)
-            call.meter.cached = False
+            call.progress.record_cache(is_hit=False)
             _report(call, "miss")
             return self._record(call, key, await pending)
         finally:
@@ -126,11 +126,11 @@ def read_wishes(header: str) -> frozenset[str]:
 def _report(call: Call, result: str, age: float = 0.0) -> None:
     """Count the result, and tell it to the caller. A request with several parts is a hit if all of them are."""
     get_metrics().requests.labels(result).inc()
-    if result == "hit" and call.meter.cached:
+    if result == "hit" and call.progress.cached:
         call.add_response_header("Age", str(int(age)))
-    elif call.meter.response_headers is not None:
-        call.meter.response_headers.pop("Age", None)
-    call.add_response_header("X-Gate-Cache", "miss" if call.meter.cached is False else result)
+    else:
+        call.remove_response_header("Age")
+    call.add_response_header("X-Gate-Cache", "miss" if call.progress.cached is False else result)
 
 
 def _respond(call: Call, answer: Answer) -> UpstreamResponse:

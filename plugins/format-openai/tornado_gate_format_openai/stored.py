@@ -138,7 +138,7 @@ class _StoredAdapter(ResponsesAdapter):
     def read_body(self, call: Call, request: Any, raw: bytes, body: Any) -> bytes:
         is_response = isinstance(body, Mapping) and body.get("id") == request.reference.id and "output" in body
         if request.unmetered and is_response and not openai_responses.is_unfinished(body):
-            call.meter.usage = openai_responses.parse_usage(body.get("usage")) or call.meter.usage
+            call.meter.record_usage(openai_responses.parse_usage(body.get("usage")))
             openai_responses.note_issued(request.issued, body, stored=True)
         return raw
 

@@ -67,7 +67,7 @@ class AnswerHandler(AuthenticatedHandler):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
-            call.meter.first_event_seconds = time.monotonic() - self.started
+            call.progress.begin_response(time.monotonic() - self.started)
             if self.headers_written:
                 await self._continue_stream(answer.reply)
                 return
@@ -112,8 +112,8 @@ class AnswerHandler(AuthenticatedHandler):
         """Set what the head of a stream says before its target has answered: a later failure is an event of the stream."""
         self.status = 200
         self.headers["Content-Type"] = EVENTS
-        if self.call is not None and self.call.meter.claim is not None:
-            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.meter.claim.levels))
+        if self.call is not None and self.call.charge.reservations is not None:
+            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.charge.reservations.levels))
 
     async def _continue_stream(self, reply: Reply) -> None:
         """Write a reply after the head that `begin_stream` has made. Raises UpstreamError for one that is no stream."""
@@ -154,12 +154,12 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
-        if call.meter.claim is not None:
-            self.set_headers(render_limit_headers(self.snapshot, call, call.meter.claim.levels))
-        if call.meter.response_headers is not None:
-            self.set_headers(call.meter.response_headers)
-        if call.meter.attempts > 1:
-            headers["X-Gate-Attempts"] = str(call.meter.attempts)
+        if call.charge.reservations is not None:
+            self.set_headers(render_limit_headers(self.snapshot, call, call.charge.reservations.levels))
+        if call.additions.headers is not None:
+            self.set_headers(call.additions.headers)
+        if call.progress.attempts > 1:
+            headers["X-Gate-Attempts"] = str(call.progress.attempts)
 
     def _add_cost(self, call: Call) -> None:
         """Add the cost of a complete answer, if it is known."""
@@ -206,7 +206,7 @@ class AnswerHandler(AuthenticatedHandler):
             return
         assert self.call is not None
         try:
-            async with asyncio.timeout_at(self.call.meter.ends_at):
+            async with asyncio.timeout_at(self.call.progress.ends_at):
                 await waiting
         except TimeoutError:
             name = self.call.target.provider

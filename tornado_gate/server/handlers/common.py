@@ -23,7 +23,7 @@ from tornado_gate.http import nearness
 from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.telemetry.logs import AccessLine, log_access
-from tornado_gate.types import NO_TARGET, Call, Caller, Meter
+from tornado_gate.types import NO_TARGET, Call, Caller, Meter, Progress
 
 log = logging.getLogger(__name__)
 
@@ -168,11 +168,11 @@ def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics, and write it to the usage ledger and the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
-    meter = call.meter if call else Meter()
-    target = call.target if call is not None and call.target is not NO_TARGET else meter.target
-    model = (call.model if call else "") or meter.model
+    meter, progress = (call.meter, call.progress) if call else (Meter(), Progress())
+    target = call.target if call is not None and call.target is not NO_TARGET else progress.target
+    model = (call.model if call else "") or progress.model
     usage = meter.usage
-    error_code = ended.error_code or meter.error_code
+    error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
     operation = (call.operation if call else "") or ended.operation  # images, for generateContent at a model for images
     gate.metrics.count_request(
@@ -182,12 +182,12 @@ def record_request(ended: EndedRequest) -> None:
         provider=target.provider,
         status=ended.status,
         seconds=seconds,
-        first_event_seconds=meter.first_event_seconds,
-        usage=None if meter.cached else usage,
+        first_event_seconds=progress.first_event_seconds,
+        usage=None if progress.cached else usage,
     )
     if outcome in UNFINISHED:
         gate.metrics.count_unfinished(target.model, target.provider, outcome)
-    if meter.images and not meter.cached:
+    if meter.images and not progress.cached:
         gate.metrics.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
@@ -202,6 +202,8 @@ def record_request(ended: EndedRequest) -> None:
             error_code,
             outcome,
             meter,
+            progress,
+            call.charge,
             seconds * 1000,
             select_headers(call.headers),
             ended.end_user,
@@ -209,7 +211,7 @@ def record_request(ended: EndedRequest) -> None:
             ended.snapshot.prices,
         )
         record_usage(gate, entry)
-    if meter.observers is not None and call is not None:
+    if call is not None and call.additions.observers is not None:
         tell_observers(call, ended.status, error_code, outcome, seconds)
     server = ended.snapshot.config.server
     if server.access_log:
@@ -226,7 +228,7 @@ def record_request(ended: EndedRequest) -> None:
                 upstream_model=target.upstream_model,
                 bytes_out=ended.sent_bytes,
                 usage=usage,
-                attempts=meter.attempts,
+                attempts=progress.attempts,
                 images=meter.images,
                 error=error_code,
                 outcome=outcome,

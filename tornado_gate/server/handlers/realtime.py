@@ -194,7 +194,7 @@ class RealtimeHandler(SocketHandler):
         self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
-        counts = None if self.call.meter.claim is None else self._count_usage
+        counts = None if self.call.charge.reservations is None else self._count_usage
         kind = GuardedRelay if self.review is not None and self.review.guards else Relay
         self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
         if self.caller.models:
@@ -216,12 +216,12 @@ class RealtimeHandler(SocketHandler):
                 self._counting = asyncio.ensure_future(self._settle_usage(self.call))
 
     async def _settle_usage(self, call: Call) -> None:
-        meter, counted = call.meter, None
-        while meter.claim is not None and counted is not meter.usage and not meter.charged:
-            counted = meter.usage
+        charge, counted = call.charge, None
+        while charge.reservations is not None and counted is not call.meter.usage and not charge.is_counted_elsewhere:
+            counted = call.meter.usage
             tokens = (counted.total_tokens or 0) if counted else 0
             cost = compute_session_cost(self.snapshot, call)
-            error = await self.gate.admission.add_used(meter.claim, tokens, cost)
+            error = await self.gate.admission.add_used(charge.reservations, tokens, cost)
             if error is not None:
                 self.revoke(error)
                 return
