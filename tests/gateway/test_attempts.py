@@ -22,7 +22,7 @@ from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.gateway import pipeline
 from tornado_gate.gateway.explain import explain
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.gateway.snapshot_builder import build
 from tornado_gate.realtime import connect
 from tornado_gate.realtime.inner_models import InnerModels
 from tornado_gate.server.dispatch import dispatch
@@ -146,7 +146,7 @@ def house(tmp_path: Path) -> House:
     config = make_config(tmp_path, entries, providers=("first", "second"), circuits=CIRCUITS)
     services = make_services(tmp_path, config, plain=EveryRoute, first=first, second=second)
     house = House(services, first, second)
-    services.gate.health.clock = lambda: house.now
+    services.gate.health.circuits.clock = lambda: house.now
     return house
 
 
@@ -408,7 +408,7 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) ->
     assert asyncio.run(main()) == ["first"] * 3
     house.first.raises = None
     run(begin_upstream, house)
-    circuit = house.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    circuit = house.gate.health.circuits.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
     assert circuit is not None
     assert circuit.state("a", house.now) == "closed"
 

@@ -16,7 +16,7 @@ from tests.support.served import CHAT, Ask
 from tornado_gate import errors, types
 from tornado_gate.config.model import PriceEntry, Rates
 from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.gateway.snapshot_builder import build
 from tornado_gate.ledger.reports import Reports, RequestRow
 from tornado_gate.types.value import replace
 

@@ -35,7 +35,7 @@ def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict
     """What each entry of the plugin supports, by the entry's name; {} if the plugin needs settings and has no entry."""
     from tornado_gate.config.model import ProviderConfig
     from tornado_gate.errors import ConfigError, GateError
-    from tornado_gate.gateway.snapshot import configure_entry
+    from tornado_gate.gateway.configured_provider import configure_entry
     from tornado_gate.plugins.lanes import ProviderLane
 
     lane = ProviderLane(host, plugin, [])

@@ -11,23 +11,22 @@ request and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.gateway.estimates import USUAL_ANSWER, Estimate, UsualAnswers
 from tornado_gate.ledger.costs import Price, estimate_cost
+from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.limits.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, get_title, list_bounds, needs_estimate
 from tornado_gate.limits.limiter import Limiter
 from tornado_gate.limits.overrides import NO_OVERRIDES, Overrides
-from tornado_gate.limits.refusals import find_lowest, format_amount, render_headers
+from tornado_gate.limits.refusals import find_lowest, format_amount
 from tornado_gate.limits.store import Level
-from tornado_gate.types import Bound, Budget, Call, Charge, LimitLevels, Limits, Target
+from tornado_gate.types import Bound, Budget, Call, Charge, Limits, Target
 from tornado_gate.types.bounds import Reservation, Reservations
-
-if TYPE_CHECKING:
-    from tornado_gate.gateway.snapshot import Snapshot
 
 NO_BOUNDS: Final[tuple[Bound, ...]] = ()
 OF_THE_WHOLE: Final = CALLER_KINDS | {GATEWAY}
@@ -43,13 +42,15 @@ class Admission:
         self.usual = UsualAnswers()
         self.is_active = False
         self._estimates_all = False
+        self._config: Config | None = None
+        self._find_entry_name: Callable[[str], str] = str
         self._of_all = NO_BOUNDS
         self._of_models: dict[str, tuple[Bound, ...]] = {}
         self._of_providers: dict[str, tuple[Bound, ...]] = {}
 
-    def apply(self, snapshot: Snapshot) -> None:
-        """Take over the bounds of a configuration."""
-        config = snapshot.config
+    def apply(self, config: Config, find_entry_name: Callable[[str], str]) -> None:
+        """Adopt the bounds of a configuration. `find_entry_name` returns the name of the entry for a model."""
+        self._config, self._find_entry_name = config, find_entry_name
         self._of_all = self.list_bounds(GATEWAY, "", config.limits.gateway.limits, config.limits.gateway.budget)
         self._of_models = {
             name: bounds
@@ -66,6 +67,15 @@ class Admission:
         self._estimates_all = needs_estimate(shared)
         self.usual.forget_others(config.models)
 
+    def override(self, overrides: Overrides) -> bool:
+        """Adopt what administrators have overridden for a time. Returns whether bounds have changed."""
+        before, self.overrides = self.overrides, overrides
+        if before == overrides:
+            return False
+        if self._config is not None:
+            self.apply(self._config, self._find_entry_name)
+        return True
+
     def list_bounds(
         self, kind: str, subject: str, limits: Limits | None, budget: Budget | None, title: str = ""
     ) -> tuple[Bound, ...]:
@@ -79,7 +89,7 @@ class Admission:
         return self._estimates_all or needs_estimate(call.caller.bounds)
 
     async def enter(
-        self, snapshot: Snapshot, call: Call, target: Target, estimate: Estimate | None = None
+        self, prices: PriceTable, call: Call, target: Target, estimate: Estimate | None = None
     ) -> RateLimited | None:
         """Reserve what a request may use at `target`. Returns the error when only this target may not be used.
 
@@ -87,10 +97,10 @@ class Admission:
         """
         charge = call.charge
         reservations = charge.reservations
-        asked = self._find_asked(snapshot, call)
-        of_request = self._list_unreserved(call, asked, reservations)
+        requested = self._find_requested(call.model)
+        of_request = self._list_unreserved(call, requested, reservations)
         of_target = self._of_providers.get(target.provider, NO_BOUNDS)
-        if target.model != (asked[0].subject if asked else call.model):
+        if target.model != (requested[0].subject if requested else call.model):
             of_target += self._of_models.get(target.model, NO_BOUNDS)
         bounds = of_request + of_target
         if not bounds:
@@ -99,13 +109,13 @@ class Admission:
             return None
         if estimate is None:
             estimate = USUAL_ANSWER
-        price = snapshot.prices.find(target.provider, target.upstream_model)
+        price = prices.find(target.provider, target.upstream_model)
         least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate)
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
             refused = error.exceeded["subject"]
-            if refused == "provider" or (refused == "model" and not asked):
+            if refused == "provider" or (refused == "model" and not requested):
                 return error
             raise
         number = len(of_request)
@@ -124,24 +134,24 @@ class Admission:
         return None
 
     def _list_unreserved(
-        self, call: Call, asked: tuple[Bound, ...], reservations: Reservations | None
+        self, call: Call, requested: tuple[Bound, ...], reservations: Reservations | None
     ) -> tuple[Bound, ...]:
         """The bounds of the caller, the gateway and the model that was asked for, of which nothing is reserved yet."""
         if reservations is not None and not reservations.has_begun:
             return NO_BOUNDS
-        bounds = (*call.caller.bounds, *self._of_all, *asked)
+        bounds = (*call.caller.bounds, *self._of_all, *requested)
         return (
             bounds if reservations is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
         )
 
-    async def begin(self, snapshot: Snapshot, call: Call) -> None:
+    async def begin(self, call: Call) -> None:
         """Count a request before guards review it, so that their work is bounded, too; `enter` reserves the rest.
 
         Raises RateLimited. If the request is not admitted for another reason than a guard's, call `give_up`.
         """
         if not self.is_active and not call.caller.bounds:
             return
-        bounds = self._list_unreserved(call, self._find_asked(snapshot, call), None)
+        bounds = self._list_unreserved(call, self._find_requested(call.model), None)
         bounds = tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
         if bounds:
             reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
@@ -152,11 +162,9 @@ class Admission:
         if charge.reservations is not None and charge.reservations.has_begun:
             self.cancel(charge)
 
-    def _find_asked(self, snapshot: Snapshot, call: Call) -> tuple[Bound, ...]:
-        if not self._of_models:
-            return NO_BOUNDS
-        found = snapshot.models.find(call.model)
-        return NO_BOUNDS if found is None else self._of_models.get(found.entry.name, NO_BOUNDS)
+    def _find_requested(self, model: str) -> tuple[Bound, ...]:
+        """The bounds of the model that a request names."""
+        return self._of_models.get(self._find_entry_name(model), NO_BOUNDS) if self._of_models else NO_BOUNDS
 
     def _estimate_amounts(
         self, bounds: Iterable[Bound], charge: Charge, target: Target, price: Price | None, estimate: Estimate
@@ -233,10 +241,10 @@ class Admission:
 
     # What is left
 
-    async def describe_limits(self, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
+    async def describe_limits(self, call: Call, target: Target) -> dict[str, Any]:
         """What is left of the bounds of a request, as JSON values."""
-        asked = self._find_asked(snapshot, call)
-        bounds = (*call.caller.bounds, *self._of_all, *asked, *self._of_providers.get(target.provider, ()))
+        requested = self._find_requested(call.model)
+        bounds = (*call.caller.bounds, *self._of_all, *requested, *self._of_providers.get(target.provider, ()))
         levels = await self.limiter.read(bounds) if bounds else ()
         found: dict[str, Any] = {}
         lowest = find_lowest(levels)
@@ -259,12 +267,3 @@ def _describe_level(level: Level) -> Mapping[str, Any]:
         "left": format_amount(bound, max(0, bound.limit - level.used)),
         "reset_seconds": round(level.reset, 3),
     }
-
-
-def render_limit_headers(
-    snapshot: Snapshot, call: Call | None, levels: LimitLevels, format: str = ""
-) -> dict[str, str]:
-    """The headers that say what is left: ``x-ratelimit-*``, and those of the caller's wire format."""
-    headers = render_headers(levels)
-    lane = snapshot.formats.get(call.format if call is not None else format)
-    return headers if lane is None else headers | lane.limit_headers(call, levels)

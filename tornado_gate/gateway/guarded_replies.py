@@ -9,7 +9,6 @@ from typing import Any
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.guards import Review
 from tornado_gate.gateway.inner_texts import replace_spans
-from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
@@ -24,15 +23,15 @@ _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "applicatio
 """Media types of files, which are no texts."""
 
 
-async def review_answer(review: Review, wire_format: FormatLane, answer: PreparedAnswer) -> PreparedAnswer:
-    """The answer with what the guards replace; the first chunk of a stream has been reviewed.
+async def review_reply(review: Review, wire_format: FormatLane, call: Call, reply: Reply) -> Reply:
+    """The reply with what the guards replace; the first chunk of a stream has been reviewed.
 
-    Raises the error for a blocked answer, or of a required guard, if nothing of the answer was sent yet; later its chunks do.
+    Raises the error for a blocked answer, or of a required guard, if nothing of the reply was sent yet; later its chunks do.
     """
-    guards, reply, call = review.reads("response"), answer.reply, answer.call
+    guards = review.reads("response")
     kind = media_type(reply.content_type)
     if not guards or kind.startswith(_UNSEEN):
-        return answer
+        return reply
     call.progress.withhold(is_withheld=True)
     if kind == "text/event-stream":
         reply = await _review_stream(review, guards, call, reply)
@@ -42,7 +41,7 @@ async def review_answer(review: Review, wire_format: FormatLane, answer: Prepare
         raw = await _read(reply, call)
         reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
     call.progress.withhold(is_withheld=False)
-    return PreparedAnswer(call, reply)
+    return reply
 
 
 async def _read(reply: Reply, call: Call) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tornado_gate.errors import ContractError, GateError
 from tornado_gate.gateway import outcomes
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.target_health import TargetHealth
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
 from tornado_gate.types import (
@@ -94,11 +94,11 @@ class OutcomeStep(CheckedChunks):
     An error before the first chunk is noted where the next target is tried.
     """
 
-    __slots__ = ("_begun", "_call", "_gate")
+    __slots__ = ("_begun", "_call", "_health")
 
-    def __init__(self, gate: Gate, call: Call, wire_format: FormatLane) -> None:
+    def __init__(self, health: TargetHealth, call: Call, wire_format: FormatLane) -> None:
         super().__init__(wire_format)
-        self._gate = gate
+        self._health = health
         self._call = call
         self._begun = False
 
@@ -107,9 +107,9 @@ class OutcomeStep(CheckedChunks):
         self._begun = True
 
     def end(self, out: list[bytes]) -> None:
-        outcomes.note_end(self._gate, self._call, self._call.meter.late_error)
+        outcomes.note_end(self._health, self._call, self._call.meter.late_error)
 
     def fail(self, error: GateError) -> GateError:
         if self._begun:
-            outcomes.note_end(self._gate, self._call, error)
+            outcomes.note_end(self._health, self._call, error)
         return error

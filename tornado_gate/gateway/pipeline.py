@@ -27,6 +27,7 @@ from tornado_gate.gateway import (
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.gateway.body_budget import SMALL_BYTES
 from tornado_gate.gateway.candidates import NO_NEEDS, Needs
+from tornado_gate.gateway.configured_provider import ConfiguredProvider
 from tornado_gate.gateway.estimates import (
     Estimate,
     begin_charge,
@@ -36,8 +37,10 @@ from tornado_gate.gateway.estimates import (
     get_counted_body,
 )
 from tornado_gate.gateway.gate import Gate
+from tornado_gate.gateway.model_names import resolve_model_name
 from tornado_gate.gateway.own_links import MARK, inline_own_links
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.gateway.target_table import TargetTable
 from tornado_gate.gateway.tool_texts import check_tool_texts
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
@@ -80,28 +83,29 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    targets = snapshot.targets
+    call = targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, call.caller))
     call.progress.request_model(call.model)
     operations = auth.filter_operations(call.caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format], gate)
-    if token_counts.must_estimate(snapshot, call):
+    if token_counts.must_estimate(targets, call):
         return await _answer_estimate(gate, call, once)
-    needs = await find_needs(snapshot, call, operations, once)
+    needs = await find_needs(targets, call, operations, once)
     estimate = None
     if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 
 
-async def find_needs(snapshot: Snapshot, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
+async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
     """What the request asks of its target: objects at an upstream, the issuer of its signatures, cache affinity."""
     wire = once.wire
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     issuer = ""
-    if snapshot.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
+    if targets.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
         issuer = await _find_issuer(call, once)
-    session = affinity.find_session(snapshot, call, wire) if snapshot.has_affinity else None
+    session = affinity.find_session(targets.models, call, wire) if targets.has_affinity else None
     if access is None and session is None and not issuer:
         return NO_NEEDS
     return Needs(session, access, issuer)
@@ -290,9 +294,9 @@ async def _run_verbatim_lane(
     if request.issued is not None:
         reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
     if isinstance(reply.chunks, BufferedBody):
-        outcomes.note_success(gate, call)
+        outcomes.note_success(gate.health, call)
         return reply
-    last = metering.OutcomeStep(gate, call, wire_format)
+    last = metering.OutcomeStep(gate.health, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
@@ -321,7 +325,7 @@ async def _run_common_lane(
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
     if reply.collected:
         deadlines.expect_whole()
-    last = metering.OutcomeStep(gate, call, wire_format)
+    last = metering.OutcomeStep(gate.health, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
@@ -360,11 +364,11 @@ async def answer_stored_object(
     """
     reference = request.reference
     kept = await upstream_objects.find_kept(call, reference)
-    provider = snapshot.providers.get(kept.provider)
+    provider = snapshot.targets.providers.get(kept.provider)
     if provider is None:
         raise upstream_objects.gone_error(reference)
-    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
-    call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
+    target = snapshot.targets.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
+    call = call.replace(model=kept.model, target=target, pool=gate.pools.find(provider))
     call.progress.count_attempt()
     call.charge.subtract(kept.counted_tokens)
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
@@ -374,11 +378,11 @@ async def answer_stored_object(
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)
-        outcomes.note_failure(gate, call, error)
+        outcomes.note_failure(gate.health, call, error)
         if isinstance(error, UpstreamRefused) and error.status == 404:
             raise reference.not_found() from error
         raise
-    outcomes.note_start(gate, call)
+    outcomes.note_start(gate.health, call)
     if request.method == "DELETE":
         await upstream_objects.forget(call, reference)
     return PreparedAnswer(call, reply)

@@ -10,6 +10,7 @@ from typing import Final
 
 from tornado_gate.errors import GateError
 from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.gateway.configured_provider import ConfiguredProvider
 from tornado_gate.gateway.estimates import estimate_prompt_tokens
 from tornado_gate.gateway.gate import Gate
 from tornado_gate.gateway.guards import review_inner_request
@@ -17,7 +18,7 @@ from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.gateway.observers import tell_observers
 from tornado_gate.gateway.outcomes import note_end
 from tornado_gate.gateway.pricing import record_usage
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
@@ -70,8 +71,8 @@ class InnerModels:
                 self._record(call, ending)
 
     async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
-        if self._snapshot.has_guards:
-            request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
+        if self._snapshot.guards.lanes:
+            request = await review_inner_request(self._gate.guarding, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
         )
@@ -80,9 +81,9 @@ class InnerModels:
             yield first
             async for event in rest:
                 yield event
-            note_end(self._gate, call, call.meter.late_error)
+            note_end(self._gate.health, call, call.meter.late_error)
         except GateError as error:
-            note_end(self._gate, call, error)
+            note_end(self._gate.health, call, error)
             raise
         finally:
             await close(rest)
@@ -99,7 +100,8 @@ class InnerModels:
         if call.additions.observers is not None:
             tell_observers(call, ending.status or CALLER_LEFT, error_code, outcome, milliseconds / 1000)
         record_usage(
-            self._gate,
+            self._gate.admission,
+            self._gate.ledger,
             Entry(
                 time.time_ns() // 1000,
                 call.id,

@@ -295,7 +295,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         health_checks=HealthChecks(gate, data_dir),
     )
     services.apply(config)
-    gate.ready_checks += [services.bodies.explain_overload, services.forms.explain_overload]
+    gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]
     return services
 
 

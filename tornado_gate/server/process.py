@@ -18,7 +18,9 @@ from tornado.web import Application
 from tornado_gate import config as conf
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
-from tornado_gate.gateway.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.gateway.conf_secrets import collect_secrets
+from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.gateway.snapshot_builder import build
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
@@ -219,7 +221,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
                 loop.add_signal_handler(number, self._stop, drain, number, replacement)
             loop.add_signal_handler(signal.SIGUSR2, replacement.start)
             return
-        services.gate.is_crash_loop = lambda: board.is_crash_loop
+        services.gate.readiness.is_crash_loop = lambda: board.is_crash_loop
         loop.add_signal_handler(STOP, self._stop_child, services, drain, board)
         loop.add_signal_handler(HANDED_OVER, self._hand_over_child, services, drain, board)
         loop.add_reader(board.life, self._on_supervisor_end, services, drain, board)

@@ -94,7 +94,7 @@ class Services(Value, frozen=True, kw_only=True):
 
     def close_sessions(self) -> None:
         """Open no new WebSocket sessions, and close the open ones, which do not end by themselves."""
-        self.gate.closing = True
+        self.gate.readiness.is_closing = True
         self.sessions.shut_down()
 
     def replace(self, snapshot: Snapshot) -> None:

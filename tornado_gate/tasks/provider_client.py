@@ -61,9 +61,9 @@ class ProviderClient:
                     await call_provider(call, provider, request, deadlines, outgoing), VideoOperation
                 )
             except BaseException as error:
-                note_failure(self._gate, call, error)
+                note_failure(self._gate.health, call, error)
                 raise
-            note_success(self._gate, call)
+            note_success(self._gate.health, call)
             return operation
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
@@ -91,22 +91,22 @@ class ProviderClient:
             except (MediaFull, MediaUnavailable):
                 raise  # from the reader: the gateway's own storage
             except BaseException as error:
-                note_failure(self._gate, call, error)
+                note_failure(self._gate.health, call, error)
                 raise
-            note_success(self._gate, call)
+            note_success(self._gate.health, call)
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Whether the task's provider allows to begin its work twice."""
-        provider = self._gate.snapshot.providers.get(record.provider)
+        provider = self._gate.snapshot.targets.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
     def find_other_key(self, record: TaskRecord) -> str:
         """The fingerprint of another key of the task's provider that does not rest, or ""."""
-        provider = self._gate.snapshot.providers.get(record.provider)
+        provider = self._gate.snapshot.targets.providers.get(record.provider)
         if provider is None or not provider.keys:
             return ""
-        target = self._gate.snapshot.make_task_target(record.model, record.provider, record.upstream_model)
-        now, rests = self._gate.health.clock(), self._gate.key_health
+        target = self._gate.snapshot.targets.make_task_target(record.model, record.provider, record.upstream_model)
+        now, rests = self._gate.health.circuits.clock(), self._gate.health.keys
         others = (key.fingerprint for key in provider.keys if key.fingerprint != record.provider_key)
         return next((key for key in others if not rests.get_wait(target, key, now)), "")
 
@@ -120,15 +120,17 @@ class ProviderClient:
     async def _open_call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
         """A call for the task, closed at the end. Raises Unavailable when its provider is no longer configured."""
         snapshot = self._gate.snapshot
-        provider = snapshot.providers.get(record.provider)
+        provider = snapshot.targets.providers.get(record.provider)
         if provider is None:
             raise Unavailable(
                 f"The provider '{record.provider}' of this task is no longer configured. Add it to conf again."
             )
         if provider.lane is None:
             raise PluginError(provider.entry.plugin, "the plugin failed earlier")
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
-        with self._gate.use_snapshot_in_background(snapshot):
+        target = snapshot.targets.make_task_target(
+            record.model, record.provider, record.upstream_model, record.provider_key
+        )
+        with self._gate.requests.hold_in_background(snapshot):
             async with AsyncExitStack() as closing:
                 call = Call(
                     id=record.id,
@@ -137,7 +139,7 @@ class ProviderClient:
                     model=record.model,
                     caller=make_caller(record),
                     target=target,
-                    pool=self._gate.pool(provider),
+                    pool=self._gate.pools.find(provider),
                     fetcher=self._fetcher.for_request(record.account, closing),
                     closing=closing,
                     facts=target.facts,

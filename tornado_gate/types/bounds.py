@@ -78,7 +78,7 @@ NO_LEVELS = LimitLevels()
 
 
 class Moment(NamedTuple):
-    """When something was reserved: on the store's clock in milliseconds, and in which day and month (UTC)."""
+    """When something was reserved: `clock` is that of the store in milliseconds; `day` and `month` are in UTC."""
 
     clock: int
     day: int
@@ -93,7 +93,7 @@ class ReservationStore(Protocol):
 
 
 class Reservation(State):
-    """The amounts that were reserved for `bounds`, when, and where. Empty `bounds`: nothing is reserved."""
+    """The `amounts` that were reserved for `bounds` at a `moment` in a `store`. Empty `bounds`: nothing is reserved."""
 
     bounds: tuple[Bound, ...]
     amounts: list[int]
@@ -102,7 +102,7 @@ class Reservation(State):
 
 
 class Reservations(State):
-    """The reservations of one request: for its caller and its model, and for the account at which it is served.
+    """The reservations of one request: `of_request` for its caller and its model, `of_target` for the account that serves it.
 
     `has_begun`: only the request itself is counted, because guards review it; the rest is reserved when it is admitted. `levels`
     are what is left of the limits per minute.

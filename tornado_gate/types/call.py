@@ -60,7 +60,9 @@ class RequestEnd(Value, frozen=True, kw_only=True):
 
 
 class ResponseAdditions(State):
-    """What hooks add to the response of a request: see `Call.add_response_header` and `Call.when_ended`. None without any."""
+    """What hooks add to the response of a request: `headers` (see `Call.add_response_header`), and `observers` that are told
+    how the request has ended (see `Call.when_ended`). None without any.
+    """
 
     headers: dict[str, str] | None = None
     observers: list[Callable[[RequestEnd], None]] | None = None

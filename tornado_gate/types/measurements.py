@@ -20,9 +20,10 @@ class Meter(State):
     """What the upstream's response has reported and produced so far: formats record it on the verbatim lane, the core on the
     common one.
 
-    `images` counts generated images, `seconds` those of video or sound, `characters` those of text for speech; `size` and
-    `quality` are those of images or video. `service_tier` is the one in which the upstream served the request, `web_searches`
-    those that it made, if not in the usage. `late_error` is an error that ended the response after its first event.
+    `usage` and `finish_reason` are those of the response so far. `images` counts generated images, `seconds` those of video
+    or sound, `characters` those of text for speech; `size` and `quality` are those of images or video. `service_tier` is the
+    one in which the upstream served the request, `web_searches` those that it made, if not in the usage. `late_error` is an
+    error that ended the response after its first event.
 
     `measures_text`: `produced_bytes` and `produced_frames` count what was produced: characters of text and their events, or in
     the verbatim lane bytes and their frames, each with about `frame_bytes` that are no text. They are for an estimate of a

@@ -142,12 +142,12 @@ class ExplainPage(RequestPage):
             entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
             if entry is None:
                 raise NotFound("The key of the request is no longer in conf.", code="invalid_api_key")
-            return await self.gate.describe_caller(digest_key(entry.key))
+            return await self.gate.callers.describe(digest_key(entry.key))
         try:
             key: StoredKey = await self.run_database(KeyStore(self.services.database).get, row.key)
         except AccountNotFound:
             raise NotFound("The key of the request was deleted.", code="invalid_api_key") from None
-        return await self.gate.describe_caller(key.digest)
+        return await self.gate.callers.describe(key.digest)
 
 
 _GROUPS = {

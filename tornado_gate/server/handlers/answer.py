@@ -12,7 +12,6 @@ from tornado.iostream import StreamClosedError
 
 from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
-from tornado_gate.gateway.admission import render_limit_headers
 from tornado_gate.gateway.pipeline import PreparedAnswer
 from tornado_gate.gateway.pricing import compute_answer_cost
 from tornado_gate.gateway.stream_policy import HEADER, parse_stream_policy
@@ -22,6 +21,7 @@ from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
+from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, join_frames
@@ -49,7 +49,7 @@ class AnswerHandler(AuthenticatedHandler):
         """Answer the request; closes what it opened also after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
-        self.gate.acquire_snapshot(self.snapshot)
+        self.gate.requests.begin(self.snapshot)
         wire: WireRequest | None = None
         try:
             if HEADER in self.lower_headers:
@@ -86,7 +86,7 @@ class AnswerHandler(AuthenticatedHandler):
                 if not closing.is_empty:
                     await closing.aclose()
             finally:
-                self.gate.release_snapshot(self.snapshot)
+                self.gate.requests.end(self.snapshot)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """The answer of the part that serves the route. Raises GateError."""
@@ -113,7 +113,9 @@ class AnswerHandler(AuthenticatedHandler):
         self.status = 200
         self.headers["Content-Type"] = EVENTS
         if self.call is not None and self.call.charge.reservations is not None:
-            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.charge.reservations.levels))
+            self.set_headers(
+                render_limit_headers(self.snapshot.formats, self.call, self.call.charge.reservations.levels)
+            )
 
     async def _continue_stream(self, reply: Reply) -> None:
         """Write a reply after the head that `begin_stream` has made. Raises UpstreamError for one that is no stream."""
@@ -155,7 +157,7 @@ class AnswerHandler(AuthenticatedHandler):
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
         if call.charge.reservations is not None:
-            self.set_headers(render_limit_headers(self.snapshot, call, call.charge.reservations.levels))
+            self.set_headers(render_limit_headers(self.snapshot.formats, call, call.charge.reservations.levels))
         if call.additions.headers is not None:
             self.set_headers(call.additions.headers)
         if call.progress.attempts > 1:
@@ -163,7 +165,7 @@ class AnswerHandler(AuthenticatedHandler):
 
     def _add_cost(self, call: Call) -> None:
         """Add the cost of a complete answer, if it is known."""
-        cost = compute_answer_cost(self.snapshot, call) if self.status < 400 else None
+        cost = compute_answer_cost(self.snapshot.prices, call) if self.status < 400 else None
         if cost is not None:
             self.headers["X-Gate-Cost"] = format_usd(cost)
 

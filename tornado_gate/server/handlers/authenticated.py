@@ -69,7 +69,7 @@ class AuthenticatedHandler(Exchange):
             self._admit(ANONYMOUS_CALLER, b"", is_form)
             return None
         key_digest = digest_key(auth.find_key(self.lower_headers, keys_in_query))
-        caller = self.gate.find_cached_caller(key_digest)
+        caller = self.gate.callers.find_cached(key_digest)
         if caller is None:
             return self._authenticate_by_store(key_digest, is_form)
         self._admit(caller, key_digest, is_form)
@@ -83,7 +83,7 @@ class AuthenticatedHandler(Exchange):
         return self.route.key == "none" or not auth.has_key(self.lower_headers, keys_in_query)
 
     async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
-        self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
+        self._admit(await self.gate.callers.authenticate_digest(key_digest), key_digest, is_form)
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         """Check what the caller may do now, and prepare to read the body. Raises GateError."""

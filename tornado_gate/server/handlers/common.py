@@ -210,7 +210,7 @@ def record_request(ended: EndedRequest) -> None:
             ended.recorded_body,
             ended.snapshot.prices,
         )
-        record_usage(gate, entry)
+        record_usage(gate.admission, gate.ledger, entry)
     if call is not None and call.additions.observers is not None:
         tell_observers(call, ended.status, error_code, outcome, seconds)
     server = ended.snapshot.config.server

@@ -22,7 +22,7 @@ class MediaHandler(GateHandler):
         self.operation = "media"
 
     async def get(self) -> None:
-        with self.gate.use_snapshot(self.snapshot):
+        with self.gate.requests.hold(self.snapshot):
             try:
                 await self._serve()
             except GateError as error:

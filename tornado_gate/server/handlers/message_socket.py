@@ -66,7 +66,7 @@ class MessageSocketHandler(SocketHandler):
     async def prepare(self) -> None:
         """Authenticate the caller and open the format's adapter."""
         try:
-            if self.gate.closing:
+            if self.gate.readiness.is_closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
@@ -93,7 +93,7 @@ class MessageSocketHandler(SocketHandler):
     async def _authenticate(self) -> None:
         headers = lower_header_names(self.request.headers)
         self.key_digest = digest_key(auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER)))
-        caller = await self.gate.authenticate_digest(self.key_digest)
+        caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         self.lowered = {name: value for name, value in remove_keys(headers).items() if _is_of_requests(name)}
         self.call = Call(
@@ -137,7 +137,7 @@ class MessageSocketHandler(SocketHandler):
         self.request.headers = self._headers = HTTPHeaders()  # frees 2 KB that are not read again
         self.session = MessageSession(self.services, self.adapter, self.ws_connection.connection, handshake)
         self.session.begin(self.rules.minutes)
-        if self.gate.closing:
+        if self.gate.readiness.is_closing:
             self.shut_down()
         if self.refusal is not None:
             self.session.revoke(self.refusal)
@@ -169,7 +169,7 @@ class MessageSocketHandler(SocketHandler):
         if self.session is None or self.drains:
             return
         self.drains = True
-        self.gate.acquire_snapshot(self.snapshot)
+        self.gate.requests.begin(self.snapshot)
         self.session.shut_down()
 
     def revoke(self, error: GateError) -> None:
@@ -199,4 +199,4 @@ class MessageSocketHandler(SocketHandler):
         elif hasattr(self, "adapter"):
             self.adapter.close()
         if self.drains:
-            self.gate.release_snapshot(self.snapshot)
+            self.gate.requests.end(self.snapshot)

@@ -19,6 +19,7 @@ from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.gateway import auth
 from tornado_gate.gateway.guards import Review, begin_session_review
+from tornado_gate.gateway.model_names import resolve_model_name
 from tornado_gate.gateway.other_models import check_message
 from tornado_gate.gateway.pricing import compute_session_cost
 from tornado_gate.gateway.routing import MatchedRoute
@@ -77,21 +78,24 @@ class RealtimeHandler(SocketHandler):
         """Authenticate the caller, find the model and connect the provider."""
         await self.closing.__aenter__()
         try:
-            if self.gate.closing:
+            if self.gate.readiness.is_closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
-            self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
+            self.closing.enter_context(self.gate.requests.hold(self.snapshot))
             key_changes = self.gate.keys.changes
             call, wire = await self._authenticate()
             self.call = call
             auth.filter_operations(call.caller, (OPERATION,))
-            call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
+            model = resolve_model_name(self.snapshot.config.defaults, wire, call.caller)
+            call = self.snapshot.targets.for_model(call, model)
             self.call = call
-            self.snapshot.select_targets(call, (OPERATION,))
-            if self.snapshot.has_guards:
+            self.snapshot.targets.select_targets(call, (OPERATION,))
+            if self.snapshot.guards.lanes:
                 strict = call.replace(strict=call.headers.get("x-gate-strict") == "1")
-                self.review = begin_session_review(self.gate, self.snapshot, strict, self.matched.served.route)
+                self.review = begin_session_review(
+                    self.gate.guarding, self.snapshot.guards, strict, self.matched.served.route
+                )
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             self.give_back = await self.services.sessions.reserve(call.caller, self.rules)
             if self.ended:
@@ -140,7 +144,7 @@ class RealtimeHandler(SocketHandler):
                 message = f"This client secret is for the model '{held.model}'. Use that model, or create another client secret."
                 raise NotAllowed(message, param="model", code="model_not_allowed")
         else:
-            caller = await self.gate.authenticate_digest(self.key_digest)
+            caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         plain = remove_keys(headers)
         call = Call(
@@ -202,7 +206,7 @@ class RealtimeHandler(SocketHandler):
         if self.review is not None and isinstance(self.relay, GuardedRelay):
             self.relay.guard(self.review, self.call)
         self.relay.begin()
-        if self.gate.closing:
+        if self.gate.readiness.is_closing:
             self.relay.shut_down()
         if self.refusal is not None:
             self.relay.revoke(self.refusal)
@@ -220,7 +224,7 @@ class RealtimeHandler(SocketHandler):
         while charge.reservations is not None and counted is not call.meter.usage and not charge.is_counted_elsewhere:
             counted = call.meter.usage
             tokens = (counted.total_tokens or 0) if counted else 0
-            cost = compute_session_cost(self.snapshot, call)
+            cost = compute_session_cost(self.snapshot.prices, call)
             error = await self.gate.admission.add_used(charge.reservations, tokens, cost)
             if error is not None:
                 self.revoke(error)
