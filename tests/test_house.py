@@ -54,18 +54,9 @@ def read_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def parse(path: Path) -> ast.Module:
-    """The tree of a file, without what it imports for type checkers alone."""
-    tree = read_tree(path)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    return tree
-
-
 def imports_of(path: Path) -> set[str]:
-    """The top modules of ours that a file imports, also inside functions, but not for type checkers alone."""
-    tree = parse(path)
+    """The top modules of ours that a file imports, also inside functions and for type checkers alone."""
+    tree = read_tree(path)
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "tornado_gate":
@@ -144,12 +135,12 @@ def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
 
 
 def import_graph(package: Path) -> dict[str, set[str]]:
-    """For each module of a package, by its full name, those of the package that it imports, also inside functions."""
+    """For each module of a package, by its full name, those of the package that it imports, also inside functions and for type checkers."""
     files = {name_of(path, package.parent): path for path in package.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, path in files.items():
         found: set[str] = set()
-        for node in ast.walk(parse(path)):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
