@@ -16,7 +16,6 @@ from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
     Audio,
     Data,
-    Extra,
     File,
     FileReference,
     Image,
@@ -84,9 +83,7 @@ from tornado_gate.types.requests import (
     Reasoning,
     Request,
     ResponseFormat,
-    Tool,
     ToolChoice,
-    VendorTool,
     VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
@@ -103,6 +100,7 @@ from tornado_gate.types.texts import (
     TextKind,
     find_spans,
 )
+from tornado_gate.types.tools import Extra, Tool, VendorTool
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
     KeptObject,
