@@ -42,7 +42,7 @@ class Bound(NamedTuple):
     gateway.
 
     `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of
-    the `family` (requests, tokens, open, periods: `limits/bounds.py`). `title` is the subject's name for people, "" if it is
+    the `family` (requests, tokens, open, periods: `admission/bounds.py`). `title` is the subject's name for people, "" if it is
     `subject` itself.
     """
 

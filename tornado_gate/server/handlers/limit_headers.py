@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tornado_gate.limits.refusals import render_headers
+from tornado_gate.admission.refusals import render_headers
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.types import Call, LimitLevels
 

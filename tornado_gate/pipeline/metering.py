@@ -1,0 +1,115 @@
+"""Measures passing responses for metrics, logs and limits: usage, finish reason, images, produced text, late errors."""
+
+from __future__ import annotations
+
+from tornado_gate.errors import ContractError, GateError
+from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams import stages
+from tornado_gate.targets import outcomes
+from tornado_gate.targets.health import TargetHealth
+from tornado_gate.types import (
+    Call,
+    EmbeddingResult,
+    Finish,
+    Image,
+    ImageResult,
+    Meter,
+    ModerationResult,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ResponseStart,
+    SpeechEnd,
+    StreamError,
+    StreamEvent,
+    TranscriptionResult,
+    UsageReport,
+)
+
+METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
+"""Events that end a response and carry its usage."""
+
+
+class MeterStep(stages.Step[StreamEvent, StreamEvent]):
+    """Records passing events in the meter."""
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        meter = self._meter
+        frames = length = 0
+        for event in items:
+            if type(event) is PartDelta:
+                if type(event.data) is str:
+                    frames += 1
+                    length += len(event.data)
+            elif type(event) is not PartEnd:
+                _record_event(meter, event)
+        if frames and meter.measures_text:  # only then is an estimate needed
+            meter.add_text(frames, length)
+        out += items
+
+
+def _record_event(meter: Meter, event: StreamEvent) -> None:
+    if isinstance(event, UsageReport):
+        meter.record_usage(event.usage)
+    elif isinstance(event, Finish):
+        meter.record_finish(event.reason)
+    elif isinstance(event, PartStart):
+        meter.add_images(isinstance(event.part, Image))
+    elif isinstance(event, ResponseStart):
+        meter.record_tier(event.extra.get("service_tier"))
+    elif isinstance(event, StreamError):
+        meter.record_late_error(event.error)
+    elif isinstance(event, METERED_EVENTS):
+        meter.record_usage(event.usage)
+        if isinstance(event, ImageResult):
+            meter.add_images(len(event.images))
+            meter.record_variant(event.size or "", event.quality or "")
+        elif isinstance(event, TranscriptionResult):
+            meter.record_seconds(event.duration)
+
+
+class CheckedChunks(stages.Attributed[bytes]):
+    """Checks that the chunks of a reply are bytes, and attributes exceptions to the format."""
+
+    __slots__ = ()
+
+    def __init__(self, wire_format: FormatLane) -> None:
+        super().__init__(wire_format.as_plugin_error)
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        for chunk in items:
+            if type(chunk) is not bytes:
+                raise ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
+        out += items
+
+
+class OutcomeStep(CheckedChunks):
+    """The last step of a reply's chunks: notes the outcome of the response.
+
+    An error before the first chunk is noted where the next target is tried.
+    """
+
+    __slots__ = ("_begun", "_call", "_health")
+
+    def __init__(self, health: TargetHealth, call: Call, wire_format: FormatLane) -> None:
+        super().__init__(wire_format)
+        self._health = health
+        self._call = call
+        self._begun = False
+
+    def take(self, items: list[bytes], out: list[bytes]) -> None:
+        super().take(items, out)
+        self._begun = True
+
+    def end(self, out: list[bytes]) -> None:
+        outcomes.note_end(self._health, self._call, self._call.meter.late_error)
+
+    def fail(self, error: GateError) -> GateError:
+        if self._begun:
+            outcomes.note_end(self._health, self._call, error)
+        return error
