@@ -152,7 +152,7 @@ def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
 
 
 def import_graph(package: Path) -> dict[str, set[str]]:
-    """For each module of a package, by its full name, those of the package that it imports, also inside functions and for type checkers."""
+    """For each module of a package, by its full name, those of the package that it imports, also for type checkers alone."""
     files = {name_of(path, package.parent): path for path in package.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, path in files.items():
