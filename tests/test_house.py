@@ -183,6 +183,16 @@ def test_no_modules_of_a_package_import_each_other_in_a_circle(package: Path) ->
         pytest.fail(f"import cycle: {' -> '.join(reversed(error.args[1]))}")
 
 
+def test_a_call_is_made_in_one_module() -> None:
+    makers = {
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        for node in ast.walk(read_tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Call"
+    }
+    assert makers == {"pipeline/calls.py", "testing/calls.py"}
+
+
 def test_every_public_name_is_there() -> None:
     assert all(hasattr(tornado_gate, name) for name in tornado_gate.__all__)
     assert all(hasattr(tornado_gate.types, name) for name in tornado_gate.types.__all__)

@@ -22,6 +22,7 @@ from tornado_gate.config.routing import HealthCheck
 from tornado_gate.errors import GateError, UpstreamError, UpstreamKeyRefused, UpstreamRateLimited
 from tornado_gate.http.upstream import call_upstream
 from tornado_gate.pipeline.attempts import call_provider
+from tornado_gate.pipeline.calls import make_target_call
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.storage.private import make_folder, open_private
@@ -187,10 +188,9 @@ async def check_provider(gate: Gate, snapshot: Snapshot, provider: ConfiguredPro
     target = snapshot.targets.make_task_target(rules.model or CHECK_ID, name, rules.model or CHECK_ID)
     limits = replace(target.timeouts, first_event=rules.timeout, whole=None, total=rules.timeout)
     async with LazyExitStack() as closing:
-        call = Call(
-            id=CHECK_ID, operation="chat", format="", model=target.upstream_model, target=replace(target, timeouts=limits),
-            caller=Caller(id="", account=""), pool=gate.pools.find(provider), closing=closing,
-        )  # fmt: skip
+        caller, pool = Caller(id="", account=""), gate.pools.find(provider)
+        target = replace(target, timeouts=limits)
+        call = make_target_call(CHECK_ID, "chat", target.upstream_model, caller, target, pool, closing)
         request = ChatRequest(
             model=target.upstream_model,
             messages=(Message(role="user", parts=(Text(text="ping"),)),),

@@ -13,6 +13,7 @@ from tornado_gate.errors import GateError
 from tornado_gate.guards.decisions import review_inner_request
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.pipeline.calls import make_inner_call
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.metering import MeterStep
 from tornado_gate.pipeline.observers import tell_observers
@@ -24,12 +25,8 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.outcomes import note_end
 from tornado_gate.types import (
     Call,
-    Charge,
     ChatRequest,
-    Meter,
-    Progress,
     Request,
-    ResponseAdditions,
     SpeechRequest,
     StreamEvent,
     Text,
@@ -52,11 +49,7 @@ class InnerModels:
         """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
         self._call.charge.count_elsewhere()
         async with LazyExitStack() as closing:
-            call = replace(
-                self._call, model=model, operation=operation, losses=[], meter=Meter(), progress=Progress(),
-                charge=Charge(is_inner=True), additions=ResponseAdditions(), strict=False, closing=closing,
-                notes=dict(self._call.notes),
-            )  # fmt: skip
+            call = make_inner_call(self._call, model, operation, closing)
             _begin_charge(call, request)
             ending = _Ending()
             try:

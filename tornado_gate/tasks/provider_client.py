@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from tornado_gate.errors import PluginError, Unavailable
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.pipeline.attempts import call_provider
+from tornado_gate.pipeline.calls import make_target_call
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
@@ -132,16 +133,15 @@ class ProviderClient:
         )
         with self._gate.requests.hold_in_background(snapshot):
             async with AsyncExitStack() as closing:
-                call = Call(
-                    id=record.id,
-                    operation="videos",
-                    format="",
-                    model=record.model,
-                    caller=make_caller(record),
-                    target=target,
-                    pool=self._gate.pools.find(provider),
+                call = make_target_call(
+                    record.id,
+                    "videos",
+                    record.model,
+                    make_caller(record),
+                    target,
+                    self._gate.pools.find(provider),
+                    closing,
                     fetcher=self._fetcher.for_request(record.account, closing),
-                    closing=closing,
                     facts=target.facts,
                 )
                 yield call, provider.lane

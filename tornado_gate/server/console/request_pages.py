@@ -12,12 +12,13 @@ from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import RequestRow
+from tornado_gate.pipeline.calls import make_question
 from tornado_gate.pipeline.explain import explain_choice
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.reasons import find_reason
-from tornado_gate.types import Call, Caller
+from tornado_gate.types import Caller
 
 REQUESTS = "/console/requests"
 ROWS = 50
@@ -128,7 +129,7 @@ class ExplainPage(RequestPage):
             return
         try:
             caller = await self._find_caller(row)
-            call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
+            call = make_question(self.request_id, row.operation, row.format, row.model, caller)
             told = await explain_choice(self.gate, self.snapshot, call)
         except GateError as error:
             await self.show(row, refusal=error)

@@ -15,7 +15,6 @@ from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Caller, Route, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
@@ -105,37 +104,19 @@ class AuthenticatedHandler(Exchange):
 
     def make_call(self, closing: AsyncExitStack) -> Call:
         """The call of this request, after authentication."""
-        services, caller, headers = self.services, self.caller, self.lower_headers
-        if caller is ANONYMOUS_CALLER:
-            return self._make_anonymous_call(closing)
-        return Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=caller,
+        headers = self.lower_headers
+        return self.services.calls.make(
+            self.snapshot.config,
+            self.request_id,
+            self.operation,
+            self.format,
+            self.caller,
+            remove_keys(headers),
+            closing,
+            self.started,
             strict=headers.get("x-gate-strict") == "1",
-            dialect=self.snapshot.config.dialect,
-            responses=self.snapshot.config.responses,
-            headers=remove_keys(headers),
-            closing=closing,
-            memory=services.memory.get_account_memory(caller.account),
-            fetcher=services.fetcher.for_request(caller.account, closing),
-            files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
-            started=self.started,
-        )
-
-    def _make_anonymous_call(self, closing: AsyncExitStack) -> Call:
-        """The call of a request without a key: it stores and fetches nothing."""
-        return Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=ANONYMOUS_CALLER,
-            dialect=self.snapshot.config.dialect,
-            headers=remove_keys(self.lower_headers),
-            closing=closing,
-            started=self.started,
+            get_public_url=self._get_public_url,
         )
 
     def make_partial_call(self) -> Call:
@@ -150,7 +131,7 @@ class AuthenticatedHandler(Exchange):
         """The base URL of the gateway as this caller sees it: server.public_url, or scheme and host that the caller used."""
         server = self.snapshot.config.server
         if server.public_url:
-            return server.public_url.rstrip("/")
+            return server.public_url
         if not server.trusted_proxies:
             return f"{self.request.protocol}://{self.request.host}"
         origin = common.find_request_origin(self.request, server)

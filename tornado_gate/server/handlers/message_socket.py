@@ -17,6 +17,7 @@ from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.calls import make_handshake_call
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.message_exchange import MessageContext
@@ -96,14 +97,8 @@ class MessageSocketHandler(SocketHandler):
         caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         self.lowered = {name: value for name, value in remove_keys(headers).items() if _is_of_requests(name)}
-        self.call = Call(
-            id=self.request_id,
-            operation=self.route_operation,
-            format=self.format,
-            caller=caller,
-            dialect=self.snapshot.config.dialect,
-            headers=self.lowered,
-            responses=self.snapshot.config.responses,
+        self.call = make_handshake_call(
+            self.snapshot.config, self.request_id, self.route_operation, self.format, caller, self.lowered
         )
 
     def _open_adapter(self, call: Call) -> MessageAdapter:

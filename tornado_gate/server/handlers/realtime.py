@@ -34,7 +34,6 @@ from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.telemetry.redaction import make_mask
 from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, Usage, WireRequest
@@ -147,18 +146,15 @@ class RealtimeHandler(SocketHandler):
             caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         plain = remove_keys(headers)
-        call = Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=caller,
-            dialect=self.snapshot.config.dialect,
-            headers=plain,
-            memory=self.services.memory.get_account_memory(caller.account),
-            fetcher=self.services.fetcher.for_request(caller.account, self.closing),
-            files=SignedFileStore(self.services.media, "", caller.account),
-            closing=self.closing,
-            started=self.started,
+        call = self.services.calls.make(
+            self.snapshot.config,
+            self.request_id,
+            self.operation,
+            self.format,
+            caller,
+            plain,
+            self.closing,
+            self.started,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
         wire = WireRequest(
