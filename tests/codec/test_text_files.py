@@ -16,9 +16,9 @@ from tornado_gate.types import Data, File, Text
 from tornado_gate.wire.anthropic_messages.sources import render_document
 from tornado_gate.wire.gemini_generate.parts import parse_part as parse_gemini_part
 from tornado_gate.wire.openai_chat.parts import parse_part
-from tornado_gate.wire.text_maps.anthropic_messages import MESSAGES
 from tornado_gate.wire.text_maps.gemini import GENERATE
 from tornado_gate.wire.text_maps.openai_chat import CHAT
+from tornado_gate_format_anthropic.fields import MESSAGES
 
 CANARY = b"the canary sings"
 PLAIN = base64.b64encode(CANARY).decode()

@@ -13,11 +13,11 @@ from tornado_gate.errors import RequestError
 from tornado_gate.streams.text_views import view_request, view_response
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import Span, find_spans
-from tornado_gate.wire.text_maps.anthropic_messages import MESSAGES
 from tornado_gate.wire.text_maps.gemini import GENERATE, INTERACTIONS
 from tornado_gate.wire.text_maps.openai_chat import CHAT
 from tornado_gate.wire.text_maps.openai_media import TRANSCRIPTIONS
 from tornado_gate.wire.text_maps.openai_responses import RESPONSES
+from tornado_gate_format_anthropic.fields import MESSAGES
 
 EMAIL = re.compile(r"[\w.]+@[\w.]+\w")
 

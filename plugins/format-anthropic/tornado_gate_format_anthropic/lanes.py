@@ -1,6 +1,6 @@
 """The hooks' implementation, for the common lane and the verbatim lane.
 
-`tornado_gate.wire.anthropic_messages` parses and renders the wire format; `schemas` checks bodies.
+`tornado_gate.wire.anthropic_messages` parses and renders the wire format; `fields` checks bodies.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import replace
 from tornado_gate.wire.anthropic_messages import BETA_HEADER, parse_request, render_error, threads_unsupported_error
+from tornado_gate_format_anthropic.fields import check_messages_body
 from tornado_gate_format_anthropic.models import parse_models_request
 from tornado_gate_format_anthropic.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
-from tornado_gate_format_anthropic.schemas import check_messages_body
 from tornado_gate_format_anthropic.thinking import read_state
 from tornado_gate_format_anthropic.verbatim import ADAPTER
 from tornado_gate_format_anthropic.version import check_version
