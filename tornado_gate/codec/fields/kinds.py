@@ -182,6 +182,8 @@ class Array(Declared[list[Any]]):
             _refuse_value(f"has {len(value)} items; at most {self.most} are allowed")
         for index, item in enumerate(value):
             try:
+                if item is None and isinstance(self.item, Variants):
+                    raise ValidationError("must be an object, not null")
                 self.item.deserialize(item)
             except ValidationError as error:
                 raise ValidationError({index: error.messages}) from None

@@ -13,7 +13,8 @@ from tornado_gate.types.text_maps import Events, Object, Shape, Word
 from tornado_gate.types.value import replace
 
 _ANY: Final = Object(kind="other")
-_SHAPES: Final[dict[Any, Shape]] = {}
+_SHAPES: Final[dict[type[Schema], Object | None]] = {}
+_VARIANTS: Final[dict[tuple[Any, ...], Object | Events]] = {}
 """The shapes of schemas and of variants. A shape is here before its members are, because schemas may contain themselves."""
 
 
@@ -52,29 +53,32 @@ def _make_union_shape(field: OneOf) -> Shape | None:
     return replace(shape, string=string) if string is not None and isinstance(shape, Object) else shape or string
 
 
-def _make_schema_shape(kind: type[Schema]) -> Shape:
-    if (shape := _SHAPES.get(kind)) is None:
+def _make_schema_shape(kind: type[Schema]) -> Shape | None:
+    """Return the shape of objects; None if the schema says nothing of texts, so that guards see each name in them, too."""
+    if kind not in _SHAPES:
         template = getattr(kind, "texts", _ANY)
         shape = _SHAPES[kind] = replace(template, members={})
         shape.members.update({**template.members, **_list_member_shapes([kind])})
-    return shape
+        if not shape.members:
+            _SHAPES[kind] = None
+    return _SHAPES[kind]
 
 
 def _make_variants_shape(field: Variants) -> Shape:
     """Return the shape for all variants. Those with a `texts` of their own become cases of `Events`, by the word."""
     key = (field.of, *field.by.items())
-    if key in _SHAPES:
-        return _SHAPES[key]
+    if key in _VARIANTS:
+        return _VARIANTS[key]
     template = getattr(field.of, "texts", _ANY)
     apart = {word: kind for word, kind in field.by.items() if getattr(kind, "texts", _ANY) is not template}
     merged = replace(template, members={})
     cases = {word: replace(getattr(kind, "texts", _ANY), members={}) for word, kind in apart.items()}
-    _SHAPES[key] = Events(shapes=cases, other=merged, name=field.name) if cases else merged
+    _VARIANTS[key] = Events(shapes=cases, other=merged, name=field.name) if cases else merged
     others = [kind for word, kind in field.by.items() if word not in apart]
     merged.members.update({**template.members, **_list_member_shapes([field.of, *others])})
     for word, kind in apart.items():
         cases[word].members.update({**merged.members, **kind.texts.members, **_list_member_shapes([kind])})
-    return _SHAPES[key]
+    return _VARIANTS[key]
 
 
 def _list_member_shapes(schemas: Iterable[type[Schema]]) -> dict[str, Shape]:

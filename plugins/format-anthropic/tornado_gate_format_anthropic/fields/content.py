@@ -210,7 +210,6 @@ MESSAGES: Final = Array(
     most=MAX_MESSAGES,
     required=True,
     description="The turns of the conversation.",
-    example=[{"role": "user", "content": "Say hello."}],
 )
 
 

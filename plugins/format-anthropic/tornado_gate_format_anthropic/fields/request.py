@@ -44,7 +44,7 @@ def _make_system_shape() -> Shape:
 
 
 class _MetadataSchema(BodySchema):
-    user_id = String(allow_none=True, example="mark-user")
+    user_id = String(allow_none=True, example="my-user")
 
 
 class _OutputFormatSchema(BodySchema):
@@ -108,10 +108,10 @@ class MessagesBodySchema(BodySchema):
     container = OneOf(
         by_type={str: String(text=WORD, refers=Reference(kind="container")), dict: Object(_ContainerSchema)},
         allow_none=True,
-        example="mark-container",
+        example="my-container",
     )
-    diagnostics = Object(allow_none=True, example={"previous_message_id": "mark-message"})
-    inference_geo = String(allow_none=True, text=WORD, example="mark-geo")
+    diagnostics = Object(allow_none=True, example={"previous_message_id": "my-message"})
+    inference_geo = String(allow_none=True, text=WORD, example="my-geo")
     max_tokens = Integer(
         least=0,
         most=MAX_TOKENS,

@@ -5,7 +5,7 @@ Source: anthropic-python 2.11, types/tool_param.py and types/tool_choice_param.p
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from tornado_gate.codec.fields import Array, BodySchema, Boolean, Object, String, Unchecked, Variants
 from tornado_gate.types import text_maps
@@ -15,10 +15,6 @@ from tornado_gate.wire.text_maps.common import CACHE_CONTROL, SCHEMA
 MAX_TOOLS: Final = 10_000
 _MAX_NAME_LENGTH: Final = 128
 _EPHEMERAL: Final = {"type": "ephemeral"}
-_WEATHER: Final[dict[str, Any]] = {
-    "name": "get_weather",
-    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
-}
 
 
 class ToolSchema(BodySchema):
@@ -35,7 +31,7 @@ class ToolSchema(BodySchema):
     cache_control = Unchecked(text=CACHE_CONTROL, example=_EPHEMERAL)
     defer_loading = Unchecked(example=True)
     eager_input_streaming = Unchecked(example=True)
-    input_examples = Unchecked(example=[{"city": "mark-city"}])
+    input_examples = Unchecked(example=[{"city": "my-city"}])
     allowed_callers = Unchecked(text=WORD, example=["direct"])
     user_location = Unchecked(text=text_maps.Object(kind="other", members=words("type")))
     tools = Unchecked(lambda: Object(ToolSchema))
@@ -48,7 +44,7 @@ class CustomToolSchema(ToolSchema):
 
     name = String(required=True, shortest=1, longest=_MAX_NAME_LENGTH, text=WORD)
     input_schema = Object(required=True, text=SCHEMA, description="The JSON schema of its input.")
-    description = String(allow_none=True, example="mark-description")
+    description = String(allow_none=True, example="my-description")
     strict = Boolean(allow_none=True)
 
 
@@ -61,7 +57,6 @@ TOOLS: Final = Array(
     most=MAX_TOOLS,
     allow_none=True,
     description="Tools that the model may call: custom ones with an `input_schema`, or the vendor's by `type`.",
-    example=[_WEATHER],
 )
 
 
