@@ -191,7 +191,7 @@ def _accept_one_of(field: OneOf) -> Acceptor:
 
 
 def _accept_variants(field: Variants) -> Acceptor:
-    name, by = field.name, field.by
+    name, by = field.member, field.by
     compiled: dict[str | None, Acceptor] = {}
     others: list[Acceptor] = []
 

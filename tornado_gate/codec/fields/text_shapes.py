@@ -73,11 +73,13 @@ def _make_variants_shape(field: Variants) -> Shape:
     apart = {word: kind for word, kind in field.by.items() if getattr(kind, "texts", _ANY) is not template}
     merged = replace(template, members={})
     cases = {word: replace(getattr(kind, "texts", _ANY), members={}) for word, kind in apart.items()}
-    _VARIANTS[key] = Events(shapes=cases, other=merged, name=field.name) if cases else merged
+    _VARIANTS[key] = Events(shapes=cases, other=merged, name=field.member) if cases else merged
     others = [kind for word, kind in field.by.items() if word not in apart]
     merged.members.update({**template.members, **_list_member_shapes([field.of, *others])})
     for word, kind in apart.items():
-        cases[word].members.update({**merged.members, **kind.texts.members, **_list_member_shapes([kind])})
+        cases[word].members.update(
+            {**merged.members, **getattr(kind, "texts", _ANY).members, **_list_member_shapes([kind])}
+        )
     return _VARIANTS[key]
 
 
