@@ -238,13 +238,13 @@ class Variants(Declared[dict[str, Any]]):
     """
 
     def __init__(
-        self, of: type[Schema], by: Callable[[], Mapping[str | None, type[Schema]]], *, name: str = "type", **rest: Any
+        self, of: type[Schema], by: Callable[[], Mapping[Any, type[Schema]]], *, name: str = "type", **rest: Any
     ) -> None:
         super().__init__(**rest)
         self.of, self.member, self._get_by = of, name, by
 
     @property
-    def by(self) -> Mapping[str | None, type[Schema]]:
+    def by(self) -> Mapping[Any, type[Schema]]:
         """The schemas by the word in the member `name`; None stands for an object without it."""
         return self._get_by()
 

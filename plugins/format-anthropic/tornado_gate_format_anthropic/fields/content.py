@@ -11,12 +11,13 @@ Source: anthropic-python 2.11, types/message_param.py, types/content_block_param
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate.codec.fields import (
     Array,
     BodySchema,
     Boolean,
+    Declared,
     Object,
     OneOf,
     Reference,
@@ -93,7 +94,7 @@ class BlockSchema(BodySchema):
 
 
 BLOCK: Final = Variants(BlockSchema, _list_blocks)
-CONTENT: Final = {str: String(), list: Array(BLOCK)}
+CONTENT: Final[dict[type, Declared[Any]]] = {str: String(), list: Array(BLOCK)}
 """The fields of ``content``, by the type of its value."""
 
 
@@ -191,7 +192,7 @@ class MessageSchema(BodySchema):
     texts = text_maps.Object(kinds={"role": ROLES})
 
     role = String(required=True, choices=("user", "assistant", "system"), text=WORD)
-    content = Unchecked(lambda: OneOf(by_type=CONTENT))
+    content: Declared[Any] = Unchecked(lambda: OneOf(by_type=CONTENT))
 
 
 class TurnSchema(MessageSchema):

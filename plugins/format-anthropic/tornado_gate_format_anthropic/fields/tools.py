@@ -5,9 +5,9 @@ Source: anthropic-python 2.11, types/tool_param.py and types/tool_choice_param.p
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from tornado_gate.codec.fields import Array, BodySchema, Boolean, Object, String, Unchecked, Variants
+from tornado_gate.codec.fields import Array, BodySchema, Boolean, Declared, Object, String, Unchecked, Variants
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate.wire.text_maps.common import CACHE_CONTROL, SCHEMA
@@ -26,8 +26,8 @@ class ToolSchema(BodySchema):
     )
 
     type = String(allow_none=True, text=WORD, description="`custom`, or a tool of the vendor.")
-    name = Unchecked(text=WORD)
-    input_schema = Unchecked(text=SCHEMA)
+    name: Declared[Any] = Unchecked(text=WORD)
+    input_schema: Declared[Any] = Unchecked(text=SCHEMA)
     cache_control = Unchecked(text=CACHE_CONTROL, example=_EPHEMERAL)
     defer_loading = Unchecked(example=True)
     eager_input_streaming = Unchecked(example=True)
@@ -62,7 +62,7 @@ TOOLS: Final = Array(
 
 class ToolChoiceSchema(BodySchema):
     type = String(required=True, text=WORD)
-    name = Unchecked(text=WORD)
+    name: Declared[Any] = Unchecked(text=WORD)
     disable_parallel_tool_use = Boolean(allow_none=True)
 
 
