@@ -93,7 +93,7 @@ class BlockSchema(BodySchema):
     tool_references = Unchecked(lambda: BLOCK)
 
 
-BLOCK: Final = Variants(BlockSchema, _list_blocks)
+BLOCK: Final[Variants] = Variants(BlockSchema, _list_blocks)
 CONTENT: Final[dict[type, Declared[Any]]] = {str: String(), list: Array(BLOCK)}
 """The fields of ``content``, by the type of its value."""
 
