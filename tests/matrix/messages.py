@@ -23,7 +23,7 @@ from tests.matrix.fields import (
     put,
     row,
 )
-from tornado_gate_format_anthropic.fields import MessagesBodySchema
+from tornado_gate_anthropic.fields import MessagesBodySchema
 
 BASE: Final[dict[str, Any]] = {
     "model": MODEL,
