@@ -58,8 +58,6 @@ from tornado_gate.types.value import Value, replace
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-SIGNATURE_MARKS = (b"ignature", b"encrypted_content")
-"""One of them occurs in every body that has a signature of an upstream."""
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -94,7 +92,8 @@ async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operati
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     issuer = ""
-    if targets.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
+    marks = wire.route.signature_marks
+    if marks and targets.has_choice(call.model, operations) and await once.contains(call, marks):
         issuer = await _find_issuer(call, once)
     session = affinity.find_session(targets.models, call, wire) if targets.has_affinity else None
     if access is None and session is None and not issuer:
@@ -142,7 +141,7 @@ class RequestCache:
         call.losses.extend(losses)
         return request
 
-    async def contains(self, call: Call, *marks: bytes) -> bool:
+    async def contains(self, call: Call, marks: tuple[bytes, ...]) -> bool:
         """Whether one of `marks` occurs in the body."""
         if self.is_large:
             return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
@@ -153,7 +152,7 @@ class RequestCache:
         if not self.is_large:
             return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
         if self._may_have_own_links is None:
-            self._may_have_own_links = await self.contains(call, MARK)
+            self._may_have_own_links = await self.contains(call, (MARK,))
         return self._may_have_own_links
 
     async def run_hook(
@@ -196,7 +195,7 @@ async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation,
     else:
         prompt = estimate_wire_tokens(once.wire)
     once.prompt_tokens = prompt
-    return estimate_request(operations[0], once.wire.json, prompt)
+    return estimate_request(operations[0], once.wire.route, once.wire.json, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
@@ -247,7 +246,8 @@ async def prepare_verbatim_request(
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
-    if not await once.contains(call, *SIGNATURE_MARKS):
+    marks = once.wire.route.signature_marks
+    if not marks or not await once.contains(call, marks):
         return False
     try:
         request = await once.request(call.replace(losses=[]))

@@ -22,7 +22,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats, other_models
+from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_openai.fields import chat_texts, response_texts
 from tornado_gate_openai.fields.chat import check_chat
@@ -77,6 +77,7 @@ ROUTES: Final = (
         prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
         texts=chat_texts.CHAT,
         other_models=other_models.CHAT,
+        **answer_sizes.CHAT,
     ),
     Route(
         "POST",
@@ -87,6 +88,7 @@ ROUTES: Final = (
         prompt_prefix=make_prefix_reader(conversation="prompt"),
         texts=chat_texts.COMPLETIONS,
         other_models=other_models.CHAT,
+        **answer_sizes.COMPLETIONS,
     ),
     Route(
         "POST",
@@ -99,6 +101,7 @@ ROUTES: Final = (
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
         texts=response_texts.RESPONSES,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
     Route(
         "POST",
@@ -108,6 +111,7 @@ ROUTES: Final = (
         references=list_response_references,
         texts=response_texts.COMPACTIONS,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
-from tornado_gate.wire import formats, other_models
+from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate_openai.fields import media_texts, realtime_texts, response_texts
 from tornado_gate_openai.fields.references import list_image_references, list_response_references
 
@@ -54,6 +54,7 @@ COUNT_ROUTES: Final = (
         references=list_response_references,
         texts=response_texts.COUNT,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
 )
 
