@@ -32,6 +32,7 @@ MODULES: Final = (
     "types.target",
     "types.common_request",
     "types.requests",
+    "types.tools",
     "types.content",
     "types.citations",
     "types.server_tools",
