@@ -142,13 +142,10 @@ def begin_charge(call: Call, wire: WireRequest, tokens: int | None) -> None:
 
     `tokens` are those of the prompt, if they are already known.
     """
-    operation = call.operation
+    operation, units = call.operation, None
     if operation not in CHARGED_PROMPTS:
         return
+    if operation in CHARGED_UNITS:
+        units = estimate_request(operation, wire.route, wire.json, tokens or 0).quantities
     call.meter.measure_text(is_measured=operation == "chat")
-    units = (
-        estimate_request(operation, wire.route, wire.json, tokens or 0).quantities
-        if operation in CHARGED_UNITS
-        else None
-    )
     call.charge.expect(PromptEstimate(wire, tokens), units)

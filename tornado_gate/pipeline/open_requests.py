@@ -51,11 +51,13 @@ class OpenRequests:
             self.count -= 1
             if not self.count:
                 self.idle.set()
-        self._users[number] -= 1
-        if not self._users[number]:
-            del self._users[number]
-            if number in self._retired:
-                self._forget_unused()
+        users = self._users[number] - 1
+        if users:
+            self._users[number] = users
+            return
+        del self._users[number]
+        if number in self._retired:
+            self._forget_unused()
 
     def hold(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """A context manager around a request: `begin`, then `end`."""

@@ -73,15 +73,16 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
     targets = snapshot.targets
-    call = targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, call.caller))
+    caller = call.caller
+    call = targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, caller))
     call.progress.request_model(call.model)
-    operations = auth.filter_operations(call.caller, wire.route.operations)
+    operations = auth.filter_operations(caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     if token_counts.must_estimate(targets, call):
         return await _answer_estimate(gate, call, once)
     needs = await find_needs(targets, call, operations, once)
     estimate = None
-    if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
+    if (gate.admission.is_active or caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 

@@ -298,7 +298,9 @@ def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers without API keys in any form and without cookies, as plugins get them."""
-    kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
+    kept = dict(headers)
+    for name in _CREDENTIALS & kept.keys():
+        del kept[name]
     if auth.PROTOCOL_HEADER in kept:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
         kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))

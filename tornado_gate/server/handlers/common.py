@@ -168,17 +168,21 @@ def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics, and write it to the usage ledger and the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
-    meter, progress = (call.meter, call.progress) if call else (Meter(), Progress())
-    target = call.target if call is not None and call.target is not NO_TARGET else progress.target
-    model = (call.model if call else "") or progress.model
+    if call is None:
+        meter, progress, requested, operation = Meter(), Progress(), "", ended.operation
+        target = NO_TARGET
+    else:
+        meter, progress, requested = call.meter, call.progress, call.model
+        operation = call.operation or ended.operation  # images, for generateContent at a model for images
+        target = progress.target if call.target is NO_TARGET else call.target
+    model = requested or progress.model
     usage = meter.usage
     error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    operation = (call.operation if call else "") or ended.operation  # images, for generateContent at a model for images
     gate.metrics.count_request(
         format=ended.format,
         operation=operation,
-        model=target.model or (call.model if call else ""),
+        model=target.model or requested,
         provider=target.provider,
         status=ended.status,
         seconds=seconds,
