@@ -79,7 +79,7 @@ def _iterate_declared(request: ChatRequest) -> Iterator[tuple[str, Tool | Vendor
         yield request.tool_path(number), tool
     for number, message in enumerate(request.messages):
         if (item := _read_declaration(message)) is not None:
-            from tornado_gate.wire.openai_responses.request import parse_tool
+            from tornado_gate_openai.wire.responses.request import parse_tool
 
             for place, value in enumerate(item["tools"]):
                 if isinstance(value, Mapping):
@@ -120,7 +120,7 @@ def _iterate_members(group: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[st
 
 def _make_member(group: Mapping[str, Any], member: Mapping[str, Any]) -> Tool | VendorTool:
     """A tool of a namespace. The description of the namespace precedes its own."""
-    from tornado_gate.wire.openai_responses.request import parse_tool
+    from tornado_gate_openai.wire.responses.request import parse_tool
 
     described = [
         text for text in (group.get("description"), member.get("description")) if isinstance(text, str) and text
