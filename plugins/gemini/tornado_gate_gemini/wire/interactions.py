@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.types import FinishReason, IssuedObjects, Meter, Usage
 from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import wrong_format_error
 from tornado_gate_gemini.wire.generate import find_error
 from tornado_gate_gemini.wire.generate.json_values import read_count, read_objects
-from tornado_gate_openai.wire.chat import parse_frame
 
 WIRE_FORMAT: Final = formats.GEMINI_INTERACTIONS
 PATH: Final = "/interactions"
@@ -117,7 +117,7 @@ class InteractionsStreamMeter:
         """Note one frame. Always returns False: no frame is hidden from the caller."""
         if _DONE in raw and raw.rstrip().endswith(_DONE):
             self.done = True
-        elif isinstance(body := parse_frame(raw), Mapping):
+        elif isinstance(body := sse.parse_json(raw), Mapping):
             self._note_event(body)
         return False
 

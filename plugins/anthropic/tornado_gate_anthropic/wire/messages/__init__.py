@@ -15,7 +15,7 @@ from tornado_gate_anthropic.wire.messages.errors import (
 )
 from tornado_gate_anthropic.wire.messages.ids import parse_id, render_id
 from tornado_gate_anthropic.wire.messages.json_values import BETA_HEADER, WIRE_FORMAT
-from tornado_gate_anthropic.wire.messages.meter import MessagesStreamMeter, note_body, note_container, parse_frame
+from tornado_gate_anthropic.wire.messages.meter import MessagesStreamMeter, note_body, note_container
 from tornado_gate_anthropic.wire.messages.model_features import ModelFeatures
 from tornado_gate_anthropic.wire.messages.request import choose_max_tokens, parse_request, render_request
 from tornado_gate_anthropic.wire.messages.response import parse_response, render_response
@@ -42,7 +42,6 @@ __all__ = [
     "note_body",
     "note_container",
     "parse_error",
-    "parse_frame",
     "parse_id",
     "parse_request",
     "parse_response",

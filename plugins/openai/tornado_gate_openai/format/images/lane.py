@@ -16,6 +16,7 @@ import orjson
 from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.types.large_json import load_json
@@ -36,7 +37,6 @@ from tornado_gate_openai.format.images.rules import check_contract_words, check_
 from tornado_gate_openai.format.paths import VARIATIONS_PATH
 from tornado_gate_openai.format.replies import JSON_TYPE
 from tornado_gate_openai.wire import images
-from tornado_gate_openai.wire.chat import parse_frame
 
 MAX_PARSED_BYTES: Final = 64 * 1024
 """JSON bodies up to this size are checked completely; of longer ones everything except the base64 of the images."""
@@ -145,7 +145,7 @@ class _ImageMeter:
         """Record one frame. Frames of partial images are searched, not parsed."""
         if _is_quiet(raw):
             return False
-        body = parse_frame(raw)
+        body = sse.parse_json(raw)
         if images.find_frame_error(body) is not None:
             self.done = True
         elif isinstance(body, Mapping):

@@ -13,7 +13,6 @@ from tornado_gate_openai.wire.chat.meter import (
     ImageStreamMeter,
     note_audio,
     note_body,
-    parse_frame,
 )
 from tornado_gate_openai.wire.chat.parts import WIRE_FORMAT
 from tornado_gate_openai.wire.chat.request import parse_request, render_request
@@ -35,7 +34,6 @@ __all__ = [
     "note_body",
     "parse_error",
     "parse_finish_reason",
-    "parse_frame",
     "parse_request",
     "parse_response",
     "parse_stream",

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tornado_gate.codec.byte_search import search
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
-from tornado_gate_openai.wire.chat import parse_frame
 from tornado_gate_openai.wire.chat.response import read_string
 from tornado_gate_openai.wire.responses import errors
 from tornado_gate_openai.wire.responses.stored_items import list_issued
@@ -55,7 +55,7 @@ class ResponsesStreamMeter:
         """Note one frame. Always returns False, because this format has no frame that must be hidden from the client."""
         if (number := search(raw, b'"sequence_number"', _SEQUENCE_NUMBER)) is not None:
             self._number = int(number[1]) + 1
-        if _is_metered(raw) and isinstance(body := parse_frame(raw), Mapping):
+        if _is_metered(raw) and isinstance(body := sse.parse_json(raw), Mapping):
             self._note_body(body)
         return False
 
