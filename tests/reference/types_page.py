@@ -28,6 +28,7 @@ MODULES: Final = (
     "types.call",
     "types.common_request",
     "types.requests",
+    "types.tools",
     "types.content",
     "types.citations",
     "types.server_tools",
