@@ -43,17 +43,18 @@ makes the agent work. No vendor's cloud was called.
 """
 NOTES = """## Notes
 
-- Agents select the features of a request by the name of the model. Under names of their vendor they use everything that its API has: so
-  the first runs of Claude Code, Codex and Gemini CLI use names such as `claude-sonnet-5-5` that the gateway routes to each
+- Agents select the features of a request by the name of the model. Under names of their vendor they use everything that its
+  API has: so the first runs of Claude Code, Codex and Gemini CLI use names such as `claude-sonnet-5-5` that the gateway routes to each
   upstream, "other vendors' model names" use the upstreams' own names.
-- Codex sends requests for OpenAI's newest models without a list of tools ("responses lite"): its tools are in an `additional_tools` item, in
-  namespaces, and one of them runs JavaScript that calls the others. The header `x-openai-internal-codex-responses-lite` is not
+- Codex sends requests for OpenAI's newest models without a list of tools ("responses lite"): its tools are in an
+  `additional_tools` item, in namespaces, and one of them runs JavaScript that calls the others. The header `x-openai-internal-codex-responses-lite` is not
   sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, as in the runs "Codex
   (WebSocket)".
 - Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
   goes as it is, and the mock accepts it: whether Google does is not known here.
-- Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless the name is in its list.
+- Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless the name is
+  in its list.
 - Gemini CLI replaces some names of models by others before it sends them (`gemini-3.5-flash` by `gemini-3.8-flash`, for example).
 - Qwen Code sends pictures only to models whose names are in its list; OpenCode to models whose entry in its file allows them.
 - Claude Code counts tokens for `/context`, and Gemini CLI for prompts with files; the other agents never do.
@@ -77,7 +78,7 @@ def _iterate_parts(outcomes: Sequence[Outcome], probes: Sequence[Probe]) -> Iter
     yield from (f"| {one.request} | {one.answer} | {one.fault or '✓'} |" for one in probes)
     yield f"\n{NOTES}"
     yield "## Configuration\n"
-    yield "The address is the one in conf/gate.yaml, `MODEL` any chat model of the gateway, and `GATE_KEY` a key of the gateway.\n"
+    yield "The address comes from conf/gate.yaml, `MODEL` is any chat model, and `GATE_KEY` a key of the gateway.\n"
     yield from (render_configuration(agent) for agent in AGENTS if not agent.name.endswith("-other"))
 
 

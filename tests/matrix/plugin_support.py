@@ -15,8 +15,8 @@ FIRST_PARTY: Final = "tornado-gate-"
 HEAD: Final = """\
 # Operations by provider and wire format
 
-The operations that the first-party plugins declare with the settings of the conformance kit. A *forwarded* request goes to the provider
-unchanged (the verbatim lane), a *translated* one passes the common vocabulary; – means that the wire format has no route for
+The operations that the first-party plugins declare with the settings of the conformance kit. A *forwarded* request goes to the
+provider unchanged (the verbatim lane), a *translated* one passes the common vocabulary; – means that the wire format has no route for
 the operation. `tornado-gate plugins list --matrix` prints this for your configuration, and the console's page Plugins shows it;
 [`tornado-gate plugins check`](plugin-testing.md) sends the requests. [matrix.md](matrix.md) has the fields of requests.
 

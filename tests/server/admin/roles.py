@@ -68,8 +68,8 @@ limitations add up. The models of the key's team count as the key's.
 
 - **A team**: its keys, its requests and their sums, its members, and invitations of members to it. Others change its bounds.
 - **Models, operations**: keys that allow no more, and requests with these models and operations.
-- A limited key makes and rotates keys of no other account, and no key that allows more than itself. No key, limited or not, sets a
-  limit or a budget higher than its own.
+- A limited key makes and rotates keys of no other account, and no key that allows more than itself. No key, limited or not, sets
+  a limit or a budget higher than its own.
 """
 
 
