@@ -44,11 +44,11 @@ makes the agent work. No vendor's cloud was called.
 NOTES = """## Notes
 
 - Agents select the features of a request by the name of the model. Under names of their vendor they use everything that its
-  API has: so the first runs of Claude Code, Codex and Gemini CLI use names such as `claude-sonnet-5-5` that the gateway routes to each
-  upstream, "other vendors' model names" use the upstreams' own names.
+  API has: so the first runs of Claude Code, Codex and Gemini CLI use names such as `claude-sonnet-5-5` that the gateway routes to
+  each upstream, "other vendors' model names" use the upstreams' own names.
 - Codex sends requests for OpenAI's newest models without a list of tools ("responses lite"): its tools are in an
-  `additional_tools` item, in namespaces, and one of them runs JavaScript that calls the others. The header `x-openai-internal-codex-responses-lite` is not
-  sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
+  `additional_tools` item, in namespaces, and one of them runs JavaScript that calls the others. The header
+  `x-openai-internal-codex-responses-lite` is not sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, as in the runs "Codex
   (WebSocket)".
 - Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
