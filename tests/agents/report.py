@@ -48,7 +48,8 @@ NOTES = """## Notes
   each upstream, "other vendors' model names" use the upstreams' own names.
 - Codex sends requests for OpenAI's newest models without a list of tools ("responses lite"): its tools are in an
   `additional_tools` item, in namespaces, and one of them runs JavaScript that calls the others. The header
-  `x-openai-internal-codex-responses-lite` is not sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
+  `x-openai-internal-codex-responses-lite` is not sent to upstreams, because it restricts the tools that OpenAI accepts
+  (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, as in the runs "Codex
   (WebSocket)".
 - Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
