@@ -174,7 +174,7 @@ def test_resets_right_after_a_chunked_request_leak_nothing(tmp_path: Path, front
             answer, *_ = await running.ask(head("Transfer-Encoding: chunked") + CHUNKED_BODY)
             assert answer.status == 200
             await until(lambda: not services.bodies.held)
-            await services.gate.requests.idle.wait()
+            await services.gate.requests.wait_until_idle()
             await turn()
             assert_nothing_held(services)
         await services.close()

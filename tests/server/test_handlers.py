@@ -344,7 +344,7 @@ async def test_a_caller_who_leaves_closes_the_upstream_at_once(
     assert gate.requests.count == 1
     stream.close()
     await fake.left.wait()
-    await gate.requests.idle.wait()
+    await gate.requests.wait_until_idle()
     assert len(fake.closed) == 1
 
 

@@ -20,7 +20,7 @@ class Interruptible(Protocol):
 
 
 class OpenRequests:
-    """`count` of the requests that draining waits for; `idle` is set while there is none.
+    """`count` is the number of the requests that draining waits for.
 
     `running` has those that can be ended when they take too long. `on_unused` is called with the retired snapshots that are
     still in use, when another one no longer is.
@@ -28,29 +28,26 @@ class OpenRequests:
 
     def __init__(self, on_unused: Callable[[Iterable[Snapshot]], None]) -> None:
         self.count = 0
-        self.idle = asyncio.Event()
-        self.idle.set()
         self.running: set[Interruptible] = set()
         self._on_unused = on_unused
+        self._idle: asyncio.Event | None = None  # while somebody waits
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
 
     def begin(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
         """Count a request that starts: until `end` the snapshot's pools stay open and draining waits for it."""
-        number = snapshot.number
-        self._users[number] = self._users.get(number, 0) + 1
+        number, users = snapshot.number, self._users
+        users[number] = users.get(number, 0) + 1
         if waited_for:
             self.count += 1
-            if self.count == 1:
-                self.idle.clear()
 
     def end(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
         """Count a request that has ended; its snapshot may be unused now."""
         number = snapshot.number
         if waited_for:
             self.count -= 1
-            if not self.count:
-                self.idle.set()
+            if self._idle is not None and not self.count:
+                self._idle.set()
         users = self._users[number] - 1
         if users:
             self._users[number] = users
@@ -58,6 +55,13 @@ class OpenRequests:
         del self._users[number]
         if number in self._retired:
             self._forget_unused()
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no request is being answered."""
+        while self.count:
+            self._idle = self._idle or asyncio.Event()
+            self._idle.clear()
+            await self._idle.wait()
 
     def hold(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """A context manager around a request: `begin`, then `end`."""

@@ -110,10 +110,10 @@ class Drain:
 
     async def _wait_for_requests(self) -> None:
         await self._wait_for_connections()
-        await self._gate.requests.idle.wait()  # those that are no connections of the HTTP servers: WebSockets
+        await self._gate.requests.wait_until_idle()  # those that are no connections of the HTTP servers: WebSockets
 
     async def _wait_for_connections(self) -> None:
-        await self._gate.requests.idle.wait()
+        await self._gate.requests.wait_until_idle()
         for listener in self._listeners:
             await listener.wait_closed()
 
