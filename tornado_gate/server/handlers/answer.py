@@ -49,7 +49,8 @@ class AnswerHandler(AuthenticatedHandler):
         """Answer the request; closes what it opened also after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
-        self.gate.requests.begin(self.snapshot)
+        requests, snapshot = self.gate.requests, self.snapshot
+        requests.begin(snapshot)
         wire: WireRequest | None = None
         try:
             if HEADER in self.lower_headers:
@@ -60,7 +61,7 @@ class AnswerHandler(AuthenticatedHandler):
                 call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
                 wire = await self.read_large_wire_request(call)
             self.end_user = find_end_user(wire.json)
-            if self.snapshot.config.ledger.bodies:
+            if snapshot.config.ledger.bodies:
                 self.recorded_body = wire.raw[:BODY_BYTES]
             answer = await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
             if isinstance(answer, MediaFile):
@@ -86,7 +87,7 @@ class AnswerHandler(AuthenticatedHandler):
                 if not closing.is_empty:
                     await closing.aclose()
             finally:
-                self.gate.requests.end(self.snapshot)
+                requests.end(snapshot)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """The answer of the part that serves the route. Raises GateError."""

@@ -25,6 +25,7 @@ DRAIN_BYTES = 64 * 1024 * 1024
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
 JSON_CONTENT_TYPE = "application/json"
+_PROTOCOL_HEADER = auth.PROTOCOL_HEADER
 _CREDENTIALS = frozenset((*auth.KEY_HEADERS, "cookie"))
 """Browsers send the console's session with every request to the gateway; no plugin needs it."""
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
@@ -301,9 +302,9 @@ def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
     kept = dict(headers)
     for name in _CREDENTIALS & kept.keys():
         del kept[name]
-    if auth.PROTOCOL_HEADER in kept:
-        names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
-        kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
+    if _PROTOCOL_HEADER in kept:
+        names = [name.strip() for name in kept[_PROTOCOL_HEADER].split(",")]
+        kept[_PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
     return kept
 
 
