@@ -63,7 +63,7 @@ _FIELD_OF_MEMBER: Final = {
 """By wire field: the common field, where the names differ."""
 
 lazy_import(__name__, "counts", "media", "realtime", "videos")
-lazy_import("tornado_gate.wire", "openai_responses")
+lazy_import("tornado_gate_openai.wire", "responses")
 
 _THINKING_MARK: Final = THINKING.encode()
 _MADE_HERE: Final = b'_gate"'
