@@ -1,1 +1,1 @@
-"""Limits and budgets: how they are counted, in this process, on this machine and in Redis or Valkey, and who is admitted."""
+"""Limits and budgets: the counters in this process, on this machine and in Redis or Valkey, and the admission of requests."""
