@@ -1,4 +1,4 @@
-"""GET and HEAD /media/<id>: a stored file, for clients with its signed address."""
+"""The handler of GET and HEAD /media/<id>: a stored file, for clients with its signed address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tornado_gate.storage.files import MediaStore, file_not_found_error
 
 
 class MediaHandler(GateHandler):
-    """Sends a file from the disk. Needs no API key: the address has a signature for this file with an expiry time."""
+    """A handler that sends a file from the disk.
+
+    It needs no API key: the address has a signature for this file with an expiry time.
+    """
 
     is_shared = True
 
