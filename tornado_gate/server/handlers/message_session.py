@@ -183,8 +183,9 @@ class MessageSession:
         return self._lanes.add(request.lane, partial(self._run, request, claim))
 
     def _refuse(self, error: GateError, claim: BodyClaim | None) -> Awaitable[object] | None:
-        """Send an error for a message that is no request, after the requests before it in the default lane, so that the order is
-        clear.
+        """Send an error for a message that is no request.
+
+        It follows the responses to earlier requests in the default lane, so that the order is clear.
         """
         self._release(claim)
         if self._stopped:

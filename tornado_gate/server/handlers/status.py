@@ -108,8 +108,9 @@ class MetricsPortHandler(MetricsHandler):
 
 
 class RefusalHandler(Exchange):
-    """A handler that sends an error before the body of its request is read: 404, 405, or 413 for a body on a path that takes
-    none.
+    """A handler that sends an error before the body of its request is read.
+
+    The error is 404, 405, or 413 for a body on a path that takes none.
     """
 
     def __init__(self, gate: Gate, request: CallerRequest, error: GateError, format: str) -> None:
