@@ -193,8 +193,10 @@ class FormatSpec:
         not wait for them. A test of the gateway sends the examples. Without this hook, or for None, the description has the route
         without schemas.
 
-        When: once for each route, when the API description is first requested; in a thread. Where: /openapi.json and /docs; never
-        for a request for a model. Coroutine: no. Raises: nothing; after an exception the route is listed without schemas.
+        When: once for each route, when the API description is first requested; in a thread.
+        Where: /openapi.json and /docs; never for a request for a model.
+        Coroutine: no.
+        Raises: nothing; after an exception the route is listed without schemas.
         """
         raise AssertionError("a specification is never called")
 
@@ -209,10 +211,11 @@ class FormatSpec:
         `Reply`, for example from data in `call.memory`.
 
         When: at most once for each request and operation of the route, regardless of the number of targets that are tried; in a
-        thread for a body above 64 KiB, unless it is a coroutine function. Where: the common lane, and routes with
-        ``model="none"``. On the verbatim lane only for a body with signatures of an upstream, to find the provider entry that
-        issued them; errors are then ignored. Coroutine: it may be a coroutine function. Raises: `InvalidField` and other
-        `RequestError`; no target is tried.
+        thread for a body above 64 KiB, unless it is a coroutine function.
+        Where: the common lane, and routes with ``model="none"``. On the verbatim lane only for a body with signatures of an
+        upstream, to find the provider entry that issued them; errors are then ignored.
+        Coroutine: it may be a coroutine function.
+        Raises: `InvalidField` and other `RequestError`; no target is tried.
         """
         raise AssertionError("a specification is never called")
 
@@ -226,10 +229,10 @@ class FormatSpec:
         stores in `request.reply_state` any data for the reply that the request's fields do not hold.
 
         When: once for each response that an upstream has begun, even if it then fails before its first chunk and the next target
-        is tried; and for responses of the core itself, such as a `ModelList`, a `TaskResult` or a `TokenCount`. Where: the common
-        lane, all operations. Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async
-        iterator. Raises: nothing while it is called. Before their first chunk, `Reply.chunks` may raise the `GateError` of a
-        `StreamError`.
+        is tried; and for responses of the core itself, such as a `ModelList`, a `TaskResult` or a `TokenCount`.
+        Where: the common lane, all operations.
+        Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async iterator.
+        Raises: nothing while it is called. Before their first chunk, `Reply.chunks` may raise the `GateError` of a `StreamError`.
         """
         raise AssertionError("a specification is never called")
 
@@ -254,8 +257,10 @@ class FormatSpec:
         `levels.requests` and `levels.tokens` are None without a limit. The core itself sends ``x-ratelimit-limit-requests`` and
         the like, and ``Retry-After``. Errors of refused requests have `RateLimited.exceeded`, for `translate_error`.
 
-        When: once for each response of a caller with a limit per minute, and for each request that such a limit refuses. Where:
-        all routes of the format. Coroutine: no. Raises: nothing; after an exception the response is sent without these headers.
+        When: once for each response of a caller with a limit per minute, and for each request that such a limit refuses.
+        Where: all routes of the format.
+        Coroutine: no.
+        Raises: nothing; after an exception the response is sent without these headers.
         """
         raise AssertionError("a specification is never called")
 
@@ -286,10 +291,11 @@ class FormatSpec:
         that the upstream keeps adds them to `request.issued`. `tornado_gate.passthrough.forward_answer` implements all of this
         with a `StreamAdapter` of the format.
 
-        When: once for each response that an upstream has begun. Where: the verbatim lane, and the responses to a
-        `StoredObjectRequest`. Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async
-        iterator. Raises: nothing while it is called; a `GateError` from `Reply.chunks` before their first chunk, and the next
-        target is tried if the error is `retryable`.
+        When: once for each response that an upstream has begun.
+        Where: the verbatim lane, and the responses to a `StoredObjectRequest`.
+        Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async iterator.
+        Raises: nothing while it is called; a `GateError` from `Reply.chunks` before their first chunk, and the next target is
+        tried if the error is `retryable`.
         """
         raise AssertionError("a specification is never called")
 
@@ -336,10 +342,11 @@ class ProviderSpec:
 
         When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a video
         task (start, poll, download, cancel); for each session; for each active health check; and for a request that is only
-        explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function. Where: both
-        lanes, all operations. Coroutine: it may be a coroutine function. Raises: `UnsupportedOperation` or `InvalidField` for a
-        request that the upstream cannot serve, which ends the request; an `UpstreamError` for a failure at the upstream, such as
-        a token that it does not issue, and the next target is tried.
+        explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function.
+        Where: both lanes, all operations.
+        Coroutine: it may be a coroutine function.
+        Raises: `UnsupportedOperation` or `InvalidField` for a request that the upstream cannot serve, which ends the request; an
+        `UpstreamError` for a failure at the upstream, such as a token that it does not issue, and the next target is tried.
         """
         raise AssertionError("a specification is never called")
 
@@ -351,9 +358,10 @@ class ProviderSpec:
         when the response's headers have arrived; `chunks` yields the body. Raise an `UpstreamError` if the upstream fails or
         refuses the request. Push resources to close on `call.closing`. The core enforces the timeouts.
 
-        When: once after each `translate_request`, except for sessions and for requests that are only explained. Where: both
-        lanes, all operations except "realtime". Coroutine: yes. Raises: an `UpstreamError`; the next target is tried if the error
-        is `retryable`.
+        When: once after each `translate_request`, except for sessions and for requests that are only explained.
+        Where: both lanes, all operations except "realtime".
+        Coroutine: yes.
+        Raises: an `UpstreamError`; the next target is tried if the error is `retryable`.
         """
         raise AssertionError("a specification is never called")
 
@@ -370,9 +378,11 @@ class ProviderSpec:
         core masks the target's secrets in the error.
 
         When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and that
-        is not a redirect to follow. Where: the core's `call_upstream`, even when the plugin's own hook calls it, and its
-        `open_socket` (with an empty `body`); both lanes, all operations, downloads of files from the provider's own host.
-        Coroutine: no. Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
+        is not a redirect to follow.
+        Where: the core's `call_upstream`, even when the plugin's own hook calls it, and its `open_socket` (with an empty `body`);
+        both lanes, all operations, downloads of files from the provider's own host.
+        Coroutine: no.
+        Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
         """
         raise AssertionError("a specification is never called")
 
@@ -424,8 +434,10 @@ class GuardSpec:
     def guard_options(self) -> GuardOptions:
         """Optional: return the number of held-back characters of a stream, and the sides that are reviewed.
 
-        When: once for each configuration. Where: before the first request of the configuration. Coroutine: no. Raises: nothing;
-        an exception is a failure of the plugin.
+        When: once for each configuration.
+        Where: before the first request of the configuration.
+        Coroutine: no.
+        Raises: nothing; an exception is a failure of the plugin.
         """
         raise AssertionError("a specification is never called")
 
@@ -437,9 +449,10 @@ class GuardSpec:
 
         When: once for each request, after its model is known and before a target is tried; once for each message of the caller in
         a realtime session that has texts. In a thread for texts above 64 KiB. A coroutine function runs in the event loop, and
-        functions that it passes to `call.run` in a thread. Where: both lanes, all operations, in the caller's wire format.
-        Coroutine: it may be a coroutine function. Raises: a `GateError`, which is the response to the caller. Any other exception
-        is a failure of the guard.
+        functions that it passes to `call.run` in a thread.
+        Where: both lanes, all operations, in the caller's wire format.
+        Coroutine: it may be a coroutine function.
+        Raises: a `GateError`, which is the response to the caller. Any other exception is a failure of the guard.
         """
         raise AssertionError("a specification is never called")
 
@@ -450,8 +463,10 @@ class GuardSpec:
         The windows of a stream overlap: see `GuardedText`. `call.target` is the target that has responded, if any. A `Block` in a
         stream ends it with the error event of the caller's wire format.
 
-        When: once for a whole response, and for each window of a stream. Where: both lanes, all operations whose responses have
-        texts, in the caller's wire format. Coroutine: it may be a coroutine function. Raises: a `GateError`, which is the
-        response to the caller, in a stream its error event. Any other exception is a failure of the guard.
+        When: once for a whole response, and for each window of a stream.
+        Where: both lanes, all operations whose responses have texts, in the caller's wire format.
+        Coroutine: it may be a coroutine function.
+        Raises: a `GateError`, which is the response to the caller, in a stream its error event. Any other exception is a failure
+        of the guard.
         """
         raise AssertionError("a specification is never called")

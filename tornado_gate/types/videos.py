@@ -140,10 +140,13 @@ class VideoTask(Value, frozen=True, kw_only=True):
 class TaskRequest(CommonRequest, frozen=True, kw_only=True):
     """A request about existing tasks. The core serves it, without a provider.
 
-    `action` is the action on the task `task_id`. `stream`: the response is a stream of events. show: return the task when it has
-    ended, or after `wait` seconds. events: stream TaskResults until the task has ended. content: return video number `index`.
-    delete: cancel the task if it runs, and delete it. list: return at most `limit` tasks of the caller that follow the task
-    `after`, newest first unless `order` is "asc". remix: start `request` from the task.
+    `action` is the action on the task `task_id`. `stream`: the response is a stream of events.
+    show: return the task when it has ended, or after `wait` seconds.
+    events: stream TaskResults until the task has ended.
+    content: return video number `index`.
+    delete: cancel the task if it runs, and delete it.
+    list: return at most `limit` tasks of the caller that follow the task `after`, newest first unless `order` is "asc".
+    remix: start `request` from the task.
     """
 
     action: Literal["show", "events", "content", "delete", "list", "remix"]
