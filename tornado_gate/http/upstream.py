@@ -144,7 +144,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
-    if not answer.headers.get("content-type", "").isascii():  # the text is relayed, and the gateway's headers are Latin-1
+    if not answer.headers.get("content-type", "").isascii():  # relayed, and the gateway's headers are Latin-1
         answer.close()
         raise upstream_errors.invalid_header(provider, "Content-Type")
     if answer.status == 206 and not any(name.lower() == "range" for name in outgoing.headers):
