@@ -1,6 +1,6 @@
 """The hooks' implementation, for the common lane and the verbatim lane.
 
-`tornado_gate_anthropic.wire.messages` parses and renders the wire format; `schemas` checks bodies.
+`tornado_gate_anthropic.wire.messages` parses and renders the wire format; `fields` checks bodies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import replace
-from tornado_gate_anthropic.fields.messages import check_messages_body
+from tornado_gate_anthropic.fields import check_messages_body
 from tornado_gate_anthropic.format.models import parse_models_request
 from tornado_gate_anthropic.format.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_anthropic.format.thinking import read_state
