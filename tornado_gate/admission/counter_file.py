@@ -145,7 +145,7 @@ class CounterFile:
 
     # Slots
 
-    def find(self, counter: tuple[int, int], kind: int) -> int:
+    def find_slot(self, counter: tuple[int, int], kind: int) -> int:
         """Return the first word of a counter's slot. Create the slot if it is missing."""
         words = self.words
         base = self._bases.get(counter)

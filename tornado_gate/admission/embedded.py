@@ -51,7 +51,8 @@ RETRY_SECONDS: Final = 0.001
 LOCK_SECONDS: Final = 2.0
 """The time without the lock after which the store counts as unavailable: the process that holds the lock was stopped."""
 UNREAD_SECONDS: Final = 600
-"""A counter of days and months that was unused for so long is read from the ledger before it is used, because its bound was off.
+"""The unused time after which a counter of days and months is read from the ledger before its next use, because its bound was
+off.
 """
 REREAD_SECONDS: Final = 60
 """The interval of reading the ledger again. It may have more than the counter: requests that ended while the bound was off or
@@ -195,11 +196,11 @@ class EmbeddedStore:
 
     def _find_slots(self, bounds: Sequence[Bound]) -> tuple[list[int], Words]:
         """Return the slots of the bounds, and the words of the file that has them. Raises StoreUnavailable if it cannot grow."""
-        find = self._file.find
+        find_slot = self._file.find_slot
         while True:
             words = self._file.words
             try:
-                bases = [find(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
+                bases = [find_slot(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
             except OSError as error:
                 raise StoreUnavailable(f"{self._file.path} cannot grow: {error}") from error
             if words is self._file.words:  # otherwise the file has become larger

@@ -28,7 +28,7 @@ class Overrides:
 
     __hash__ = None  # type: ignore[assignment]  # overrides are never kept in a set
 
-    def find(self, kind: str, subject: str, own: Sequence[Bound]) -> Mapping[str, float]:
+    def find_values(self, kind: str, subject: str, own: Sequence[Bound]) -> Mapping[str, float]:
         """Return the values that replace the values of conf, by the bound's name. `own` are the bounds without overrides."""
         value_of_bound: dict[str, float] = {}
         if not self._of:

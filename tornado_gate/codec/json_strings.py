@@ -145,13 +145,13 @@ class JsonStrings:
         """Add characters between strings; longer numbers among them are texts."""
         for match in _NUMBER.finditer(text, start, end) if end - start >= LEAST_NUMBER else ():
             if match.end() - match.start() >= LEAST_NUMBER:
-                self._follow(text, start, match.start())
+                self._follow_marks(text, start, match.start())
                 if match.start() > start:
                     pieces.append(Piece(text[start : match.start()]))
                 path = tuple(map(str, self._path[:MAX_DEPTH]))
                 pieces.append(Piece(match[0], match[0], begins=True, ends=True, path=path, is_number=True))
                 start = match.end()
-        self._follow(text, start, end)
+        self._follow_marks(text, start, end)
         if end > start:
             pieces.append(Piece(text[start:end]))
 
@@ -159,7 +159,7 @@ class JsonStrings:
         self._is_json, self._in_string, self._at_begin = False, True, True
         self._path, self._is_object, self._expects_name = [], [], False
 
-    def _follow(self, text: str, start: int, end: int) -> None:
+    def _follow_marks(self, text: str, start: int, end: int) -> None:
         """Follow brackets, commas and colons, which decide whether the next string is a name, and its path."""
         for character in text[start:end]:
             if character in "{[":

@@ -142,7 +142,7 @@ class TextRun:
             return self._decide_number(spans)
         sent = len(self.context)
         border = len(self.text) if self.is_complete else len(self.text) - lookahead
-        chosen, cut = self._choose([(start - sent, end - sent, new) for start, end, new in spans], border)
+        chosen, cut = self._choose_decided([(start - sent, end - sent, new) for start, end, new in spans], border)
         offsets = [offset for start, end, _ in chosen for offset in (start, end)]
         if cut < len(self.text):
             offsets.append(cut)
@@ -167,13 +167,15 @@ class TextRun:
 
     def _decide_number(self, spans: Sequence[tuple[int, int, str]]) -> tuple[str, list[Change]]:
         """Apply the spans of a review to a number, which becomes a string."""
-        text = apply_changes(self.text, [Change(*span) for span in self._choose(list(spans), len(self.text))[0]])
+        text = apply_changes(
+            self.text, [Change(*span) for span in self._choose_decided(list(spans), len(self.text))[0]]
+        )
         written = f'"{escape_text(text)}"'
         change = Change(self._raw_start, self._raw_start + len(self._raw), written)
         self._forget(len(self.text), len(self._raw))
         return written, [change]
 
-    def _choose(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
+    def _choose_decided(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
         """Return the spans that are decided, in order, and the end of the decided characters."""
         chosen: list[tuple[int, int, str]] = []
         cut = max(border, 0)

@@ -310,7 +310,7 @@ class _Walk:
 
 
 class _RequestWalk(_Walk):
-    """Finds the texts of a request, where callers choose ids, names and data."""
+    """The search for the texts of a request, where callers choose ids, names and data."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)

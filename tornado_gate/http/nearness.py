@@ -70,10 +70,10 @@ def is_forwarding_header(name: str) -> bool:
 def is_from_this_machine(*, listener: str, peer: str, host: str, version: str, header_names: Iterable[str]) -> bool:
     """Return whether only a program on this machine can have sent a request.
 
-    `listener` is the host that the gateway listens on, `peer` the address of the connection's other end, `host` the header Host,
-    "" if it is missing. `version` is the version of the request line: nginx sends HTTP/1.0 to the servers behind it, and no other
-    sign. The name in `server.public_url` does not belong to this machine: a proxy that adds no header may keep the Host of its
-    visitors. A peer without an address (of a Unix socket, where a proxy listens as a rule) is from elsewhere too.
+    `listener` is the host that the gateway listens on, and `peer` the address of the connection's other end. `host` is the header
+    Host, "" if it is missing. `version` is the version of the request line: nginx sends HTTP/1.0 to the servers behind it, and no
+    other sign. The name in `server.public_url` does not belong to this machine: a proxy that adds no header may keep the Host of
+    its visitors. A peer without an address (of a Unix socket, where a proxy listens as a rule) is from elsewhere too.
     """
     names = (listener, peer, _remove_port(host))
     return version != "HTTP/1.0" and all(map(is_loopback, names)) and not any(map(is_forwarding_header, header_names))

@@ -1,6 +1,7 @@
-"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools, also the connections of `http.websocket`.
+"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools.
 
-Faults of the HTTP clients and error statuses of upstreams are mapped to errors by `http/upstream_errors.py`.
+The connections of `http.websocket` come from them too. Faults of the HTTP clients and error statuses of upstreams are mapped to
+errors by `http/upstream_errors.py`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,10 @@ class ReviewTimeout(TimeoutError):
 
 
 class RunBeside(Protocol):
-    """Runs a function in a thread, for the account of a request. Raises ReviewTimeout after `seconds`, and ReviewHangs."""
+    """A function that runs another function in a thread, for the account of a request.
+
+    Raises ReviewTimeout after `seconds`, and ReviewHangs.
+    """
 
     def __call__(self, function: Callable[..., Any], *arguments: Any, seconds: float) -> Awaitable[Any]: ...
 

@@ -147,7 +147,7 @@ class PluginHost:
         """Search for installed plugins. Loaded ones are kept, with the changes of a restart; failed ones may be loaded again."""
         self.installed = find_installed()
         for name in self.installed:
-            self._take(name)
+            self._set_plugin(name)
         for name in set(self.plugins) - set(self.installed):
             plugin = self.plugins[name]
             if plugin.implementation is None:
@@ -167,9 +167,9 @@ class PluginHost:
             raise ConfigError([(("distribution",), message)])
         if candidates and self._choices.get(name, "") != distribution:
             self._choices[name] = distribution
-            self._take(name)
+            self._set_plugin(name)
 
-    def _take(self, name: str) -> None:
+    def _set_plugin(self, name: str) -> None:
         """Set the plugin of an installed name: the chosen one, unless the running process has imported another."""
         choice = self._choices.get(name, "")
         candidates = self.installed[name] if choice else self._list_locked(name)
@@ -248,7 +248,7 @@ class PluginHost:
             raise FileFaults([((), message)], self.lock.path, {})
         self.lock = lock
         for name in self.installed:
-            self._take(name)
+            self._set_plugin(name)
         self._log_foreign_claims()
 
     def load(self, name: str) -> Plugin:

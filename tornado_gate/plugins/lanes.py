@@ -120,8 +120,8 @@ _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 class Lane:
     """The hooks of one plugin, with the core's defaults and all wrappers, but no other plugin.
 
-    Every method raises PluginError, and logs the plugin's name, if the plugin raises an exception other than GateError or returns
-    a value that the specification does not allow.
+    A plugin may raise an exception other than GateError, or return a value that the specification does not allow. Then every
+    method raises PluginError, and logs the plugin's name.
     """
 
     checked: frozenset[str] = frozenset({"translate_request", "translate_response", "forward_response"})

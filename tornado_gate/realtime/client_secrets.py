@@ -71,12 +71,12 @@ class ClientSecrets:
     async def find(self, value: str) -> ClientSecretClaims | None:
         """Return the claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
         try:
-            found = await asyncio.to_thread(self._store.find, _hash_value(value))
+            record = await asyncio.to_thread(self._store.find, _hash_value(value))
         except ClientSecretFileError as error:
             raise _unavailable_error(error) from error
-        if found is None:
+        if record is None:
             return None
-        claims = orjson.loads(found)
+        claims = orjson.loads(record)
         return ClientSecretClaims(bytes.fromhex(claims["key"]), claims["model"], claims["session"])
 
 

@@ -88,7 +88,7 @@ class GuardedRelay(Relay):
             text = self._check_caller_message(message)
             reviewed = await self._review_caller_message(text)
             if reviewed is not None:
-                texts = [one for each in reviewed for one in self._side.translate_client_message(each)]
+                texts = [text for message in reviewed for text in self._side.translate_client_message(message)]
                 await self._send_to_provider(texts, message)
         except Exception as error:
             await wait_for(self._on_send_failure(error, message))

@@ -46,7 +46,7 @@ class InnerModels:
             )  # fmt: skip
             ending = _Ending()
             try:
-                async with aclosing(self._ask(call, operation, request, ending)) as events:
+                async with aclosing(self._call_model(call, operation, request, ending)) as events:
                     async for event in events:
                         yield event
                 ending.status = 200
@@ -56,7 +56,9 @@ class InnerModels:
             finally:
                 self._record(call, ending)
 
-    async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
+    async def _call_model(
+        self, call: Call, operation: str, request: Request, ending: _Ending
+    ) -> AsyncGenerator[StreamEvent]:
         if self._snapshot.has_guards:
             request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(

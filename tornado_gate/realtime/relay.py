@@ -253,8 +253,8 @@ def _extract_event_id(message: str | bytes) -> str:
         event = orjson.loads(message)
     except orjson.JSONDecodeError:
         return ""
-    given = event.get("event_id") if isinstance(event, dict) else None
-    return given[:LONGEST_EVENT_ID] if isinstance(given, str) else ""
+    event_id = event.get("event_id") if isinstance(event, dict) else None
+    return event_id[:LONGEST_EVENT_ID] if isinstance(event_id, str) else ""
 
 
 class _MessageBucket:

@@ -20,10 +20,10 @@ NEVER = float("inf")
 class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
-    `first_event` limits the time to the first event of a stream, and to the first bytes of the body of a whole response, which
-    has no event before it is complete (there `whole` replaces it, if present). Between its further bytes `gap` applies, and to
-    all of it `total`. With `slow_start`, for operations that send no data until the work is done, only `total` applies before the
-    response.
+    `first_event` limits the time to the first event of a stream. It also limits the time to the first bytes of the body of a
+    whole response, which has no event before it is complete (there `whole` replaces it, if present). Between its further bytes
+    `gap` applies, and to all of it `total`. With `slow_start`, for operations that send no data until the work is done, only
+    `total` applies before the response.
 
     All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event. So
     a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires. The timeouts

@@ -363,9 +363,9 @@ def check_events(
     The check covers their order, the types of their fields, and whether they fit a request of class `request`. So a wrong event
     is a fault of the provider that yields it, not of the format that cannot render it.
 
-    Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised, so that it keeps its
-    status and another target may be tried. `blame` creates the error for an invalid event. `redact` modifies every error in place
-    before it is raised or becomes a StreamError.
+    Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised. So it keeps its
+    status, and another target may be tried. `blame` creates the error for an invalid event. `redact` modifies every error in
+    place before it is raised or becomes a StreamError.
     """
     return stages.add_step(events, _CheckStep(blame, redact, request))
 

@@ -338,11 +338,11 @@ class _Passthrough(stages.Step[bytes, bytes]):
         """Append the caller's chunks for complete frames that are not all quiet, even if one of the frames raises."""
         chosen: list[bytes] = []
         try:
-            self._choose(frames, chosen)
+            self._choose_frames(frames, chosen)
         finally:
             self._render(chosen, out)
 
-    def _choose(self, frames: bytes, chosen: list[bytes]) -> None:
+    def _choose_frames(self, frames: bytes, chosen: list[bytes]) -> None:
         """Append the frames to pass on. Only the last frames usually need parsing; quiet frames before them are not parsed."""
         if not self._begun and frames.find(b"data") < 0:
             self._hold_comments(frames)

@@ -165,7 +165,7 @@ class Limits(Protocol):
 
 
 class Flow(BatchIterator[T]):
-    """Items from a source, processed by steps. Ends when the source or a step ends, and then closes the source.
+    """A flow of items from a source, processed by steps. It ends when the source or a step ends, and then closes the source.
 
     After an error the source is closed before further items are returned. `limits` may be set until the first read.
     """
@@ -426,7 +426,7 @@ def iterate_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
 
 
 class DeferredItems(BatchIterator[T]):
-    """Items returned by one coroutine, which starts at the first read. `source` is closed at the end."""
+    """The items of one coroutine, which starts at the first read. `source` is closed at the end."""
 
     __slots__ = ("_make", "_source")
 

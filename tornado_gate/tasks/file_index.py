@@ -1,6 +1,6 @@
 """The tasks of each account in the order of their creation: one file of lines per account, accounts/<sha256>.log.
 
-A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes, so the file can be read from either end, and a torn
+A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes. So the file can be read from either end, and a torn
 write is overwritten. A line without a record is ignored: it may be written before its task exists and removed long after. Blocks
 on the disk: call it in threads.
 """
@@ -61,7 +61,7 @@ class AccountIndex:
             lines = _find_end(descriptor) // LINE_BYTES
             first, last = 0, lines
             if after:
-                line = _find(descriptor, lines, after)
+                line = _find_line(descriptor, lines, after)
                 first, last = (0, line) if newest_first else (line + 1, lines)
             for block in _blocks(first, last, newest_first=newest_first):
                 found_ids = [match[1].decode() for match in _LINE.finditer(_read(descriptor, *block))]
@@ -124,7 +124,7 @@ def _blocks(first: int, last: int, *, newest_first: bool) -> Iterator[tuple[int,
         yield start, min(last, start + BLOCK_LINES)
 
 
-def _find(descriptor: int, lines: int, task_id: str) -> int:
+def _find_line(descriptor: int, lines: int, task_id: str) -> int:
     """Return the line number of a task. Raises LookupError."""
     ending = f" {task_id}\n".encode()
     for first, last in _blocks(0, lines, newest_first=True):

@@ -40,7 +40,7 @@ class Records:
         """Return a record. Raises NotFound for a missing or damaged one, MediaUnavailable for one of a newer gateway."""
         try:
             with self._handle_newer(task_id):
-                data = await self._disk.read(self._find(task_id))
+                data = await self._disk.read(self._find_path(task_id))
                 is_small = len(data) <= SMALL_BYTES
                 return _parse(task_id, data) if is_small else await asyncio.to_thread(_parse, task_id, data)
         except FileNotFoundError:
@@ -53,14 +53,14 @@ class Records:
         """Return a record like `read`, for threads."""
         try:
             with self._handle_newer(task_id):
-                return _parse(task_id, self._disk.read_blocking(self._find(task_id)))
+                return _parse(task_id, self._disk.read_blocking(self._find_path(task_id)))
         except FileNotFoundError:
             raise task_not_found_error() from None
         except RecordDamaged as error:
             self._set_aside(task_id, error)
             raise task_not_found_error() from None
 
-    def _find(self, task_id: str) -> Path:
+    def _find_path(self, task_id: str) -> Path:
         if not ID.fullmatch(task_id):
             raise task_not_found_error()
         return record_path(self._disk, task_id)

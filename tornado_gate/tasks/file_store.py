@@ -148,7 +148,7 @@ class FileTaskStore:
             return earlier
         part = None
         if image is not None:
-            part, size = await self._take(image)
+            part, size = await self._take_image(image)
             about = record.image or {"media_type": "application/octet-stream", "filename": ""}
             record = replace(record, image={**about, "size": size})
         return await self._finish(self._create(record, part, limit))
@@ -162,7 +162,7 @@ class FileTaskStore:
         self._last_ns = nanoseconds
         return record
 
-    async def _take(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
+    async def _take_image(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
         """Return the image in a part, and its size."""
         part = await self._run_blocking(self.disk.part, undo=Held.discard)
         return part, await self._fill(part, image)

@@ -12,7 +12,7 @@ from tornado_gate.tasks.record import TaskRecord
 
 
 class TaskMetrics:
-    """Counts the tasks of an engine, from the moment it is made."""
+    """The counters of an engine's tasks, from its creation on."""
 
     def __init__(self, gate: Gate, engine: TaskEngine) -> None:
         self._gate = gate

@@ -1,8 +1,9 @@
 """The translation of a video request for its provider, made when the task is created and used when the task starts.
 
-A request is translated before its task exists, so that a request which the provider rejects is a 400 for the caller. The
-result is handed to the engine in memory and saves the translation in the usual case, when this process starts the task immediately. It is never written to the disk: its headers hold keys and signatures that expire, and conf may change before another
-process starts the task. A task that has to wait, or that another process takes over, is translated again from its record.
+A request is translated before its task exists, so that a request which the provider rejects is a 400 for the caller. The result
+is handed to the engine in memory and saves the translation in the usual case, when this process starts the task immediately. It
+is never written to the disk: its headers hold keys and signatures that expire, and conf may change before another process starts
+the task. A task that has to wait, or that another process takes over, is translated again from its record.
 """
 
 from __future__ import annotations

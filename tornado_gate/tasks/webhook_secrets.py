@@ -52,10 +52,10 @@ class WebhookSecretStore:
         """
         self._make()
         with self._file.use_connection() as connection:
-            valid = _select(connection, account)
+            valid = _select_secrets(connection, account)
         if not valid:
             with self._file.transaction() as connection:
-                valid = _select(connection, account)  # another process may have created it
+                valid = _select_secrets(connection, account)  # another process may have created it
                 if not valid:
                     valid = [_add(connection, account, _make_secret())]
         return tuple(valid) if valid[0] else ()
@@ -88,7 +88,7 @@ class WebhookSecretStore:
             self._made = True
 
 
-def _select(connection: sqlite3.Connection, account: str) -> list[str]:
+def _select_secrets(connection: sqlite3.Connection, account: str) -> list[str]:
     """Return the valid secrets, newest first; previous ones that are empty are omitted."""
     select = (
         "SELECT secret FROM webhook_secrets WHERE account = ? AND (expires IS NULL OR expires > ?) ORDER BY number DESC"

@@ -42,27 +42,27 @@ class Route(Value, frozen=True):
     """One `method` (``POST``) and path that a format serves.
 
     `path` may contain ``{name}`` segments; the last one may match slashes, so that ``/v1/models/{model}`` matches
-    ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path
-    segment ``{model}``, the query, or none. `wire_format` names the body's format if providers may accept it (the
-    verbatim lane). Two formats may share a method and path: a request goes to the format whose `claims` returns true for its
-    headers and query, else to the format without `claims`.
+    ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path segment
+    ``{model}``, the query, or none. `wire_format` names the body's format if providers may accept it (the verbatim lane). Two
+    formats may share a method and path: a request goes to the format whose `claims` returns true for its headers and query, else
+    to the format without `claims`.
 
-    `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
-    to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
-    `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
-    `other_defaults` are the keys besides the operation that it may return; without them, names in ``defaults`` are not checked.
-    `socket` routes are upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with
-    ``Upgrade: websocket`` for the same path): each message is one request of this route (`types/message_sockets.py`).
-    `prompt_prefix` returns the JSON values of a body that stay the same through a conversation: instructions, tools, first
-    message. `references` lists the ids of objects at an upstream that a request contains. The body that both get is not checked
-    yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
-    stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
-    ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
-    `other_models` are the places in its bodies, or in a session's messages, that name models beside the request's own, such as
-    ``tools.*.model``, in lower case without underscores: a key that is limited to certain models must allow these too.
+    `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the target's operation.
+    `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only"). `default`
+    selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation. `other_defaults` are
+    the keys besides the operation that it may return; without them, names in ``defaults`` are not checked. `socket` routes are
+    upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with ``Upgrade: websocket``
+    for the same path): each message is one request of this route (`types/message_sockets.py`). `prompt_prefix` returns the JSON
+    values of a body that stay the same through a conversation: instructions, tools, first message. `references` lists the ids of
+    objects at an upstream that a request contains. The body that both get is not checked yet. `empty_body`: a request without a
+    body counts as one with an empty object. `keep_alive` returns the bytes that keep a stream alive before its first event, b""
+    for a request without a stream of server-sent events (header ``x-gate-stream: ping=15``). `texts` declares the texts of its
+    bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
+    messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
+    is limited to certain models must allow these too.
 
     `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
-    request without a key `translate_request` must return a complete `Reply`, because nobody pays for or limits anything else.
+    request without a key `translate_request` must return a complete `Reply`, because no key pays for anything else or limits it.
     `content_types` are media types of bodies that are accepted besides JSON, in lower case: see `WireRequest.plain`.
     """
 
@@ -336,10 +336,10 @@ MAX_VALUES = 8_000_000
 
 
 class JsonValueCounter:
-    """Limits the number of values of a JSON text, whose parsing blocks the event loop: 28 MiB of ``[],`` take 3 s.
+    """A limit of the number of values of a JSON text, whose parsing blocks the event loop: 28 MiB of ``[],`` take 3 s.
 
-    Counts bytes, which is fast and never too low; brackets inside strings count too. Texts that are not JSON objects or arrays,
-    such as images, are not counted.
+    It counts bytes, which is fast and never too low; brackets inside strings count too. Texts that are not JSON objects or
+    arrays, such as images, are not counted.
     """
 
     __slots__ = ("_containers", "_provider", "_quotes", "_values")

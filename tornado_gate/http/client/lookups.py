@@ -26,7 +26,7 @@ class Lookups:
         self._loop = loop
         self._running: dict[tuple[str, int], asyncio.Future[Sequence[AddressInfo]]] = {}
 
-    async def find(self, host: str, port: int) -> Sequence[AddressInfo]:
+    async def find_addresses(self, host: str, port: int) -> Sequence[AddressInfo]:
         """Return the addresses of a host. Raises OSError, and ValueError for an invalid name."""
         running = self._running.get((host, port))
         if running is None:

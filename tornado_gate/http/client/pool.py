@@ -82,13 +82,13 @@ class HttpClient:
     ) -> HttpResponse:
         """Send a request and return the response when its head has arrived.
 
-        Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for
-        names that `headers` lacks. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and
+        Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for names
+        that `headers` lacks. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and
         MalformedResponse.
 
-        If a reused connection is closed before any byte of a response, the request is sent again on a new one, but only if the
-        upstream cannot have processed it twice with an effect: it was not sent completely, or its method is idempotent. Go's
-        net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
+        If a reused connection is closed before any byte of a response, the request may be sent again on a new one. The condition
+        is that the upstream cannot have processed it twice with an effect: it was not sent completely, or its method is
+        idempotent. Go's net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
         """
         make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
         origin, start, bodiless, sized, idempotent = make(method, url, tuple(headers.items()), usual)
@@ -200,7 +200,7 @@ class HttpClient:
         try:
             return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # not an IP address but a name; the lookup may block
-            return await self._lookups.find(origin.host, origin.port)
+            return await self._lookups.find_addresses(origin.host, origin.port)
 
 
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))

@@ -156,8 +156,8 @@ def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str =
     return url
 
 
-def _invalid_url_error(what: str, advice: str) -> FetchRefused:
-    return FetchRefused("invalid_url", what, advice)
+def _invalid_url_error(message: str, advice: str) -> FetchRefused:
+    return FetchRefused("invalid_url", message, advice)
 
 
 def _split(text: str, base: URL | None) -> URL:

@@ -35,7 +35,7 @@ class SharedResource:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(account, deque()).append((size, turn))
         try:
-            self._serve()
+            self._grant_waiting()
             async with asyncio.timeout(seconds):
                 await turn
         except BaseException as error:
@@ -43,7 +43,7 @@ class SharedResource:
                 self.release(account, size)
             else:
                 turn.cancel()
-                self._serve()  # others may have waited behind it
+                self._grant_waiting()  # others may have waited behind it
             if isinstance(error, TimeoutError):
                 raise Unavailable(busy, code="overloaded", headers={"Retry-After": "10"}) from None
             raise
@@ -54,9 +54,9 @@ class SharedResource:
         self._held[account] -= size
         if not self._held[account]:
             del self._held[account]
-        self._serve()
+        self._grant_waiting()
 
-    def _serve(self) -> None:
+    def _grant_waiting(self) -> None:
         """Grant the reservations that fit.
 
         Accounts alternate; smaller sizes do not overtake the first one that needs all units.

@@ -328,10 +328,10 @@ class ServerConnection(PacedProtocol):
         """Skip the remainder of a request to which the application has responded before its end."""
         if self._phase not in (Phase.CUT, Phase.WAIT):
             return
-        whole = self._head is not None and self._head.body == 0
+        is_complete = self._head is not None and self._head.body == 0
         self._head = self._body = None
         self._tell_delegate()
-        if whole:
+        if is_complete:
             self._expect_next_request()
         else:
             self._request = self._delegate = None

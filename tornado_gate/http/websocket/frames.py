@@ -115,13 +115,13 @@ class FrameReader:
             self._at = end
         return self._message(first, payload)
 
-    def _check_size(self, first: int, size: int, whole: int) -> None:
-        """Raise ProtocolError for a message or control frame that is too large. `whole` is the frame's size with its header."""
+    def _check_size(self, first: int, size: int, frame_size: int) -> None:
+        """Raise ProtocolError for a message or control frame that is too large. `frame_size` is the frame's size with its header."""
         if first & 0x08:
             if size > 125:
                 raise ProtocolError(PROTOCOL_ERROR, "a control frame is too long")
         elif size + len(self._parts) > self._most:
-            self._need, self._skip, self._parts = _LEAST, whole, b""
+            self._need, self._skip, self._parts = _LEAST, frame_size, b""
             self._opcode = CONTINUATION if first & 0x80 else self._opcode or first & 0x0F
             raise ProtocolError(TOO_BIG, f"a message may have at most {self._most} bytes", readable=True)
 

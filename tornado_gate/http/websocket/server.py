@@ -1,15 +1,15 @@
-"""Connects Tornado's `WebSocketHandler` with the frame code: the caller's end of a WebSocket.
+"""The caller's end of a WebSocket: Tornado's `WebSocketHandler` with the gateway's frame code.
 
 The handler is Tornado's: its `get` checks the handshake; `select_subprotocol`, `open`, `on_message` and `on_close` are called
-where Tornado documents it. The handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It answers 101 through
-the handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
+where Tornado documents it. The handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It sends 101 through the
+handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
 
 - Behind the fast front the transport changes its protocol (`set_protocol`): no second socket, descriptor or IOStream.
 - Behind Tornado's own front the connection is an IOStream; its socket moves to a new transport of the event loop.
 
 Both fronts thus share one frame code with the same limits, close codes and back-pressure. Tornado's frame reader works with its
-own front only, has other close codes and pings and a future per message, so the relay would need a second form. It also needs
-two and a half times the CPU, and half as much memory again (bench/realtime.py).
+own front only, and has other close codes and pings. It also creates a future per message, so the relay would need a second form.
+It needs two and a half times the CPU, and half as much memory again (bench/realtime.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FrameProtocol:
 
         `on_message` is looked up once, after `open`. The handler has checked the headers of the handshake.
         """
-        _answer(handler)
+        _send_handshake(handler)
         try:
             self._release = await _switch_protocol(handler, self.connection)
         except OSError:
@@ -90,7 +90,7 @@ def is_key(value: str) -> bool:
         return False
 
 
-def _answer(handler: WebSocketHandler) -> None:
+def _send_handshake(handler: WebSocketHandler) -> None:
     headers = handler.request.headers
     handler.clear_header("Content-Type")
     handler.set_status(SWITCHING)

@@ -27,7 +27,7 @@ class MediaHandler(GateHandler):
     async def get(self) -> None:
         with self.gate.use_snapshot(self.snapshot):
             try:
-                await self._serve()
+                await self._serve_file()
             except GateError as error:
                 self.fail(error)
             except StreamClosedError:
@@ -35,7 +35,7 @@ class MediaHandler(GateHandler):
 
     head = get
 
-    async def _serve(self) -> None:
+    async def _serve_file(self) -> None:
         file_id = self.request.path.removeprefix(self.store.address).removesuffix("/")
         expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
         if not self.store.verify_signature(file_id, expires, signature):

@@ -150,7 +150,7 @@ class MessageSession:
             body = json_body.load_object(raw)
         except GateError as error:
             return self._refuse(error, claim)
-        return self._take(raw, body, claim)
+        return self._take_message(raw, body, claim)
 
     async def _receive_large(self, raw: bytes, claim: BodyClaim) -> None:
         """Take a message like `receive`, if it is parsed in the thread, and its memory is counted."""
@@ -163,11 +163,11 @@ class MessageSession:
         except GateError as error:
             refusal = self._refuse(error, claim)
         else:
-            refusal = self._take(raw, body, claim)
+            refusal = self._take_message(raw, body, claim)
         if refusal is not None:
             await refusal
 
-    def _take(self, raw: bytes, body: dict[str, Any], claim: BodyClaim | None) -> Awaitable[object] | None:
+    def _take_message(self, raw: bytes, body: dict[str, Any], claim: BodyClaim | None) -> Awaitable[object] | None:
         if self._stopped:  # while a large message was parsed
             return None
         try:

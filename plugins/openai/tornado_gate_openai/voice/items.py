@@ -175,8 +175,8 @@ class Conversation:
 
     def get_previous_id(self, item: Item) -> str | None:
         """Return the id of the item before this one."""
-        found = next((place for place, other in enumerate(self._items) if other is item), 0)
-        return self._items[found - 1].id if found else None
+        position = next((number for number, other in enumerate(self._items) if other is item), 0)
+        return self._items[position - 1].id if position else None
 
     def get_last_id(self) -> str | None:
         return self._items[-1].id if self._items else None
@@ -207,9 +207,9 @@ class Conversation:
             return len(self._items)
         if after == ROOT_ITEM_ID:
             return 0
-        for place, item in enumerate(self._items, 1):
+        for position, item in enumerate(self._items, 1):
             if item.id == after:
-                return place
+                return position
         message = f"The conversation has no item '{after[:LONGEST_ID]}' to insert the new item after. Check 'previous_item_id'."
         raise InvalidField("previous_item_id", message, code="item_create_invalid_previous_item_id")
 
@@ -243,8 +243,8 @@ def parse_item(value: Mapping[str, Any], path: str, new_id: str) -> Item:
             item.role = checks.choice_member(value, "role", path, ROLES)
             content = checks.need_array(checks.need_member(value, "content", path), f"{path}.content")
             for index, part in enumerate(content):
-                place = f"{path}.content.{index}"
-                item.parts.append(_parse_part(checks.need_object(part, place), place, item.role))
+                item_path = f"{path}.content.{index}"
+                item.parts.append(_parse_part(checks.need_object(part, item_path), item_path, item.role))
         case "function_call":
             item.kind = "function_call"
             item.name = checks.string_member(value, "name", path)

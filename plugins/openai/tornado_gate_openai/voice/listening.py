@@ -277,5 +277,5 @@ def _render_usage(sound: AudioPart, transcript: Transcript) -> Event:
     usage = transcript.usage
     if usage is None or usage.total_tokens is None:
         return {"type": "duration", "seconds": sound.seconds}
-    given, made = usage.input_tokens or 0, usage.output_tokens or 0
-    return {"type": "tokens", "input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+    input_tokens, made = usage.input_tokens or 0, usage.output_tokens or 0
+    return {"type": "tokens", "input_tokens": input_tokens, "output_tokens": made, "total_tokens": input_tokens + made}

@@ -185,9 +185,11 @@ class VoiceSession:
         self._listening.configure()
         self.emit({"type": "session.updated", "session": self._session.render("current")})
 
-    def _apply_changes(self, asked: Mapping[str, Any], path: str = "session") -> tuple[SessionConfig, SessionSettings]:
+    def _apply_changes(
+        self, changes: Mapping[str, Any], path: str = "session"
+    ) -> tuple[SessionConfig, SessionSettings]:
         """Return the session with all changes applied. Raises InvalidField; then no change is applied."""
-        session = replace(self._session.update(asked, self.dialect), id=self._id, model=self._model)
+        session = replace(self._session.update(changes, self.dialect), id=self._id, model=self._model)
         settings = read(session, path)
         if settings.spoken and not self._mind.produces_audio:
             checks.raise_invalid(f"{path}.output_modalities", 'must be ["text"]: this model does not produce audio')
@@ -247,8 +249,8 @@ class VoiceSession:
             message = f"'audio_end_ms' is {end}, but the audio has only {compute_milliseconds(part.length)} ms."
             raise InvalidField("audio_end_ms", message)
         part.truncate(end)
-        place = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
-        self.emit({"type": "conversation.item.truncated", **place})
+        fields = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
+        self.emit({"type": "conversation.item.truncated", **fields})
 
     def _find_named_item(self, event: Event, verb: str) -> Item:
         item = self.conversation.find(event["item_id"])
@@ -323,14 +325,14 @@ class VoiceSession:
         return None
 
     async def _cancel_response(self, event: Event) -> None:
-        asked = event.get("response_id")
-        found = self._answers.get(asked, (None, None))[0] if asked else self._get_running_response()
-        if found is None:
+        response_id = event.get("response_id")
+        response = self._answers.get(response_id, (None, None))[0] if response_id else self._get_running_response()
+        if response is None:
             raise RequestError(
                 "Cancellation failed: no active response found. The response may already be done.",
                 code="response_cancel_not_active",
             )
-        await self._stop_response(found, "client_cancelled")
+        await self._stop_response(response, "client_cancelled")
 
     async def _stop_response(self, answering: VoiceResponse, why: StopReason) -> None:
         answering.stop(why)
