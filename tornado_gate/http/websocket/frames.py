@@ -116,7 +116,7 @@ class FrameReader:
         return self._message(first, payload)
 
     def _check_size(self, first: int, size: int, frame_size: int) -> None:
-        """Raise ProtocolError for a message or control frame that is too large. `frame_size` is the frame's size with its header."""
+        """Raise ProtocolError for a message or control frame that is too large. `frame_size` includes the header."""
         if first & 0x08:
             if size > 125:
                 raise ProtocolError(PROTOCOL_ERROR, "a control frame is too long")
