@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Route, RouteDescription, RouteExample, RouteParameter
 from tornado_gate_anthropic.fields.request import MessagesBodySchema
-from tornado_gate_anthropic.format.version import VERSION_HEADER
+from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 _TAG: Final = "messages"
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}

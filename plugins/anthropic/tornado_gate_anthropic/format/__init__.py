@@ -25,7 +25,7 @@ from tornado_gate.types import (
 from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_anthropic import fields
-from tornado_gate_anthropic.format.version import VERSION_HEADER
+from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 __all__ = [
     "describe_route",

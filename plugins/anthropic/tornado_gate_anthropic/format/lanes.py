@@ -33,8 +33,8 @@ from tornado_gate_anthropic.format.models import parse_models_request
 from tornado_gate_anthropic.format.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_anthropic.format.thinking import read_state
 from tornado_gate_anthropic.format.verbatim import ADAPTER
-from tornado_gate_anthropic.format.version import check_version
 from tornado_gate_anthropic.wire.messages import BETA_HEADER, parse_request, render_error, threads_unsupported_error
+from tornado_gate_anthropic.wire.messages.version import check_version
 
 _CONTAINER_MEMBERS: Final = (b'"container"', b"code_execution")
 """Of these, one occurs in each request whose response may have a container."""
