@@ -189,6 +189,6 @@ def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
     """Return whether a wrapper with these hooks sees requests that no format has translated.
 
     Examples are requests of one model to another. A guard has its own rule for them: see
-    `gateway.guards.Guards.select_for_inner_call`.
+    `guards.decisions.Guards.select_for_inner_call`.
     """
     return "guard" in hooks or bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))
