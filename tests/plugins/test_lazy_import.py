@@ -31,7 +31,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from tornado_gate.plugins import host as plugins
-from tornado_gate.server import process as serve
+from tornado_gate.server.process import process as serve
 
 def ready(text):
     print("at the start: " + " ".join(sorted(sys.modules)))  # one write: log lines come between several
