@@ -193,6 +193,24 @@ def test_a_call_is_made_in_one_module() -> None:
     assert makers == {"pipeline/calls.py", "testing/calls.py"}
 
 
+COUNTS_INLINE = "streams/passthrough.py"
+"""Counts the frames of a stream without a call for each chunk."""
+
+
+def test_measurements_change_by_their_methods_only() -> None:
+    parts = (types.Meter, types.Progress, types.Charge, types.ResponseAdditions)
+    fields = {name for part in parts for name in part.__struct_fields__}
+    owners = {"meter", "_meter", "measured", "progress", "charge", "additions"}
+    plugins = ROOT.glob("plugins/*/tornado_gate_*/**/*.py")
+    for path in [*FILES, *plugins]:
+        if path == PACKAGE / COUNTS_INLINE:
+            continue
+        for node in ast.walk(read_tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in fields:
+                owner = getattr(node.value, "attr", None) or getattr(node.value, "id", None)
+                assert owner not in owners, f"{path}:{node.lineno} assigns {owner}.{node.attr}"
+
+
 def test_every_public_name_is_there() -> None:
     assert all(hasattr(tornado_gate, name) for name in tornado_gate.__all__)
     assert all(hasattr(tornado_gate.types, name) for name in tornado_gate.types.__all__)
