@@ -38,7 +38,8 @@ def parse_limits(text: str) -> dict[str, int]:
 
 
 def parse_budget(text: str) -> dict[str, float | int]:
-    """Return the budget in a text such as BUDGET_EXAMPLE, as `StoredKey.budget` has it. A number without a kind is US dollars.
+    """Return the budget in a text such as BUDGET_EXAMPLE, as `StoredKey.budget` has it. A number without a unit is US
+    dollars.
 
     Raises as `parse_limits`.
     """
@@ -46,21 +47,21 @@ def parse_budget(text: str) -> dict[str, float | int]:
 
 
 def _parse(text: str, names: Mapping[tuple[str, str], str], example: str) -> dict[str, float | int]:
-    found: dict[str, float | int] = {}
+    bounds: dict[str, float | int] = {}
     for word in text.split(","):
         match = _PARTS.fullmatch(word.strip())
         name = None if match is None else names.get((match[1] or "", match[4] or ""))
         if match is None or name is None:
             raise ValueError(f"{_show(word)} is not understood; write for example {example}")
-        if name in found:
+        if name in bounds:
             raise ValueError(f"{_show(word)} is the second value of {name}; give one")
         convert: Callable[[str], float | int] = float if name.startswith("usd") else int
         try:
-            found[name] = convert(match[2]) * _FACTORS[match[3]]
+            bounds[name] = convert(match[2]) * _FACTORS[match[3]]
         except ValueError:
             kind = "a number" if convert is float else "a whole number"
             raise ValueError(f"{_show(word)} needs {kind}, such as in {example}") from None
-    return found
+    return bounds
 
 
 def _show(word: str) -> str:

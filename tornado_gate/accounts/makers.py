@@ -1,8 +1,10 @@
-"""What somebody made is worth what its maker may do now: the one check of `created_by`, when the object is used.
+"""The one check of `created_by`. It runs when an object is used: the object is valid as long as its maker could make it
+now.
 
-A maker is a user, a key of the store, or nobody: a command and a key of conf have no person, so what they made stays. A key that
-belongs to a user stands for that user. A key of nobody stands for itself: it must work now, or the key that a rotation put in its
-place. The check reads the present state, so an object works again when its maker is enabled or promoted again.
+A maker is a user, a key of the store, or absent. Commands and keys of conf belong to no person, so the objects that
+they made stay valid. A key that belongs to a user stands for that user. A key without a user stands for itself: it must
+be usable now, or the key that replaced it in a rotation must be. The check reads the current state. If a maker is
+enabled or promoted again, its objects are valid again.
 """
 
 from __future__ import annotations
@@ -23,22 +25,29 @@ from tornado_gate.database import tables
 from tornado_gate.types.value import Value
 
 MOST_MAKERS: Final = 20
-"""How many keys may have made each other. One of a longer chain does not work until it is adopted."""
+"""The maximum number of keys in a chain in which each made the next. A key of a longer chain is invalid until it is
+adopted.
+"""
 _KEY, _USER = "key_", "user_"
 _ADMINISTRATION: Final = "admin"
-"""The operation of the administration API, by which keys make something."""
+"""The operation of the administration API, with which keys make objects."""
 _KEYS = tables.keys
 
 
 class Verdict(Value, frozen=True):
-    """`reason`: why an object does not work now, "" if it does. `until`: when it ends because the key that made it expires."""
+    """The result of a check. `reason`: why an object is invalid now, "" if it is valid.
+
+    `until`: when the object ends because the key that made it expires.
+    """
 
     reason: str = ""
     until: float | None = None
 
 
 class Maker(Value, frozen=True):
-    """`who` is the person or the key behind an id, None for a command, for conf, and where `fault` says why nobody is."""
+    """The maker behind an id. `who` is a person or a key; None for a command, for conf, and if `fault` explains why
+    there is no maker.
+    """
 
     who: User | StoredKey | None = None
     fault: str = ""
@@ -49,7 +58,7 @@ FINE: Final = Verdict()
 
 
 class Makers:
-    """Judges objects by their makers, in one transaction. Each maker is read once."""
+    """Checks of objects by their makers, in one transaction. Each maker is read once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,7 +67,7 @@ class Makers:
         self._depth = 0
 
     def judge(self, created_by: str, check: Callable[[Actor], None]) -> Verdict:
-        """Judge an object of this maker. `check` raises AccountError if the maker may not make such an object."""
+        """Check an object of this maker. `check` raises AccountError if the maker may not make such an object."""
         maker = self._find(created_by)
         if maker.fault or maker.who is None:
             return Verdict(_blame(maker.fault))
@@ -70,7 +79,7 @@ class Makers:
         return Verdict(until=maker.until)
 
     def judge_key(self, key: StoredKey) -> Verdict:
-        """Judge a key by who has issued it. Whether its owner may use it is not part of this: see `judge_owner`."""
+        """Check a key by its issuer. The owner's right to use it is not included: see `judge_owner`."""
         if key.hidden or not has_maker(key):
             return FINE
         maker = self._find(key.issuer)
@@ -95,7 +104,7 @@ class Makers:
         return explain_owner(owner.state, owner.role, key, is_member=key.team in teams)
 
     def _find(self, identity: str) -> Maker:
-        """Return the maker with this id. A key that is being judged for itself vouches for nobody."""
+        """Return the maker with this id. While a key is checked for itself, it cannot be the maker of another object."""
         known = self._found.get(identity)
         if known is None:
             self._found[identity] = Maker(fault="depends on a key that it has made itself")
@@ -133,7 +142,7 @@ class Makers:
         return Maker(key, until=_earlier(key.expires, verdict.until))
 
     def _read_current_key(self, identity: str) -> StoredKey | None:
-        """Return a key, or what rotations have put in its place."""
+        """Return a key, or its successor after rotations."""
         row = self._connection.execute(select(_KEYS).where(_KEYS.c.id == identity)).one_or_none()
         if row is None or row.replaced_by is None:
             return None if row is None else parse_key(row)
@@ -158,7 +167,7 @@ def explain_owner(state: str | None, role: str | None, key: StoredKey, *, is_mem
 
 
 def has_maker(key: StoredKey) -> bool:
-    """Whether `Makers.judge_key` has something to look at: most keys are issued by their owner, or by a command."""
+    """Return whether `Makers.judge_key` has a maker to check. Most keys are issued by their owner, or by a command."""
     return key.issuer.startswith((_USER, _KEY)) and (key.issuer != key.user or key.shares_account)
 
 
@@ -166,5 +175,5 @@ def _blame(fault: str) -> str:
     return f"its maker {fault}" if fault else ""
 
 
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return min((moment for moment in (one, other) if moment is not None), default=None)
+def _earlier(first: float | None, second: float | None) -> float | None:
+    return min((moment for moment in (first, second) if moment is not None), default=None)
