@@ -1,4 +1,4 @@
-"""Sends a request to an upstream that answers with a vendor's error, and checks the error that the provider makes of it."""
+"""Send a request to an upstream that responds with a vendor's error, and check the provider's error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def check_error(contract: ProviderContract, expected: ErrorCase) -> None:
-    """Raises AssertionError unless the first request of `contract` fails as `expected` says."""
+    """Check that the first request of `contract` fails as `expected` describes. Raises AssertionError."""
     case = contract.list_cases()[0]
     label = f"An answer with status {expected.status}"
     error = await _find_error(contract, case, expected)
@@ -26,24 +26,24 @@ async def check_error(contract: ProviderContract, expected: ErrorCase) -> None:
     for name in ("code", "param"):
         if value := getattr(expected, name):
             _check(label, name, error.body()[name], value)
-    found = error.message
-    assert expected.message in found, (
-        f"{label} became the message {found!r}, without {expected.message!r}. See {GUIDE}."
+    message = error.message
+    assert expected.message in message, (
+        f"{label} became the message {message!r}, without {expected.message!r}. See {GUIDE}."
     )
-    assert contract.entry.api_key not in found, f"{label}: the message of the error has the API key. See {GUIDE}."
+    assert contract.entry.api_key not in message, f"{label}: the message of the error has the API key. See {GUIDE}."
     if expected.retry_after:
         _check(label, "Retry-After", error.headers.get("Retry-After"), expected.retry_after)
 
 
-def _check(label: str, name: str, found: Any, expected: Any) -> None:
-    assert found == expected, (
-        f"{label} became an error with {name} {found!r}, not {expected!r}. Map the vendor's codes with "
+def _check(label: str, name: str, actual: Any, expected: Any) -> None:
+    assert actual == expected, (
+        f"{label} became an error with {name} {actual!r}, not {expected!r}. Map the vendor's codes with "
         f"tornado_gate.http.upstream_errors.error_for_status; see {GUIDE}."
     )
 
 
 async def _find_error(contract: ProviderContract, case: Case, expected: ErrorCase) -> GateError | None:
-    """The error of the answer `expected`, raised by a hook or as the last event; None if there is none."""
+    """Return the error of the response `expected`, raised by a hook or as the last event; None if there is none."""
     from tornado_gate.http.upstream import Pool
     from tornado_gate.types import Timeouts
 
@@ -76,6 +76,6 @@ async def _run(contract: ProviderContract, case: Case, call: Call) -> GateError 
 
 
 def _aim(call: Call, url: str) -> Call:
-    """The call with its target at the test's upstream, and the path of its base URL."""
+    """Return the call with its target at the test's upstream, and the path of its base URL."""
     path = urlsplit(call.target.base_url).path
     return replace(call, target=replace(call.target, base_url=url + path))

@@ -1,4 +1,4 @@
-"""/admin/v1/limits/overrides: bounds that administrators change for a time."""
+"""/admin/v1/limits/overrides: temporary limits that administrators set."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LIMITS = "admin: limits"
 
 
 async def list_overrides(request: AdminRequest) -> Page[Override]:
-    found = await request.run(request.services.accounts.list_limit_overrides)
-    return Page(data=tuple(found), total=len(found))
+    overrides = await request.run(request.services.accounts.list_limit_overrides)
+    return Page(data=tuple(overrides), total=len(overrides))
 
 
 async def create_override(request: AdminRequest) -> Override:
