@@ -1,4 +1,4 @@
-"""Pages of one API key: it is changed, rotated and revoked."""
+"""Pages that change, rotate and revoke one API key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OVERLAPS = {
     "604800": "7 days",
     "2592000": "30 days",
 }
-"""How long the old key stays valid beside its successor, by seconds."""
+"""Labels of the time for which the old key stays valid beside its successor, by seconds."""
 
 
 class KeyPage(KeyHandler):
@@ -65,7 +65,7 @@ class KeyPage(KeyHandler):
         options = self.list_team_options(memberships)
         known = {identity for identity, _ in options}
         if not key.team and "" not in known:
-            return [("", "none"), *options]  # made before its owner's team had bounds
+            return [("", "none"), *options]  # made before its owner's team had limits
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
 
 
@@ -91,7 +91,7 @@ class RevokePage(KeyHandler):
 
 
 class AdoptPage(KeyHandler):
-    """`/console/keys/ID/adopt`: the visitor answers for a key whose maker may not make it any more."""
+    """`/console/keys/ID/adopt`: makes the visitor the issuer of a key whose maker may no longer make it."""
 
     async def post(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)

@@ -1,4 +1,4 @@
-"""Limits and budgets that administrators change for a time: the list, and the form that makes one."""
+"""Temporary limits and budgets that administrators set: the list, and the form that makes one."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class LimitsPage(AdminHandler):
             overrides=overrides,
             bounds=BOUND_CHOICES,
             words_of_bounds=dict(BOUND_CHOICES),
-            names=await self.name_users({one.created_by for one in overrides}),
+            names=await self.name_users({override.created_by for override in overrides}),
             kinds=KINDS,
             now=time.time(),
         )
 
 
-def create_override(accounts: Accounts, wanted: dict[str, Any], actor: Actor) -> Override:
-    """Synchronous. Raises AccountError with the field."""
+def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:
+    """Create an override. Synchronous. Raises AccountError with the field."""
     try:
-        until = parse_moment(wanted["until"])
+        until = parse_moment(fields["until"])
     except ValueError as error:
         raise AccountError(f"The end {error}.", field="until") from None
-    numbers = {name: _parse_number(wanted[name], name) for name in ("value", "factor")}
+    numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
     return accounts.create_limit_override(
-        wanted["kind"], wanted["subject"].strip(), wanted["bound"], actor, **numbers, until=until
+        fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
     )
 
 

@@ -1,4 +1,6 @@
-"""Plugins with their state and failures. One is switched on or off by a change of conf that the visitor reviews first."""
+"""Plugins with their state and failures. A change of conf switches a plugin on or off; the visitor reviews the change
+first.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class PluginsPage(AdminHandler):
 
 
 def describe_support(snapshot: Snapshot) -> list[SupportRow]:
-    """What the provider entries of conf support, by wire format."""
+    """Return the features that the provider entries of conf support, by wire format."""
     working = {name: entry.capabilities for name, entry in snapshot.providers.items() if entry.lane is not None}
     return list_support(working, snapshot.formats.values())
 
@@ -80,7 +82,7 @@ class SwitchPage(AdminHandler):
 
 
 async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> Review:
-    """The result of a check, which runs in a thread because it imports plugins. Raises Unavailable if one hangs."""
+    """Return the result of a check. It runs in a thread because it imports plugins. Raises Unavailable if it hangs."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await asyncio.to_thread(check, *given, **named)
@@ -90,7 +92,7 @@ async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> 
 
 
 def split_diff(diff: str) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context."""
+    """Return the lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context."""
     kinds = {"+": "add", "-": "remove", "@": "head"}
     return [(kinds.get(line[:1], "") if index > 1 else "head", line) for index, line in enumerate(diff.split("\n"))]
 

@@ -1,4 +1,4 @@
-"""What an error code of the ledger means, and what to do: the one place where codes become words."""
+"""The meaning of the ledger's error codes, with advice. This is the one place where codes become words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tornado_gate.types.value import Value
 
 
 class Reason(Value, frozen=True):
-    """`meaning` says what happened, `advice` what to do; both are sentences."""
+    """The meaning of a code: `meaning` describes the event, `advice` the remedy; both are sentences."""
 
     meaning: str
     advice: str = ""
@@ -25,12 +25,12 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """The reason for the error code of a request with this outcome; "" is the code of a request without an error."""
-    found = REASONS.get(code)
-    if found is None and code.endswith("_not_found"):
+    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    reason = REASONS.get(code)
+    if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        found = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return found or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
+    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
 
 
 REASONS: Final[Mapping[str, Reason]] = {

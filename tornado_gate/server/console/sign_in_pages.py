@@ -21,12 +21,12 @@ class PublicPage(ConsoleHandler):
     access = "public"
 
     async def may_sign_up(self) -> bool:
-        """Whether the sign-up page is of use to somebody without an invitation."""
+        """Return whether the sign-up page is useful for a person without an invitation."""
         is_open = self.snapshot.config.console.signup == "open"
         return is_open or not await self.run_database(self.services.accounts.has_users)
 
     def list_identity_providers(self, setup_token: str = "") -> list[tuple[str, str]]:
-        """Other ways to sign in: (name, address)."""
+        """Return other ways to sign in: (name, address)."""
         oidc = self.snapshot.config.oidc
         if oidc is None:
             return []
@@ -34,14 +34,14 @@ class PublicPage(ConsoleHandler):
         return [(oidc.name, f"{OIDC_START}?{urlencode(query)}")]
 
     async def end_own_session(self) -> None:
-        """End the session with which the visitor came, if any."""
+        """End the session of the request, if it has one."""
         if self.session is not None:
             await self.run_database(self.services.accounts.end_session, self.session.user.id, self.session.id)
             self.session = None
         self.drop_session()
 
     def get_password(self, name: str = "password") -> str:
-        """A password, with its spaces."""
+        """Return a password, with its spaces."""
         return self.get_body_argument(name, "", strip=False)
 
     async def begin_session(self, cookie: str, user_id: str) -> None:
@@ -51,14 +51,14 @@ class PublicPage(ConsoleHandler):
         self.set_private_cookie(DEVICE_COOKIE, device, seconds=DEVICE_SECONDS)
 
     def note_too_many(self, form: Form, error: TooManyAttempts) -> int:
-        """Tell how long to wait. Returns the status."""
+        """Show the time to wait. Returns the status."""
         form.error = f"Too many attempts. Wait {format_wait(error.retry_after)}, then try again."
         self.set_header("Retry-After", str(max(1, int(error.retry_after))))
         return 429
 
 
 class LoginPage(PublicPage):
-    """`/console/login`. An unknown e-mail and a wrong password have the same answer."""
+    """`/console/login`. An unknown e-mail and a wrong password have the same response."""
 
     async def get(self) -> None:
         if self.session is not None:

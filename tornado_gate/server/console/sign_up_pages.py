@@ -1,4 +1,4 @@
-"""Signing up: the first account with the set-up token, others as conf allows it, or with an invitation."""
+"""Signing up: the first account with the set-up token, others by the rules of conf or with an invitation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class SignUpPage(PublicPage):
             self.redirect(self.get_next(), status=303)
 
     def is_on_this_machine(self) -> bool:
-        """Whether the visitor's browser runs on this machine, and conf names no proxy that lets others in."""
+        """Return whether the visitor's browser runs on this machine. It is false if conf names a proxy, which admits
+        other visitors.
+        """
         server = self.snapshot.config.server
         is_behind_proxy = server.public_url or server.trusted_proxies
         return not is_behind_proxy and is_from_this_machine(self.request, server)
@@ -69,12 +71,12 @@ class SignUpPage(PublicPage):
         self.render_page("signup.html", title="Create your account", status=status, **values)
 
     async def _find_invitation(self, token: str) -> Invitation | None:
-        """The invitation of a link, None if it cannot be used."""
+        """Return the invitation of a link, None if it cannot be used."""
         try:
-            found: Invitation | None = await self.run_database(self.services.accounts.find_invitation, token)
+            invitation: Invitation | None = await self.run_database(self.services.accounts.find_invitation, token)
         except AccountError:
             return None
-        return found
+        return invitation
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(SIGN_UP, SignUpPage)]
