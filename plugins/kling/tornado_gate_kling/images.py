@@ -21,9 +21,9 @@ _IMAGE_TYPES: Final = ("image/png", "image/jpeg")
 
 
 async def prepare_image(call: Call, source: FileSource, param: str) -> tuple[str, ImageFile | None]:
-    """(value to send, the image), or (URL, None) for an image that the upstream opens itself.
+    """Return (value to send, the image), or (URL, None) for an image that the upstream opens itself.
 
-    Raises InvalidField for an invalid image, which the upstream would report only minutes later, in the task.
+    Raises InvalidField for an invalid image. The upstream would report it only minutes later, in the task.
     """
     if isinstance(source, Link):
         return source.url, None
