@@ -77,7 +77,7 @@ def usage(
 ) -> None:
     """Show requests, errors, tokens and cost by key, model, day or other groups.
 
-    cost_usd is empty when the price of any request is unknown; unpriced_requests says of how many.
+    cost_usd is empty when the price of any request is unknown; unpriced_requests is their number.
 
     \b
       tornado-gate usage --from 2027-01-01 --to 2027-02-01 --group-by team,model
@@ -132,7 +132,7 @@ def _format(value: Any) -> str:
 
 
 def _guard_formula(value: Any) -> Any:
-    """The value of a cell, which a spreadsheet does not take for a formula: names of models and tags come from callers."""
+    """Return the value of a cell, protected against use as a formula: names of models and tags come from callers."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return "'" + value
     return value

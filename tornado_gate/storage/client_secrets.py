@@ -1,7 +1,8 @@
-"""Client secrets of realtime sessions: kept by the hash of their value, a limited number for each account, until they expire.
+"""Client secrets of realtime sessions. The hash of each value is kept until it expires. Their number per account is
+limited.
 
-Kept in one SQLite file that all processes of a machine share. Nothing is evicted: an account at its limit gets no further one,
-and cannot take the place of another account's.
+The secrets are in one SQLite file that all processes of a machine share. No secret is evicted: an account at its limit
+gets no further one, and cannot displace another account's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SCHEMA = Schema(
 
 
 class ClientSecretFileError(Exception):
-    """The file cannot be used; the message says why and what to do."""
+    """The file cannot be used. The message names the cause and the remedy."""
 
 
 class ClientSecretStore:
@@ -52,7 +53,7 @@ class ClientSecretStore:
         return True
 
     def find(self, name: str) -> bytes | None:
-        """The claims of a secret; None if it does not exist or has expired."""
+        """Return the claims of a secret; None if it does not exist or has expired."""
         self._make()
         with self._file.use_connection() as connection:
             select = "SELECT claims FROM client_secrets WHERE name = ? AND expires > ?"

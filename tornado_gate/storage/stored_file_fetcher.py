@@ -1,7 +1,7 @@
-"""Fetches addresses of requests, and reads files that the gateway itself has handed out directly from its stores.
+"""A fetcher of addresses in requests. Files that the gateway itself has served are read directly from its stores.
 
-Such an address is known by its signature, whichever host it names: callers reach the gateway by several. So an image that the
-gateway made can be edited although the gateway's own address is private.
+Such an address is recognised by its signature, for any host, because callers reach the gateway by several. So an image
+that the gateway made can be edited although the gateway's own address is private.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class StoredFileFetcher(Fetcher):
 
 
 def _find_signed_file(store: MediaStore, url: str, param: str) -> str:
-    """The id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has expired."""
+    """Return the id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has
+    expired.
+    """
     if len(url) > _LONGEST_URL:
         return ""
     try:

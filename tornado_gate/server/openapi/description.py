@@ -46,7 +46,7 @@ class ApiDescription:
         self._building: asyncio.Future[BuiltDescription] | None = None
 
     async def get(self) -> BuiltDescription:
-        """The description of the current snapshot.."""
+        """Return the description of the current snapshot."""
         snapshot = self._gate.snapshot
         if self._building is None or self._number != snapshot.number or _has_failed(self._building):
             self._number = snapshot.number

@@ -54,7 +54,7 @@ _EXPLANATION: Mapping[str, Any] = {
 
 
 def build_own_routes(components: Components, base_url: str, explained: Sample | None) -> dict[str, JsonValue]:
-    """The paths, by path and method. `explained` is an example of a chat request."""
+    """Return the paths, by path and method. `explained` is an example of a chat request."""
     paths = {
         "/": _build_get("The name of the gateway", _STATE, base_url, path="/"),
         "/healthz": _build_get("Whether the process runs", _STATE, base_url, path="/healthz"),

@@ -1,4 +1,4 @@
-"""The pages at /docs: the API description for people, rendered here, without scripts and without anything from another host."""
+"""The pages at /docs: the API description for people, rendered here, without scripts and without files from another host."""
 
 from __future__ import annotations
 
