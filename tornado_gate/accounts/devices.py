@@ -28,7 +28,7 @@ class DevicePart(Part):
         """Return a token for a browser whose user has just signed in: ``USER.EXPIRES.ISSUEDxNONCE.SIGNATURE``."""
         now = time.time()
         text = f"{user_id}.{int(now) + DEVICE_SECONDS}.{int(now * 1000):x}x{secrets.token_hex(8)}"
-        return f"{text}.{self._sign(text)}"
+        return f"{text}.{self._sign_text(text)}"
 
     def knows_device(self, token: str, user_id: str, since: float = 0.0) -> bool:
         """Return whether a token was made for this user after `since`, and has not expired. Never raises for a
@@ -40,7 +40,7 @@ class DevicePart(Part):
         if not user_id or len(token) > LONGEST or not token.isascii():
             return False
         text, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._sign(text), signature):
+        if not hmac.compare_digest(self._sign_text(text), signature):
             return False
         owner, expires, nonce = text.split(".")
         issued, mark, _ = nonce.partition("x")
@@ -48,7 +48,7 @@ class DevicePart(Part):
             return False
         return owner == user_id and int(expires) > time.time()
 
-    def _sign(self, text: str) -> str:
+    def _sign_text(self, text: str) -> str:
         if self._device_secret is None:
             self._device_secret = self._read_device_secret()
         return hmac.new(self._device_secret, text.encode(), hashlib.sha256).hexdigest()

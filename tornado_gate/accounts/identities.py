@@ -100,8 +100,8 @@ def _find_or_create(
     email = _check_email(identity)
     row = connection.execute(select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))).one_or_none()
     if row is not None:
-        return _link(connection, make_user(row), identity, subject, address)
-    admission = _admit(connection, identity, rules, setup_token, email)
+        return _link_account(connection, make_user(row), identity, subject, address)
+    admission = _admit_person(connection, identity, rules, setup_token, email)
     name = shorten(identity.name.strip(), LONGEST_NAME)
     user = create_user(connection, email, name=name, role=admission.role, subject=subject)
     finish_admission(connection, admission, user, address)
@@ -116,7 +116,7 @@ def _check_email(identity: Identity) -> str:
         raise Denied(message, code="oidc_email") from error
 
 
-def _link(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
+def _link_account(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
     """Connect an existing account with an identity.
 
     It is not verified that the owner of the e-mail made the account. Therefore the account's password, sessions and
@@ -138,7 +138,9 @@ def _link(connection: Connection, user: User, identity: Identity, subject: str, 
     return read_user(connection, user.id)
 
 
-def _admit(connection: Connection, identity: Identity, rules: IdentityRules, setup_token: str, email: str) -> Admission:
+def _admit_person(
+    connection: Connection, identity: Identity, rules: IdentityRules, setup_token: str, email: str
+) -> Admission:
     """Return the admission of an unknown person. Raises Denied."""
     if not is_first(connection) and rules.groups.keys() & set(identity.groups):
         return Admission(role="member")

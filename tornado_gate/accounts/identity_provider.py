@@ -68,13 +68,15 @@ class IdentityProvider:
         code = check_response(attempt, metadata, parameters)
         assert attempt is not None
         request = make_token_request(config, metadata, attempt, code, redirect_uri)
-        tokens = await self._fetch("POST", request.url, "tokens", headers=dict(request.headers), data=request.body)
+        tokens = await self._fetch_document(
+            "POST", request.url, "tokens", headers=dict(request.headers), data=request.body
+        )
         if not isinstance(tokens, dict):
             raise OidcError("the provider's tokens are not a JSON object")
-        claims = await self._verify(config, metadata, tokens.get("id_token"), attempt.nonce)
+        claims = await self._verify_token(config, metadata, tokens.get("id_token"), attempt.nonce)
         if metadata.userinfo_endpoint and _lacks_claims(claims, config) and isinstance(tokens.get("access_token"), str):
             headers = {"Authorization": f"Bearer {tokens['access_token']}", "Accept": "application/json"}
-            more = await self._fetch("GET", metadata.userinfo_endpoint, "claims", headers=headers)
+            more = await self._fetch_document("GET", metadata.userinfo_endpoint, "claims", headers=headers)
             claims = merge_claims(claims, more)
         return make_identity(claims, config)
 
@@ -83,7 +85,7 @@ class IdentityProvider:
             raise OidcError("auth.oidc is not configured", "This gateway has no identity provider.")
         return self.config
 
-    async def _verify(self, config: OidcConfig, metadata: Metadata, token: Any, nonce: str) -> dict[str, Any]:
+    async def _verify_token(self, config: OidcConfig, metadata: Metadata, token: Any, nonce: str) -> dict[str, Any]:
         keys = await self._read_keys(metadata, CACHE_SECONDS)
         try:
             return verify_id_token(token, keys, metadata, config.client_id, nonce)
@@ -96,17 +98,17 @@ class IdentityProvider:
             known = self._metadata
             if known is None or known[1].issuer != config.issuer or known[0] + CACHE_SECONDS < time.monotonic():
                 url = config.issuer.rstrip("/") + "/.well-known/openid-configuration"
-                document = await self._fetch("GET", url, "configuration")
+                document = await self._fetch_document("GET", url, "configuration")
                 known = self._metadata = (time.monotonic(), parse_metadata(document, config.issuer))
             return known[1]
 
     async def _read_keys(self, metadata: Metadata, max_age: float) -> Any:
         async with self._lock:
             if self._keys is None or self._keys[0] + max_age < time.monotonic():
-                self._keys = (time.monotonic(), await self._fetch("GET", metadata.jwks_uri, "keys"))
+                self._keys = (time.monotonic(), await self._fetch_document("GET", metadata.jwks_uri, "keys"))
             return self._keys[1]
 
-    async def _fetch(self, method: str, url: str, document: str, **options: Any) -> Any:
+    async def _fetch_document(self, method: str, url: str, document: str, **options: Any) -> Any:
         """Return the JSON of a response with status 200. Follows no redirect; time and size are limited."""
         import aiohttp  # imported on the first sign-in only
 

@@ -51,9 +51,7 @@ def check_operations(operations: Any, known: Collection[str] | None = None) -> t
 
     def check(word: str, field: str) -> str:
         if not _OPERATION.fullmatch(word):
-            message = (
-                f"'{_shorten(word)}' is not the name of an operation, such as chat: lower-case letters, digits and _."
-            )
+            message = f"'{_shorten_text(word)}' is not the name of an operation, such as chat: lower-case letters, digits and _."
             raise AccountError(message, field=field)
         if known is not None and word not in known:
             raise AccountError(f"The operation '{word}' is unknown. Use: {', '.join(sorted(known))}.", field=field)
@@ -159,7 +157,7 @@ def _check_members(members: Any, known: Collection[str], field: str) -> dict[str
         raise AccountError(f"'{field}' must have the members {', '.join(known)}, each optional.", field=field)
     for name in members:
         if name not in known:
-            message = f"'{field}' has no member '{_shorten(str(name))}'. Use: {', '.join(known)}."
+            message = f"'{field}' has no member '{_shorten_text(str(name))}'. Use: {', '.join(known)}."
             raise AccountError(message, field=field)
     return {name: value for name, value in members.items() if value is not None}
 
@@ -184,7 +182,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Return a text for a message: printable and short."""
     shown = text if len(text) <= 60 else text[:60] + "…"
     return shown if shown.isprintable() else ascii(shown)

@@ -114,7 +114,9 @@ def find_named(connection: Connection, name: str) -> StoredKey:
     rows = [parse_key(row) for row in connection.execute(query)]
     matches = [key for key in rows if key.id == name] or rows
     if not matches:
-        message = f"There is no key with the ID or name {_show(name)} that is not revoked. `keys list` shows all keys."
+        message = (
+            f"There is no key with the ID or name {_quote_name(name)} that is not revoked. `keys list` shows all keys."
+        )
         raise NotFound(message, code="key_not_found")
     if len(matches) > 1:
         ids = ", ".join(key.id for key in matches[:NAMED_AT_MOST]) + (", …" if len(matches) > NAMED_AT_MOST else "")
@@ -208,18 +210,20 @@ def find_owner(connection: Connection, email: str | None, team: str | None, role
         query = select(users.id, users.role).where(users.email_key == make_email_key(email))
         user = connection.execute(query).one_or_none()
         if user is None:
-            raise NotFound(f"No user has the e-mail {_show(email)}.", code="user_not_found", field="user")
+            raise NotFound(f"No user has the e-mail {_quote_name(email)}.", code="user_not_found", field="user")
         ids["user"] = user.id
     if email is None or user is None or user.role == "administrator":
         return ids
     if role == "administrator":
-        message = f"{_show(email)} is no administrator, so the key could not be one."
+        message = f"{_quote_name(email)} is no administrator, so the key could not be one."
         raise Denied(message, code="outranks_owner", field="role")
     if team is not None:
         of_both = select(members.user).where(members.team == ids["team"], members.user == user.id)
         if connection.execute(of_both).first() is None:
             raise Denied(
-                f"{_show(email)} is not a member of the team {_show(team)}.", code="not_a_member", field="team"
+                f"{_quote_name(email)} is not a member of the team {_quote_name(team)}.",
+                code="not_a_member",
+                field="team",
             )
     return ids
 
@@ -231,9 +235,11 @@ def _find_team(connection: Connection, team: str) -> str:
     rows = list(connection.execute(query))
     ids = [row.id for row in rows if row.id == team] or [row.id for row in rows]
     if not ids:
-        raise NotFound(f"There is no team with the ID or name {_show(team)}.", code="team_not_found", field="team")
+        raise NotFound(
+            f"There is no team with the ID or name {_quote_name(team)}.", code="team_not_found", field="team"
+        )
     if len(ids) > 1:
-        message = f"Several organisations have a team named {_show(team)}: {', '.join(ids)}. Give the ID of one."
+        message = f"Several organisations have a team named {_quote_name(team)}: {', '.join(ids)}. Give the ID of one."
         raise Conflict(message, code="ambiguous_name", field="team")
     return str(ids[0])
 
@@ -254,6 +260,6 @@ def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, 
     return names
 
 
-def _show(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a name from a request for a message: in quotes, printable and short."""
     return f"'{name}'" if name.isprintable() and len(name) <= 100 else ascii(name[:100])

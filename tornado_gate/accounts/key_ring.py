@@ -55,7 +55,7 @@ class KeyRing:
         """Read the revision and start polling it."""
         await self.check()
         if self._task is None:
-            self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
+            self._task = asyncio.create_task(self._watch_revision(), name="watch the revision of keys")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -152,7 +152,7 @@ class KeyRing:
             )
         self._lost = True
 
-    async def _watch(self) -> None:
+    async def _watch_revision(self) -> None:
         next_write = time.monotonic() + TOUCH_SECONDS
         while True:
             await asyncio.sleep(self._poll_seconds)

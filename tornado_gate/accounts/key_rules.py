@@ -214,15 +214,15 @@ def _check_owner_of_key(maker: StoredKey | KeyRecord, fields: Mapping[str, Any])
 def check_within(maker: StoredKey | KeyRecord, fields: Mapping[str, Any]) -> None:
     """Raise Denied if a field of `fields`, which is checked, allows more than `maker` may do. A missing field allows all."""
     faults = {
-        "models": not _covers(maker.models, fields.get("models", ()), covers_glob),
-        "operations": not _covers(maker.operations, fields.get("operations", ()), str.__eq__),
-        "addresses": not _covers(maker.addresses, fields.get("addresses", ()), _covers_network),
-        "expires": _exceeds(fields.get("expires"), maker.expires),
+        "models": not _covers_all(maker.models, fields.get("models", ()), covers_glob),
+        "operations": not _covers_all(maker.operations, fields.get("operations", ()), str.__eq__),
+        "addresses": not _covers_all(maker.addresses, fields.get("addresses", ()), _covers_network),
+        "expires": _exceeds_bound(fields.get("expires"), maker.expires),
     }
     own_limits, own_budget = get_bounds(maker)
     limits, budget = fields.get("limits", {}), fields.get("budget", {})
-    faults |= {name: _exceeds(limits.get(name), own_limits.get(name)) for name in LIMITS}
-    faults |= {name: _exceeds(budget.get(name), own_budget.get(name)) for name in BUDGETS}
+    faults |= {name: _exceeds_bound(limits.get(name), own_limits.get(name)) for name in LIMITS}
+    faults |= {name: _exceeds_bound(budget.get(name), own_budget.get(name)) for name in BUDGETS}
     for field, is_fault in faults.items():
         if is_fault:
             message = f"'{field}' would allow more than the key that makes this one. Narrow it."
@@ -241,7 +241,7 @@ def get_bounds(key: StoredKey | KeyRecord) -> tuple[Mapping[str, Any], Mapping[s
     return {name: getattr(key, name) for name in LIMITS}, {name: getattr(key.budget, name) for name in BUDGETS}
 
 
-def _covers(own: Collection[str], entries: Collection[str], covers: Callable[[str, str], bool]) -> bool:
+def _covers_all(own: Collection[str], entries: Collection[str], covers: Callable[[str, str], bool]) -> bool:
     """Return whether each entry of `entries` is covered by an entry of `own`. An empty list means all."""
     if not own:
         return True
@@ -255,7 +255,7 @@ def _covers_network(outer: str, inner: str) -> bool:
     return isinstance(part, IPv6Network) and part.subnet_of(whole)
 
 
-def _exceeds(bound: float | None, own: float | None) -> bool:
+def _exceeds_bound(bound: float | None, own: float | None) -> bool:
     """Return whether a limit is higher than the maker's; None is no limit."""
     return own is not None and (bound is None or bound > own)
 
@@ -263,7 +263,7 @@ def _exceeds(bound: float | None, own: float | None) -> bool:
 def is_part_of(models: Collection[str], operations: Collection[str], key: StoredKey) -> bool:
     """Return whether a key allows only these models and operations, apart from administration. An empty list means all."""
     own = [name for name in key.operations if name != "admin"] or list(key.operations)
-    return _covers(models, key.models, covers_glob) and _covers(
+    return _covers_all(models, key.models, covers_glob) and _covers_all(
         (*operations, "admin") if operations else (), own, str.__eq__
     )
 
@@ -275,6 +275,6 @@ def check_bounds_within(maker: KeyRecord, bounds: Mapping[str, float | None]) ->
     limits, budget = get_bounds(maker)
     own = {**limits, **budget}
     for name, value in bounds.items():
-        if _exceeds(value, own.get(name)):
+        if _exceeds_bound(value, own.get(name)):
             message = f"'{name}' would be higher than that of the key that sets it. Narrow it."
             raise Denied(message, code="outranks_maker", field=name)

@@ -187,16 +187,16 @@ class KeyStore:
         )
         with self.database.write() as connection:
             lock_accounts(connection)
-            _insert(connection, stored)
+            _insert_key(connection, stored)
             if actor is not None:
-                record(connection, actor, "key.create", stored.id, **_describe(stored))
+                record(connection, actor, "key.create", stored.id, **_describe_key(stored))
         return text, stored
 
     def revoke(self, identity: str, *, actor: Actor | None = None) -> bool:
         """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
         with self.database.write() as connection:
             lock_accounts(connection)
-            return _revoke(connection, identity, actor)
+            return _revoke_key(connection, identity, actor)
 
     def revoke_named(self, name: str, *, actor: Actor | None = None) -> StoredKey:
         """Revoke the key with this id or name. Returns its previous state. Raises NotFound, or Conflict for an
@@ -205,7 +205,7 @@ class KeyStore:
         with self.database.write() as connection:
             lock_accounts(connection)
             key = key_queries.find_named(connection, name)
-            if not _revoke(connection, key.id, actor):
+            if not _revoke_key(connection, key.id, actor):
                 raise Conflict(f"The key {key.id} is revoked already.", code="key_revoked")
         return key
 
@@ -244,10 +244,10 @@ class KeyStore:
             )  # the owner could not make it
             if actor is not None and not is_granted and not _is_same_key(connection, actor.id, old):
                 new = replace(new, issued_by=actor.id)
-            _insert(connection, new)
+            _insert_key(connection, new)
             until = min(old.expires or float("inf"), now + overlap_seconds)
             ends = {"expires": until} if overlap_seconds else {"revoked": now}
-            connection.execute(_update(old.id).values(replaced_by=new.id, **ends))
+            connection.execute(_update_key(old.id).values(replaced_by=new.id, **ends))
             if actor is not None:
                 record(connection, actor, "key.rotate", old.id, name=old.name, replaced_by=new.id, valid_until=until)
         return text, new
@@ -266,7 +266,7 @@ class KeyStore:
                 message = f"The key {key.id} is {state}, so nobody can take it over. Create another key."
                 raise Conflict(message, code=f"key_{state}")
             if not _is_same_key(connection, actor.id, key):
-                connection.execute(_update(key.id).values(issued_by=actor.id))
+                connection.execute(_update_key(key.id).values(issued_by=actor.id))
                 bump_revision(connection)
                 record(connection, actor, "key.adopt", key.id, name=key.name, before=key.issuer)
             return key_queries.get_key(connection, identity)
@@ -290,7 +290,7 @@ class KeyStore:
             if actor is not None and old.user is None and not has_maker(old) and widens_rights(old, new):
                 new = replace(new, issued_by=actor.id)  # these rights have no issuer yet
             values = {name: getattr(new, name) for name in (*changed, "issued_by")}
-            connection.execute(_update(identity).values(values))
+            connection.execute(_update_key(identity).values(values))
             bump_revision(connection)
             if actor is not None:
                 before = {name: getattr(old, name) for name in changed}
@@ -314,18 +314,18 @@ class KeyStore:
             )
 
 
-def _insert(connection: Connection, key: StoredKey) -> None:
+def _insert_key(connection: Connection, key: StoredKey) -> None:
     row = {column.name: getattr(key, column.name) for column in tables.keys.columns}
     connection.execute(insert(tables.keys), [row])
     bump_revision(connection)
 
 
-def _update(identity: str) -> Any:
+def _update_key(identity: str) -> Any:
     return update(tables.keys).where(tables.keys.c.id == identity)
 
 
-def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
-    change = _update(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+def _revoke_key(connection: Connection, identity: str, actor: Actor | None) -> bool:
+    change = _update_key(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
     name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
     if name is None:
         return False
@@ -363,7 +363,7 @@ def _check_change(old: StoredKey, new: StoredKey) -> None:
         raise Conflict(message, code="key_rotated")
 
 
-def _describe(key: StoredKey) -> dict[str, Any]:
+def _describe_key(key: StoredKey) -> dict[str, Any]:
     """Return the audit log's description of a new key: its name, its other set fields, and the account if it is shared."""
     names = ("user", "team", "role", *LIST_FIELDS, "limits", "budget", "expires")
     shared = {} if key.account in (key.id, key.user) else {"account": key.account}

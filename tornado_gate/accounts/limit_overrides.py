@@ -87,7 +87,7 @@ class LimitOverridePart(Part):
             created_by=actor.id,
             until=until,
         )
-        _check(made)
+        _check_override(made)
         with self.database.write() as connection:
             lock_accounts(connection)
             made = replace(made, subject=_find_subject(connection, kind, subject))
@@ -127,10 +127,10 @@ def list_overrides(database: Database) -> list[Override]:
     query = select(_TABLE).where(_TABLE.c.until > time.time()).order_by(_TABLE.c.created.desc())
     with database.read() as connection:
         overrides, makers = [Override(**row._mapping) for row in connection.execute(query)], Makers(connection)
-        return [_judge(makers, override) for override in overrides]
+        return [_add_suspension(makers, override) for override in overrides]
 
 
-def _judge(makers: Makers, override: Override) -> Override:
+def _add_suspension(makers: Makers, override: Override) -> Override:
     """Return the override with the reason why it does not count. It ends with the key that made it."""
     verdict = makers.judge(override.created_by, check_administrator)
     until = override.until if verdict.until is None else min(override.until, verdict.until)
@@ -142,24 +142,24 @@ def read_overrides(database: Database) -> list[Override]:
     return [override for override in list_overrides(database) if override.suspended is None]
 
 
-def _check(override: Override) -> None:
+def _check_override(override: Override) -> None:
     if override.kind not in SUBJECT_KINDS:
-        raise _fault("kind", f"A subject is one of {', '.join(SUBJECT_KINDS)}.")
+        raise _make_fault("kind", f"A subject is one of {', '.join(SUBJECT_KINDS)}.")
     if override.kind == "gateway" and override.subject:
-        raise _fault("subject", "The gateway has no name. Leave the subject empty.")
+        raise _make_fault("subject", "The gateway has no name. Leave the subject empty.")
     if override.kind != "gateway" and not (0 < len(override.subject) <= 300 and override.subject.isprintable()):
-        raise _fault("subject", f"Name the {override.kind}: its id, or its name in conf.")
+        raise _make_fault("subject", f"Name the {override.kind}: its id, or its name in conf.")
     if override.bound not in BOUNDS:
-        raise _fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
+        raise _make_fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
     if (override.value is None) == (override.factor is None):
-        raise _fault("value" if override.value is None else "factor", "Give a value or a factor, and not both.")
+        raise _make_fault("value" if override.value is None else "factor", "Give a value or a factor, and not both.")
     field = "value" if override.factor is None else "factor"
     number = override.value if override.factor is None else override.factor
     least = 0.0 if field == "factor" or override.bound.startswith("usd") else 1.0
     if not _is_number(number) or not least <= float(number or 0) <= LARGEST:
-        raise _fault(field, f"The {field} must be a number from {least:g}.")
+        raise _make_fault(field, f"The {field} must be a number from {least:g}.")
     if not _is_number(override.until) or not time.time() < override.until <= LATEST_MOMENT:
-        raise _fault("until", "The end must be in the future, and before the year 10000.")
+        raise _make_fault("until", "The end must be in the future, and before the year 10000.")
 
 
 def _find_subject(connection: Connection, kind: str, subject: str) -> str:
@@ -174,7 +174,7 @@ def _find_subject(connection: Connection, kind: str, subject: str) -> str:
     row = connection.execute(select(table).where(table.c.id == make_storable(subject))).one_or_none()
     if row is None:
         also = f", or {CONF_KEY}NAME for a key of the configuration" if kind == "key" else ""
-        raise _fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
+        raise _make_fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
     return (row.counted_as if kind == "key" else None) or str(row.id)
 
 
@@ -182,5 +182,5 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _fault(field: str, message: str) -> AccountError:
+def _make_fault(field: str, message: str) -> AccountError:
     return AccountError(message, code="invalid_override", field=field)

@@ -68,50 +68,50 @@ class Makers:
 
     def judge(self, created_by: str, check: Callable[[Actor], None]) -> Verdict:
         """Check an object of this maker. `check` raises AccountError if the maker may not make such an object."""
-        maker = self._find(created_by)
+        maker = self._find_maker(created_by)
         if maker.fault or maker.who is None:
-            return Verdict(_blame(maker.fault))
+            return Verdict(_blame_maker(maker.fault))
         who = maker.who
         try:
             check(Actor(id=who.id, name=who.name, role=who.role))
         except AccountError:
-            return Verdict(_blame("has no right to make it any more"))
+            return Verdict(_blame_maker("has no right to make it any more"))
         return Verdict(until=maker.until)
 
     def judge_key(self, key: StoredKey) -> Verdict:
         """Check a key by its issuer. The owner's right to use it is not included: see `judge_owner`."""
         if key.hidden or not has_maker(key):
             return FINE
-        maker = self._find(key.issuer)
+        maker = self._find_maker(key.issuer)
         if maker.fault:
-            return Verdict(_blame(maker.fault))
+            return Verdict(_blame_maker(maker.fault))
         if maker.who is None or (maker.who.id == key.user and not key.shares_account):
             return FINE
         try:
             check_maker(maker.who, self._list_memberships(maker.who), key)
         except AccountError:
-            return Verdict(_blame("has no right to make such a key any more"))
+            return Verdict(_blame_maker("has no right to make such a key any more"))
         return Verdict(until=maker.until)
 
     def judge_owner(self, key: StoredKey) -> str:
         """Return why the owner of a key may not use it now, "" without an owner or a reason."""
         if key.user is None:
             return ""
-        owner = self._find(key.user).who
+        owner = self._find_maker(key.user).who
         if not isinstance(owner, User):
             return explain_owner("disabled", "member", key, is_member=True)
         teams = {membership.team.id for membership in self._list_memberships(owner)}
         return explain_owner(owner.state, owner.role, key, is_member=key.team in teams)
 
-    def _find(self, identity: str) -> Maker:
+    def _find_maker(self, identity: str) -> Maker:
         """Return the maker with this id. While a key is checked for itself, it cannot be the maker of another object."""
         known = self._found.get(identity)
         if known is None:
             self._found[identity] = Maker(fault="depends on a key that it has made itself")
-            known = self._found[identity] = self._read(identity)
+            known = self._found[identity] = self._read_maker(identity)
         return known
 
-    def _read(self, identity: str) -> Maker:
+    def _read_maker(self, identity: str) -> Maker:
         if identity.startswith(_USER):
             return self._read_user(identity)
         return self._read_key(identity) if identity.startswith(_KEY) else Maker()
@@ -128,7 +128,7 @@ class Makers:
         if key is None:
             return Maker(fault="is deleted")
         if key.user is not None:
-            return self._find(key.user)
+            return self._find_maker(key.user)
         state = key.get_state(time.time())
         if state != "active":
             return Maker(fault=f"is a key that is {state}")
@@ -139,7 +139,7 @@ class Makers:
         self._depth -= 1
         if verdict.reason:
             return Maker(fault="is a key that is suspended")
-        return Maker(key, until=_earlier(key.expires, verdict.until))
+        return Maker(key, until=_find_earlier(key.expires, verdict.until))
 
     def _read_current_key(self, identity: str) -> StoredKey | None:
         """Return a key, or its successor after rotations."""
@@ -171,9 +171,9 @@ def has_maker(key: StoredKey) -> bool:
     return key.issuer.startswith((_USER, _KEY)) and (key.issuer != key.user or key.shares_account)
 
 
-def _blame(fault: str) -> str:
+def _blame_maker(fault: str) -> str:
     return f"its maker {fault}" if fault else ""
 
 
-def _earlier(first: float | None, second: float | None) -> float | None:
+def _find_earlier(first: float | None, second: float | None) -> float | None:
     return min((moment for moment in (first, second) if moment is not None), default=None)

@@ -27,11 +27,11 @@ def find_names(database: Database, kind: str, ids: Collection[str]) -> dict[str,
     with database.read() as connection:
         results = [
             connection.execute(select(column.table.c.id, column).where(column.table.c.id.in_(some)))
-            for some in _split(ids)
+            for some in _split_ids(ids)
         ]
         return {str(identity): str(name) for identity, name in chain.from_iterable(results)}
 
 
-def _split(ids: Collection[str]) -> list[list[str]]:
+def _split_ids(ids: Collection[str]) -> list[list[str]]:
     known = sorted(ids)
     return [known[first : first + _BATCH] for first in range(0, len(known), _BATCH)]

@@ -99,7 +99,7 @@ def parse_metadata(document: Any, issuer: str) -> Metadata:
         raise OidcError("the provider's configuration is not a JSON object")
     if document.get("issuer") != issuer:
         raise OidcError(
-            f"auth.oidc.issuer is {issuer}, but the provider says that its issuer is {_show(document.get('issuer'))}"
+            f"auth.oidc.issuer is {issuer}, but the provider says that its issuer is {_quote_value(document.get('issuer'))}"
         )
     endpoints: dict[str, Any] = {
         name: document.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -108,7 +108,7 @@ def parse_metadata(document: Any, issuer: str) -> Metadata:
         endpoints["userinfo_endpoint"] = document["userinfo_endpoint"]
     for name, url in endpoints.items():
         if not isinstance(url, str) or not is_safe_url(url):
-            raise OidcError(f"the provider's {name} is not an HTTPS address: {_show(url)}")
+            raise OidcError(f"the provider's {name} is not an HTTPS address: {_quote_value(url)}")
     methods = document.get("token_endpoint_auth_methods_supported")
     return Metadata(
         issuer=issuer,
@@ -169,9 +169,10 @@ def check_response(attempt: Attempt | None, metadata: Metadata, parameters: Mapp
     """Check the parameters of the browser's request to the callback, and return the code. Raises OidcError."""
     check_state(attempt, parameters)
     if parameters.get("iss", metadata.issuer) != metadata.issuer or (metadata.sends_issuer and "iss" not in parameters):
-        raise OidcError(f"the response is of another provider: {_show(parameters.get('iss'))}")
+        raise OidcError(f"the response is of another provider: {_quote_value(parameters.get('iss'))}")
     if "error" in parameters:
-        reason = f"the provider answered {_show(parameters['error'])}: {_show(parameters.get('error_description', ''))}"
+        description = _quote_value(parameters.get("error_description", ""))
+        reason = f"the provider answered {_quote_value(parameters['error'])}: {description}"
         denied = "You have cancelled the sign-in, or the identity provider has refused it."
         raise OidcError(reason, denied if parameters["error"] == "access_denied" else "")
     if not parameters.get("code"):
@@ -266,7 +267,7 @@ def _find_fault(claims: Mapping[str, Any], metadata: Metadata, client_id: str, n
     expires, issued, begins = (_read_time(claims.get(name)) for name in ("exp", "iat", "nbf"))
     subject, sent = claims.get("sub"), claims.get("nonce")
     if claims.get("iss") != metadata.issuer:
-        return f"has the issuer {_show(claims.get('iss'))}"
+        return f"has the issuer {_quote_value(claims.get('iss'))}"
     if client_id not in audiences:
         return "is for another client"
     if claims.get("azp", client_id) != client_id or (len(audiences) > 1 and "azp" not in claims):
@@ -314,7 +315,7 @@ def make_identity(claims: Mapping[str, Any], config: OidcConfig) -> Identity:
     )
 
 
-def _show(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     """Return a value of the provider or of an address, for the log."""
     text = str(value)[:200]
     return "".join(letter if letter.isprintable() else "?" for letter in text)

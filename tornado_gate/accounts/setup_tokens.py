@@ -29,7 +29,7 @@ class SetupPart(Part):
             lock_accounts(connection)
             if not is_first(connection):
                 return None
-            digests = [*_read(connection), digest_token(token).hex()][-KEPT:]
+            digests = [*_read_digests(connection), digest_token(token).hex()][-KEPT:]
             end_setup(connection)
             connection.execute(insert(_META).values(name=_NAME, value=" ".join(digests)))
         return token
@@ -43,7 +43,7 @@ def is_first(connection: Connection) -> bool:
 def check_setup_token(connection: Connection, token: str) -> bool:
     """Return whether a set-up token is valid. The time is the same for every wrong token."""
     digest = digest_token(token).hex()
-    return sum(hmac.compare_digest(known, digest) for known in _read(connection)) > 0
+    return sum(hmac.compare_digest(known, digest) for known in _read_digests(connection)) > 0
 
 
 def end_setup(connection: Connection) -> None:
@@ -51,6 +51,6 @@ def end_setup(connection: Connection) -> None:
     connection.execute(delete(_META).where(_META.c.name == _NAME))
 
 
-def _read(connection: Connection) -> list[str]:
+def _read_digests(connection: Connection) -> list[str]:
     value = connection.execute(select(_META.c.value).where(_META.c.name == _NAME)).scalar_one_or_none()
     return (value or "").split()

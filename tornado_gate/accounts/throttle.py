@@ -78,7 +78,7 @@ class Throttle:
         """
         now = time.time()
         with self._database.write() as connection:
-            self._prune(connection, now)
+            self._delete_old_failures(connection, now)
             ids = [
                 int(
                     connection.execute(
@@ -104,10 +104,12 @@ class Throttle:
         connection.execute(delete(_failures).where(_failures.c.id.in_(ids)))
         if forgiven:
             subjects = [bound.subject for bound in forgiven]
-            recent = _failures.c.moment > time.time() - WINDOW_SECONDS  # older ones are deleted by `_prune`
+            recent = (
+                _failures.c.moment > time.time() - WINDOW_SECONDS
+            )  # older ones are deleted by `_delete_old_failures`
             connection.execute(delete(_failures).where(_failures.c.subject.in_(subjects), recent))
 
-    def _prune(self, connection: Connection, now: float) -> None:
+    def _delete_old_failures(self, connection: Connection, now: float) -> None:
         if now >= self._next_prune:
             self._next_prune = now + _PRUNE_SECONDS
             connection.execute(delete(_failures).where(_failures.c.moment < now - WINDOW_SECONDS))

@@ -78,16 +78,16 @@ def parse_checked_list(context: click.Context, option: click.Parameter, value: s
 def _parse_limits(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.bound_texts import parse_limits
 
-    return _merge(parse_limits, values)
+    return _merge_values(parse_limits, values)
 
 
 def _parse_budget(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.bound_texts import parse_budget
 
-    return _merge(parse_budget, values)
+    return _merge_values(parse_budget, values)
 
 
-def _merge(parse: Callable[[str], dict[str, Any]], values: tuple[str, ...]) -> dict[str, Any]:
+def _merge_values(parse: Callable[[str], dict[str, Any]], values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.errors import AccountError
 
     try:

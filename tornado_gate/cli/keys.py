@@ -50,7 +50,7 @@ def keys() -> None:
     """
 
 
-def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
+def _open_store(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
     """Return the key store, or None if there is none, and the configuration. Creates no file.
 
     The store is closed when the command ends. Exits with a message if it cannot be opened.
@@ -200,7 +200,7 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
     """
     from tornado_gate.database.engine import DatabaseError
 
-    store, config = _open(conf_file, data_dir)
+    store, config = _open_store(conf_file, data_dir)
     try:
         stored = store.list() if store is not None else ()
         owners = store.name_owners(stored) if store is not None else {}
@@ -363,7 +363,7 @@ def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
 
 def _open_for_change(conf_file: Path | None, data_dir: Path | None, named: str) -> KeyStore:
     """Return the key store. Exits if there is none, or if the key is defined in the configuration."""
-    store, config = _open(conf_file, data_dir)
+    store, config = _open_store(conf_file, data_dir)
     if named.startswith("conf:"):
         exit_with_message(f"{escape_unprintable(named)} is defined in the configuration; change it in `keys:` there.")
     if store is None:

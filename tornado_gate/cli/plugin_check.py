@@ -37,7 +37,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
         raise click.BadParameter(
             f"no plugin '{unknown[0]}' is installed; installed: {', '.join(known)}", param_hint="NAME"
         )
-    reports = [_check(name, silent=as_json) for name in (known if check_all else names)]
+    reports = [_check_plugin(name, silent=as_json) for name in (known if check_all else names)]
     report_path_files()
     if as_json:
         click.echo(json.dumps([report.describe() for report in reports], indent=2, ensure_ascii=False))
@@ -45,7 +45,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
         raise SystemExit(1)
 
 
-def _check(name: str, *, silent: bool) -> PluginReport:
+def _check_plugin(name: str, *, silent: bool) -> PluginReport:
     from tornado_gate.testing.conformance.report import render_report
     from tornado_gate.testing.conformance.run import check_plugin
 

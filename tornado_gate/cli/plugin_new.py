@@ -77,7 +77,7 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
         exit_with_message(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --into"
         )
-    click.echo(_describe(variant, plugin, folder, files["gate.yaml"]))
+    click.echo(_describe_result(variant, plugin, folder, files["gate.yaml"]))
 
 
 def _choose_variant(provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool) -> str:
@@ -132,7 +132,7 @@ def make_replacements(plugin: str) -> dict[str, str]:
     }
 
 
-def _rename(text: str, replacements: dict[str, str]) -> str:
+def _rename_texts(text: str, replacements: dict[str, str]) -> str:
     return re.sub("|".join(replacements), lambda match: replacements[match[0]], text)
 
 
@@ -141,7 +141,7 @@ def make_files(variant: str, plugin: str) -> dict[str, str]:
     replacements = make_replacements(plugin)
     templates = resources.files("tornado_gate.cli") / "templates"
     return {
-        _rename(path, replacements): _rename(text, replacements)
+        _rename_texts(path, replacements): _rename_texts(text, replacements)
         for part in (_COMMON, variant)
         for path, text in _read_files(templates / part, "")
     }
@@ -168,7 +168,7 @@ def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
     return files
 
 
-def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
+def _describe_result(variant: str, plugin: str, folder: Path, conf: str) -> str:
     """Describe the written files, the commands to run next, and the lines for conf."""
     from tornado_gate.server.command_name import get_command_name
 

@@ -89,7 +89,7 @@ def usage(
     query = UsageQuery(start=begin, end=now if end is None else end, group_by=groups, status=status or 0)
     if query.start >= query.end:
         exit_with_message("the time of --from must be before that of --to")
-    rows = [_describe(row) for row in _read(conf_file, data_dir, query)]
+    rows = [_describe_row(row) for row in _read_usage(conf_file, data_dir, query)]
     names = [*groups, *COLUMNS]
     if as_json:
         click.echo(json.dumps({"data": rows}, indent=2))
@@ -99,11 +99,13 @@ def usage(
         writer.writerows([{name: _guard_formula(row[name]) for name in names} for row in rows])
     else:
         click.echo(
-            format_table([name.upper() for name in names], [[_format(row[name]) for name in names] for row in rows])
+            format_table(
+                [name.upper() for name in names], [[_format_value(row[name]) for name in names] for row in rows]
+            )
         )
 
 
-def _read(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> list[UsageRow]:
+def _read_usage(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> list[UsageRow]:
     from tornado_gate.database.engine import DatabaseError
     from tornado_gate.database.opening import open_existing_database
     from tornado_gate.ledger.reports import Reports
@@ -119,11 +121,11 @@ def _read(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> l
         exit_with_message(str(error))
 
 
-def _describe(row: UsageRow) -> dict[str, Any]:
+def _describe_row(row: UsageRow) -> dict[str, Any]:
     return {**row.group, **{name: getattr(row, name) for name in COLUMNS}}
 
 
-def _format(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):

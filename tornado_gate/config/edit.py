@@ -49,12 +49,12 @@ def set_plugin(text: str, name: str, *, on: bool) -> str:
         raise EditRefused(f"The file is longer than {LARGEST_TEXT} characters.")
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     body = text.removeprefix(mark)
-    values = _read(body, "The file is not valid now")
+    values = _read_values(body, "The file is not valid now")
     if _is_on(values, name) == on:
         return text
     patch = _PatchFinder(body, name, on=on).find()
     edited = body[: patch.start] + patch.text + body[patch.end :]
-    if _read(edited, "The edit would make the file invalid") != _expect(values, name, on=on):
+    if _read_values(edited, "The edit would make the file invalid") != _make_expected(values, name, on=on):
         raise EditRefused(
             "The edit would change other values too, because the file shares values by anchors and aliases."
         )
@@ -76,7 +76,7 @@ def compose_nodes(text: str) -> yaml.Node | None:
     return node
 
 
-def _read(text: str, problem: str) -> Any:
+def _read_values(text: str, problem: str) -> Any:
     """Return the values of a text. Raises EditRefused with `problem` and the faults."""
     try:
         document = source.parse(text, Path("file"))
@@ -104,7 +104,7 @@ def _is_on(values: dict[str, Any], name: str) -> bool | None:
     return switch if isinstance(switch, bool) else None
 
 
-def _expect(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
+def _make_expected(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
     expected = copy.deepcopy(values)
     section = expected[SECTION] = expected.get(SECTION) or {}
     if isinstance(section.get(name), dict):

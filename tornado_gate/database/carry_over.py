@@ -81,11 +81,11 @@ def copy_keys(database: Database, file: KeyFile) -> None:
         keys, skipped = file.keys, 0
         if _is_empty(connection):
             for table in COPIED:
-                _insert(connection, table, file.others[table.name])
+                _insert_rows(connection, table, file.others[table.name])
         else:
             keys = [row for row in keys if row["user"] is None and row["team"] is None]
             skipped = len(file.keys) - len(keys)
-        copied = _insert(connection, tables.keys, keys)
+        copied = _insert_rows(connection, tables.keys, keys)
         connection.execute(insert(tables.meta).values(name=file.mark, value=str(copied)))
     log.info("copied %d keys from %s to %s", copied, file.path, database.name)
     if skipped:
@@ -104,7 +104,7 @@ def _is_empty(connection: Connection) -> bool:
     return all(connection.execute(select(table).limit(1)).first() is None for table in (tables.keys, *COPIED))
 
 
-def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+def _insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
     """Insert the rows that the table lacks. Returns their number."""
     if not rows:
         return 0
@@ -135,7 +135,7 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
             values["email_key"] = make_email_key(values["email"])
         rows.append(
             {
-                column.name: _convert(column.type, values[column.name])
+                column.name: _convert_value(column.type, values[column.name])
                 if column.name in values
                 else defaults.get(column.name, {} if isinstance(column.type, JSON) else None)
                 for column in table.columns
@@ -154,7 +154,7 @@ def _read_rotators(source: sqlite3.Connection) -> dict[str, str]:
     return {json.loads(row["detail"]).get("replaced_by", ""): row["actor"] for row in rows}
 
 
-def _convert(kind: Any, value: Any) -> Any:
+def _convert_value(kind: Any, value: Any) -> Any:
     if isinstance(kind, JSON):
         return None if value is None else json.loads(value)
     return bool(value) if isinstance(kind, Boolean) and value is not None else value

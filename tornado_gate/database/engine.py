@@ -104,11 +104,11 @@ class Database:
             raise  # an error of the caller: a value that must be unique is not
         except sqlalchemy.exc.DBAPIError as error:
             cause = error.orig if isinstance(error.orig, Exception) else error
-            raise DatabaseError(self._explain(cause)) from error
+            raise DatabaseError(self._explain_error(cause)) from error
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, json.JSONDecodeError) as error:
-            raise DatabaseError(self._explain(error)) from error
+            raise DatabaseError(self._explain_error(error)) from error
 
-    def _explain(self, error: Exception) -> str:
+    def _explain_error(self, error: Exception) -> str:
         if self.is_file:
             return f"{self.name} {explain_error(error)}"
         lines = str(error).strip().splitlines()
@@ -164,14 +164,14 @@ class Database:
         return connection
 
     def _mark_connection(self, _connection: Any, record: Any) -> None:
-        record.info["opened"] = self._identify()
+        record.info["opened"] = self._identify_file()
 
     def _check_connection(self, _connection: Any, record: Any, _proxy: Any) -> None:
         """Discard a connection to a file that has been replaced since."""
-        if record.info["opened"] != self._identify():
+        if record.info["opened"] != self._identify_file():
             raise sqlalchemy.exc.DisconnectionError("the database file was replaced")
 
-    def _identify(self) -> tuple[int, int]:
+    def _identify_file(self) -> tuple[int, int]:
         if not self.is_file:
             return (0, 0)
         status = self.path.stat()

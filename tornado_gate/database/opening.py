@@ -58,11 +58,11 @@ def migrate(database: Database) -> None:
     revisions = list_revisions()
     if _read_revision(database, revisions) == revisions[-1]:
         return
-    with _lock(database):
+    with _hold_lock(database):
         if _read_revision(database, revisions) == revisions[-1]:
             return
         if _is_empty(database):
-            _create(database, revisions[-1])
+            _create_tables(database, revisions[-1])
         else:
             upgrade(database)
 
@@ -73,7 +73,7 @@ def _carry_over(database: Database) -> None:
 
     file = find_key_file(database)
     if file is not None:
-        with _lock(database):
+        with _hold_lock(database):
             copy_keys(database, file)
 
 
@@ -102,7 +102,7 @@ def _is_empty(database: Database) -> bool:
         return not sqlalchemy.inspect(connection).get_table_names()
 
 
-def _create(database: Database, revision: str) -> None:
+def _create_tables(database: Database, revision: str) -> None:
     """Create all tables as the newest migration leaves them; a test compares both."""
     with database.write() as connection:
         for statement in _list_statements(database.dialect):
@@ -164,7 +164,7 @@ def _mark_file(connection: Connection) -> None:
 
 
 @contextmanager
-def _lock(database: Database) -> Iterator[None]:
+def _hold_lock(database: Database) -> Iterator[None]:
     if database.is_file:
         with database.map_errors():
             file = open_private(database.data_dir / LOCK_FILE, os.O_CREAT | os.O_RDWR)

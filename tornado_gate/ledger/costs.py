@@ -207,7 +207,7 @@ def _add_parts(price: Price, used: Quantities) -> int | None:
     if price.per_request is not None and (total is not None or not price.is_metered):
         total = (total or 0) + price.per_request
     if used.web_searches and total is not None:
-        total += _multiply(used.web_searches, price.per_web_search)
+        total += _multiply_rate(used.web_searches, price.per_web_search)
     return total
 
 
@@ -223,42 +223,44 @@ def _price_tokens(rates: TokenRates, used: Quantities) -> int:
     total = _price_prompt(rates, used)
     output, reasoning = used.output_tokens, used.reasoning_tokens
     if output is None:
-        return total + _multiply(None, rates.output or 0)
+        return total + _multiply_rate(None, rates.output or 0)
     special = used.audio_output_tokens + used.image_output_tokens + used.video_output_tokens + reasoning
     if special:
-        total += _multiply(used.audio_output_tokens, rates.audio_output)
-        total += _multiply(used.image_output_tokens, rates.image_output)
-        total += _multiply(used.video_output_tokens, rates.video_output)
-        total += _multiply(reasoning, rates.reasoning)
+        total += _multiply_rate(used.audio_output_tokens, rates.audio_output)
+        total += _multiply_rate(used.image_output_tokens, rates.image_output)
+        total += _multiply_rate(used.video_output_tokens, rates.video_output)
+        total += _multiply_rate(reasoning, rates.reasoning)
         output -= special
-    return total + _multiply(output if output > 0 else 0, rates.output)
+    return total + _multiply_rate(output if output > 0 else 0, rates.output)
 
 
 def _price_prompt(rates: TokenRates, used: Quantities) -> int:
     tokens, cached = used.input_tokens, used.cached_input_tokens
     if tokens is None:
-        return _multiply(None, rates.input)
+        return _multiply_rate(None, rates.input)
     total = 0
     if used.audio_input_tokens or used.image_input_tokens or used.video_input_tokens:
         audio, image = used.cached_audio_input_tokens, used.cached_image_input_tokens
-        total += _multiply(used.audio_input_tokens - audio, rates.audio_input)
-        total += _multiply(audio, rates.cached_audio_input)
-        total += _multiply(used.image_input_tokens - image, rates.image_input)
-        total += _multiply(image, rates.cached_image_input)
-        total += _multiply(used.video_input_tokens, rates.video_input)
+        total += _multiply_rate(used.audio_input_tokens - audio, rates.audio_input)
+        total += _multiply_rate(audio, rates.cached_audio_input)
+        total += _multiply_rate(used.image_input_tokens - image, rates.image_input)
+        total += _multiply_rate(image, rates.cached_image_input)
+        total += _multiply_rate(used.video_input_tokens, rates.video_input)
         tokens -= used.audio_input_tokens + used.image_input_tokens + used.video_input_tokens
         cached -= audio + image
     if cached > 0:
-        total += _multiply(cached, rates.cached_input)
+        total += _multiply_rate(cached, rates.cached_input)
         tokens -= cached
     if used.cache_write_tokens:
         hour = used.cache_write_1h_tokens
-        total += _multiply(used.cache_write_tokens - hour, rates.cache_write) + _multiply(hour, rates.cache_write_1h)
+        total += _multiply_rate(used.cache_write_tokens - hour, rates.cache_write) + _multiply_rate(
+            hour, rates.cache_write_1h
+        )
         tokens -= used.cache_write_tokens
-    return total + _multiply(tokens if tokens > 0 else 0, rates.input)
+    return total + _multiply_rate(tokens if tokens > 0 else 0, rates.input)
 
 
-def _multiply(count: int | None, rate: int | None) -> int:
+def _multiply_rate(count: int | None, rate: int | None) -> int:
     """`count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
     if count is None or rate is None:
         if count == 0 or rate == 0:

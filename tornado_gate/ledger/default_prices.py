@@ -106,20 +106,20 @@ def load_table(folder: Path) -> Table | None:
         return None
     file = folder / f"{PACKAGE}-{version}-{LAYOUT}.json"
     try:
-        return _parse(file.read_bytes())
+        return _parse_table(file.read_bytes())
     except (OSError, ValueError):
         pass  # the file does not exist yet, or is incomplete
     try:
-        content = _extract()
-        table = _parse(content)
+        content = _extract_table()
+        table = _parse_table(content)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         log.warning("no default prices: %s %s cannot be read: %s", PACKAGE, version, error)
         return None
-    _keep(file, content)
+    _write_table(file, content)
     return table
 
 
-def _extract() -> bytes:
+def _extract_table() -> bytes:
     command = [sys.executable, "-m", "tornado_gate.ledger.extract_prices"]
     done = subprocess.run(command, capture_output=True, timeout=EXTRACT_SECONDS, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -128,7 +128,7 @@ def _extract() -> bytes:
     return done.stdout
 
 
-def _parse(content: bytes) -> Table:
+def _parse_table(content: bytes) -> Table:
     """Parse a table. Raises ValueError if `content` is not a table."""
     table = _Decoder.decode(content)
     if not table:
@@ -136,7 +136,7 @@ def _parse(content: bytes) -> Table:
     return table
 
 
-def _keep(file: Path, content: bytes) -> None:
+def _write_table(file: Path, content: bytes) -> None:
     """Write the file in one step, because other processes read it. Remove the files of other versions."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -178,14 +178,14 @@ class VendorPrices:
     def _find_model(self, model: str) -> Mapping[str, Any] | None:
         for name in (model, _COMPACT_DATE.sub(r"-\1-\2-\3", model)):  # the table writes most dates with hyphens
             entry: Mapping[str, Any] | None = next(
-                (candidate for candidate in self._models if _matches(candidate["match"], name)), None
+                (candidate for candidate in self._models if _matches_clause(candidate["match"], name)), None
             )
             if entry is not None:
                 return entry
         return None
 
 
-def _matches(clause: Iterable[Any], text: str) -> bool:
+def _matches_clause(clause: Iterable[Any], text: str) -> bool:
     """Return whether `text`, in lower case, matches [operator, operand]."""
     operator, operand = clause
     match operator:
@@ -200,9 +200,9 @@ def _matches(clause: Iterable[Any], text: str) -> bool:
         case "regex":
             return re.search(operand, text) is not None
         case "or":
-            return any(_matches(inner, text) for inner in operand)
+            return any(_matches_clause(inner, text) for inner in operand)
         case "and":
-            return all(_matches(inner, text) for inner in operand)
+            return all(_matches_clause(inner, text) for inner in operand)
     return False
 
 

@@ -48,7 +48,7 @@ SLICE_ROWS: Final = 100
 RowResult = Literal["written", "spooled", "dropped"]
 
 
-def _shorten(entry: Entry) -> Entry:
+def _shorten_entry(entry: Entry) -> Entry:
     """Return the entry of a request for a model with a long name, without that name."""
     meter, target = entry.meter, entry.target
     model = meter.model = entry.model[:MODEL_BYTES]
@@ -106,7 +106,7 @@ class Ledger:
                 if not self._held % MAX_HELD_BODIES:
                     self._wake.set()
         if len(entry.model) > MODEL_BYTES:
-            entry = _shorten(entry)
+            entry = _shorten_entry(entry)
         entries.append(entry)
         if not len(entries) % BATCH_ROWS:
             self._wake.set()
@@ -115,7 +115,7 @@ class Ledger:
         """Start the thread, which also writes the rows that ended processes have left in the spool."""
         if self._thread is None:
             self._ending = False
-            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            self._thread = threading.Thread(target=self._run_thread, name="ledger", daemon=True)
             self._thread.start()
 
     async def close(self) -> None:
@@ -144,14 +144,16 @@ class Ledger:
 
     # The thread
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         while True:
             self._wake.wait(max(0.0, self._write_at - time.monotonic()))
             self._wake.clear()
             with self._turns:
                 flush_number, ending = self._wanted, self._ending
             try:
-                self._work(ending, is_due=ending or flush_number > self._done or time.monotonic() >= self._write_at)
+                self._process_entries(
+                    ending, is_due=ending or flush_number > self._done or time.monotonic() >= self._write_at
+                )
             except Exception:  # if the thread ended, no request would be recorded any more
                 log.exception("unexpected error while writing the usage ledger")
             with self._turns:
@@ -162,17 +164,17 @@ class Ledger:
                 self._spool.close()
                 return
 
-    def _work(self, ending: bool, *, is_due: bool) -> None:
+    def _process_entries(self, ending: bool, *, is_due: bool) -> None:
         """Make rows of the entries, which releases their bodies. Write the rows if it is time, or if they fill a batch."""
         self._spool.max_bytes = self.rules.spool_bytes
         if is_due:
             self._write_at = time.monotonic() + INTERVAL_SECONDS
-            self._replay(now=ending)
+            self._replay_spool(now=ending)
         self._take_rows()
         while self._taken and (is_due or len(self._taken) >= BATCH_ROWS):
             self._metrics.set_ledger_lag(max(0.0, time.time() - self._oldest / 1e6))
             taken, self._taken = self._taken, []
-            self._store(taken)
+            self._store_rows(taken)
             self._take_rows()
         if not is_due:
             return
@@ -191,7 +193,7 @@ class Ledger:
                 row = make_row(entry)
             except Exception:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
-                self._drop(1)
+                self._count_dropped(1)
                 continue
             if not rows:
                 self._oldest = entry.ended
@@ -203,20 +205,20 @@ class Ledger:
         for (model, provider), number in unpriced.items():
             self._metrics.count_unpriced(model, provider, number)
 
-    def _store(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
+    def _store_rows(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
         rows = [row for row, _ in taken]
         if not rows:
             return
         if self._lost_since is None:
             try:
-                written = self._write(rows, may_repeat=any(repeats for _, repeats in taken))
+                written = self._write_rows(rows, may_repeat=any(repeats for _, repeats in taken))
                 self._metrics.count_ledger_rows("written", written)
                 return
             except DatabaseError as error:
                 self._note_loss(error)
         self._spool_rows(rows)
 
-    def _write(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
+    def _write_rows(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
         """Write rows, and return how many were new. Rows that the database refuses are dropped. Raises DatabaseError."""
         try:
             return write_rows(self._database, rows, may_repeat=may_repeat)
@@ -227,21 +229,21 @@ class Ledger:
                 raise
             if len(rows) == 1:
                 log.error("the database refuses a row of the usage ledger: %s", error)
-                self._drop(1)
+                self._count_dropped(1)
                 return 0
-        return sum(self._write([row], may_repeat=True) for row in rows)
+        return sum(self._write_rows([row], may_repeat=True) for row in rows)
 
     def _spool_rows(self, rows: Sequence[StoredRow]) -> None:
         try:
             dropped = self._spool.append(rows)
         except OSError as error:
-            self._keep(rows, error)
+            self._keep_rows(rows, error)
             return
         self._metrics.count_ledger_rows("spooled", len(rows))
         if dropped:
-            self._drop(dropped)
+            self._count_dropped(dropped)
 
-    def _keep(self, rows: Sequence[StoredRow], error: OSError) -> None:
+    def _keep_rows(self, rows: Sequence[StoredRow], error: OSError) -> None:
         """Keep rows in memory, as far as there is room, because the disk does not accept them, for example when it is
         full.
         """
@@ -252,21 +254,21 @@ class Ledger:
         for _ in range(lost):
             self._kept.popleft()
         if lost:
-            self._drop(lost)
+            self._count_dropped(lost)
 
     def _write_kept(self) -> None:
         while self._kept and self._lost_since is None:
             rows = [self._kept.popleft() for _ in range(min(BATCH_ROWS, len(self._kept)))]
-            self._store([(row, True) for row in rows])
+            self._store_rows([(row, True) for row in rows])
 
     def _give_up_kept(self) -> None:
         """Write kept rows to the spool before the end, which is their last chance."""
         rows = list(self._kept)
         try:
-            self._drop(self._spool.append(rows) if rows else 0)
+            self._count_dropped(self._spool.append(rows) if rows else 0)
         except OSError as error:
             log.error("the usage of %d requests is lost: %s", len(rows), error)
-            self._drop(len(rows))
+            self._count_dropped(len(rows))
 
     def _note_loss(self, error: DatabaseError) -> None:
         if self._lost_since is None:
@@ -274,7 +276,7 @@ class Ledger:
             log.error("the usage ledger cannot be written; rows are kept in the data directory: %s", error)
         self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _drop(self, number: int) -> None:
+    def _count_dropped(self, number: int) -> None:
         if not number:
             return
         self._metrics.count_ledger_rows("dropped", number)
@@ -287,11 +289,11 @@ class Ledger:
     def _report_overflow(self) -> None:
         lost, self._overflow = self._overflow, 0
         if lost:
-            self._drop(lost)
+            self._count_dropped(lost)
 
     # The spool
 
-    def _replay(self, *, now: bool) -> None:
+    def _replay_spool(self, *, now: bool) -> None:
         """Write the rows in the spool, oldest first, if it is time to try."""
         if not now and time.monotonic() < self._retry_at:
             return
@@ -332,4 +334,4 @@ class Ledger:
 
     def _replay_rows(self, rows: Sequence[StoredRow]) -> None:
         if rows:
-            self._metrics.count_ledger_rows("written", self._write(rows, may_repeat=True))
+            self._metrics.count_ledger_rows("written", self._write_rows(rows, may_repeat=True))

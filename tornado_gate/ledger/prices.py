@@ -144,11 +144,11 @@ class PriceTable:
             return kept[1]
         if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
             self._found.clear()
-        until, price = self._search(provider, upstream_model, time.time())
+        until, price = self._search_price(provider, upstream_model, time.time())
         self._found[provider, upstream_model] = until, price
         return price
 
-    def _search(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
+    def _search_price(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price)."""
         own = self._of_providers.get(provider)
         price = (own.find(model) if own else None) or self._patterns.find(model)

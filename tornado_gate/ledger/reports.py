@@ -62,11 +62,11 @@ class Reports:
             raise ValueError(f"'{min(unknown)}' is not one of {', '.join(GROUPS)}")
         sums: dict[tuple[Any, ...], list[Any]] = {}
         with self._database.read() as connection:
-            for part in self._plan(connection, query):
-                _add(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
+            for part in self._plan_query(connection, query):
+                _add_sums(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
         return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums)]
 
-    def _plan(self, connection: Connection, query: UsageQuery) -> list[_Part]:
+    def _plan_query(self, connection: Connection, query: UsageQuery) -> list[_Part]:
         oldest = connection.execute(select(func.min(usage.c.id))).scalar()
         rows_since = time.time() if oldest is None else find_moment(oldest)
         if "tag" in query.group_by or query.tag:
@@ -94,7 +94,7 @@ class Reports:
         query = select(usage).order_by(column.desc()).limit(max(1, min(limit, MOST_ROWS)))
         filters = {"user": user, "team": team, "key": key, "model": model, "request_id": request_id}
         for name, value in filters.items():
-            query = _filter(query, usage, name, value)
+            query = _filter_rows(query, usage, name, value)
         if start is not None:
             query = query.where(column >= find_first_id(start))
         last = min((row_id for row_id in (before, None if end is None else find_first_id(end)) if row_id), default="")
@@ -112,7 +112,7 @@ class Reports:
         requests may have the same value. The gateway chooses the id of a row.
         """
         for column in (usage.c.id, usage.c.request_id):
-            query = _filter(select(usage).where(column == identity), usage, "team", team)
+            query = _filter_rows(select(usage).where(column == identity), usage, "team", team)
             with self._database.read() as connection:
                 rows = connection.execute(query.order_by(usage.c.id.desc()).limit(limit)).all()
             if rows:
@@ -128,14 +128,14 @@ def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourl
     `rows_since` is the time from which on rows exist. The hour and the day of `now` count as whole when the report ends
     later.
     """
-    end = min(end, _ceil(now, DAY) + DAY)
-    first = _ceil(start, HOUR) if start >= rows_since else _floor(start, HOUR)
-    last = _ceil(end, HOUR) if end >= now or end < rows_since else _floor(end, HOUR)
+    end = min(end, _ceil_moment(now, DAY) + DAY)
+    first = _ceil_moment(start, HOUR) if start >= rows_since else _floor_moment(start, HOUR)
+    last = _ceil_moment(end, HOUR) if end >= now or end < rows_since else _floor_moment(end, HOUR)
     if first >= last:
         edges = (start, min(max(first, start), end), end)
         return [_Part("rows", *edge) for edge in pairwise(edges) if edge[0] < edge[1]]
     parts = [_Part("rows", start, first)] if start < first else []
-    first_day, last_day = _ceil(first, DAY), _ceil(last, DAY) if last >= now else _floor(last, DAY)
+    first_day, last_day = _ceil_moment(first, DAY), _ceil_moment(last, DAY) if last >= now else _floor_moment(last, DAY)
     if hourly or first_day >= last_day:
         parts.append(_Part("hours", first, last))
     else:
@@ -146,11 +146,11 @@ def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourl
     return parts
 
 
-def _floor(moment: float, seconds: int) -> int:
+def _floor_moment(moment: float, seconds: int) -> int:
     return int(moment // seconds) * seconds
 
 
-def _ceil(moment: float, seconds: int) -> int:
+def _ceil_moment(moment: float, seconds: int) -> int:
     return -int(-moment // seconds) * seconds
 
 
@@ -159,7 +159,7 @@ def _is_error() -> ColumnElement[bool]:
     return usage.c.outcome.in_([literal_column(f"'{outcome}'") for outcome in ERROR_OUTCOMES])
 
 
-def _filter(query: Select[Any], table: Table, name: str, value: str | int) -> Select[Any]:
+def _filter_rows(query: Select[Any], table: Table, name: str, value: str | int) -> Select[Any]:
     """Add a condition. For a column that may be empty, the index omits empty values; the query must repeat that
     condition.
     """
@@ -186,10 +186,10 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
     groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
     chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
     for name, value in filters.items():
-        chosen = _filter(chosen, table, name, value)
+        chosen = _filter_rows(chosen, table, name, value)
     for name, values in several.items():
         chosen = chosen.where(table.c[name].in_(values))
-        if "" not in values:  # as in `_filter`
+        if "" not in values:  # as in `_filter_rows`
             chosen = chosen.where(table.c[name] != literal_column("''"))
     chosen = chosen.where(bound >= first, bound < last)
     return chosen.group_by(*(literal_column(f"by_{name}") for name in query.group_by)).having(func.count() > 0)
@@ -210,7 +210,7 @@ def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
     if name not in _SECONDS:
         return table.c[name]
     if table is usage:  # a part of rows is within one hour
-        return literal_column(str(_floor(part.start, _SECONDS[name])))
+        return literal_column(str(_floor_moment(part.start, _SECONDS[name])))
     return table.c.bucket - table.c.bucket % literal_column(str(_SECONDS[name]))
 
 
@@ -228,7 +228,7 @@ def sum_rows(name: str) -> ColumnElement[Any]:
     return func.sum(func.coalesce(rows[name], 0))
 
 
-def _add(sums: dict[tuple[Any, ...], list[Any]], rows: Iterable[Row[Any]], groups: int) -> None:
+def _add_sums(sums: dict[tuple[Any, ...], list[Any]], rows: Iterable[Row[Any]], groups: int) -> None:
     for row in rows:
         group, values = tuple(row[:groups]), row[groups:]
         known = sums.get(group)

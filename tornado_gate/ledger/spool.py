@@ -53,7 +53,7 @@ class Spool:
         dropped = self._make_room(len(data) + len(_HEAD))
         if dropped is None:
             return len(rows)
-        _append(self._find_segment(len(data)), data)
+        _append_bytes(self._find_segment(len(data)), data)
         return dropped
 
     def list_segments(self) -> list[Path]:
@@ -62,7 +62,7 @@ class Spool:
         """
         self._current = None  # later rows go into a new segment
         self._adopt_segments()
-        return [path for path in self._list_all() if self._belongs(path)]
+        return [path for path in self._list_all() if self._is_own_segment(path)]
 
     def remove(self, segment: Path) -> None:
         """Delete a segment whose rows are in the database."""
@@ -73,7 +73,7 @@ class Spool:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-            if not any(self._belongs(path) for path in self._list_all()):
+            if not any(self._is_own_segment(path) for path in self._list_all()):
                 self._get_lock_path(self._owner).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
@@ -92,7 +92,7 @@ class Spool:
             return []
         return sorted((self._folder / name for name in names), key=_get_order)
 
-    def _belongs(self, path: Path) -> bool:
+    def _is_own_segment(self, path: Path) -> bool:
         return path.name.startswith(f"{self._owner}-")
 
     def _adopt_segments(self) -> None:
@@ -124,19 +124,19 @@ class Spool:
         fit even then.
         """
         segments = self._list_all()
-        sizes = {path: _measure(path) for path in segments}
+        sizes = {path: _measure_file(path) for path in segments}
         total, dropped = sum(sizes.values()), 0
         for path in segments:
             if total + size <= self.max_bytes:
                 break
-            if self._belongs(path):
+            if self._is_own_segment(path):
                 dropped += sum(1 for _ in read_segment(path))
                 self.remove(path)
                 total -= sizes[path]
         return dropped if total + size <= self.max_bytes else None
 
 
-def _append(path: Path, data: bytes) -> None:
+def _append_bytes(path: Path, data: bytes) -> None:
     """Append to a segment, durably. If the append fails, the segment is unchanged. Raises OSError."""
     with open(path, "ab", buffering=0, opener=open_private) as file:
         size = file.tell()
@@ -173,7 +173,7 @@ def _get_order(path: Path) -> tuple[str, str]:
     return (number, owner)
 
 
-def _measure(path: Path) -> int:
+def _measure_file(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -64,7 +64,7 @@ class Inserts:
 
     def __init__(self, table: Table, addition: str = "") -> None:
         names = [column.name for column in table.columns]
-        begin = f"INSERT INTO {table.name} ({_quote(names)}) VALUES "
+        begin = f"INSERT INTO {table.name} ({_quote_names(names)}) VALUES "
         places = f"({', '.join('?' * len(names))})"
         self._one = f"{begin}{places}{addition}"
         self._many = {size: f"{begin}{', '.join([places] * size)}{addition}" for size in self.SIZES}
@@ -83,19 +83,19 @@ class Inserts:
             connection.exec_driver_sql(self._one, list(rows[begin:]))
 
 
-def _quote(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
 def _make_additions(table: Table) -> Inserts:
     """Return inserts that add to the counters of existing rows."""
     added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in COUNTERS)
-    key = _quote(column.name for column in table.primary_key.columns)
+    key = _quote_names(column.name for column in table.primary_key.columns)
     return Inserts(table, f" ON CONFLICT ({key}) DO UPDATE SET {added}")
 
 
 _ROWS: Final = Inserts(usage)
-_COPY: Final = f"COPY usage ({_quote(COLUMNS)}) FROM STDIN"
+_COPY: Final = f"COPY usage ({_quote_names(COLUMNS)}) FROM STDIN"
 _ADDITIONS: Final = {table.name: _make_additions(table) for table in ALL_TOTALS}
 
 
@@ -147,16 +147,16 @@ def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow])
 def _add_totals(connection: Connection, rows: Sequence[StoredRow]) -> None:
     groups = _group_rows(rows)
     by_hour = {group: _sum_rows(members) for group, members in groups.items()}
-    _add(connection, OWNER_DAYS, _combine(by_hour, DAY, _OWNERS))
-    _add(connection, USER_DAYS, _combine(by_hour, DAY, _USERS))
+    _add_sums(connection, OWNER_DAYS, _combine_sums(by_hour, DAY, _OWNERS))
+    _add_sums(connection, USER_DAYS, _combine_sums(by_hour, DAY, _USERS))
     tagged = _split_tags(groups)
     by_tag = {group: _sum_rows(members) for group, members in tagged.items()}
     for span, seconds in _SECONDS.items():
-        _add(connection, TOTALS[span, False, True], _combine(by_hour, seconds))
-        _add(connection, TOTALS[span, False, False], _combine(by_hour, seconds, _SHARED))
+        _add_sums(connection, TOTALS[span, False, True], _combine_sums(by_hour, seconds))
+        _add_sums(connection, TOTALS[span, False, False], _combine_sums(by_hour, seconds, _SHARED))
         if by_tag:
-            _add(connection, TOTALS[span, True, True], _combine(by_tag, seconds))
-            _add(connection, TOTALS[span, True, False], _combine(by_tag, seconds, _TAGGED_SHARED))
+            _add_sums(connection, TOTALS[span, True, True], _combine_sums(by_tag, seconds))
+            _add_sums(connection, TOTALS[span, True, False], _combine_sums(by_tag, seconds, _TAGGED_SHARED))
 
 
 def _group_rows(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
@@ -197,7 +197,7 @@ def _sum_rows(rows: Sequence[StoredRow]) -> list[Any]:
     return [*sums, sum(filter(None, costs)), costs.count(None)]
 
 
-def _combine(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None) -> Sums:
+def _combine_sums(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None) -> Sums:
     """Return the sums by buckets of `seconds`, and by the dimensions of a group that `select` returns; None: all
     dimensions.
     """
@@ -212,6 +212,6 @@ def _combine(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None)
     return combined
 
 
-def _add(connection: Connection, table: Table, sums: Sums) -> None:
+def _add_sums(connection: Connection, table: Table, sums: Sums) -> None:
     # The groups are in one order in every process, so that two processes never wait for each other's rows.
     _ADDITIONS[table.name].run(connection, [(*group, *sums[group]) for group in sorted(sums)])

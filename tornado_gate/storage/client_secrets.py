@@ -42,7 +42,7 @@ class ClientSecretStore:
 
     def add(self, name: str, account: str, claims: bytes, expires: float, limit: int) -> bool:
         """Store the claims of a secret until `expires` (Unix seconds). Returns False if the account has `limit` secrets."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM client_secrets WHERE expires <= ?", (time.time(),))
             count = "SELECT COUNT(*) FROM client_secrets WHERE account = ?"
@@ -54,13 +54,13 @@ class ClientSecretStore:
 
     def find(self, name: str) -> bytes | None:
         """Return the claims of a secret; None if it does not exist or has expired."""
-        self._make()
+        self._make_file()
         with self._file.use_connection() as connection:
             select = "SELECT claims FROM client_secrets WHERE name = ? AND expires > ?"
             row = connection.execute(select, (name, time.time())).fetchone()
         return None if row is None else row[0]
 
-    def _make(self) -> None:
+    def _make_file(self) -> None:
         if not self._made:
             self._file.make()
             self._made = True

@@ -86,7 +86,7 @@ class MemoryStore:
 
     def get(self, account: str, names: Iterable[str]) -> dict[str, bytes]:
         """Return the values of these names that exist and have not expired."""
-        self._make()
+        self._make_file()
         values: dict[str, bytes] = {}
         with self._file.use_connection() as connection:
             for name in names:
@@ -100,11 +100,11 @@ class MemoryStore:
 
     def put(self, account: str, values: Mapping[str, bytes], expires: float) -> None:
         """Store values until `expires` (Unix seconds); existing values of the same names are replaced."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
-            self._insert(connection, account, values, expires)
+            self._insert_values(connection, account, values, expires)
 
-    def _insert(
+    def _insert_values(
         self, connection: sqlite3.Connection, account: str, values: Mapping[str, bytes], expires: float
     ) -> None:
         rows = [
@@ -116,11 +116,11 @@ class MemoryStore:
         self._written_bytes += sum(row[3] for row in rows)
         if self._writes % WRITES_BETWEEN_PRUNES == 1 or self._written_bytes > BYTES_BETWEEN_PRUNES:
             self._written_bytes = 0
-            self._prune(connection)
+            self._prune_values(connection)
 
     def read_group(self, account: str, head: str) -> tuple[dict[str, bytes], int]:
         """Return the values of a group that have not expired, by name, and their bytes in the file."""
-        self._make()
+        self._make_file()
         select = f"SELECT name, value, bytes FROM memory WHERE {_IN_GROUP} AND expires > ? ORDER BY name"
         with self._file.use_connection() as connection:
             rows = connection.execute(select, (*_name_group(account, head), time.time())).fetchall()
@@ -131,7 +131,7 @@ class MemoryStore:
 
         Returns False for a group without its head, unless the group is `new`. Then no value is stored.
         """
-        self._make()
+        self._make_file()
         exists = "SELECT 1 FROM memory WHERE account = ? AND name = ? AND expires > ?"
         with self._file.transaction() as connection:
             if not new and connection.execute(exists, (account, head, time.time())).fetchone() is None:
@@ -139,29 +139,29 @@ class MemoryStore:
             connection.execute(
                 f"UPDATE memory SET expires = ? WHERE {_IN_GROUP}", (expires, *_name_group(account, head))
             )
-            self._insert(connection, account, values, expires)
+            self._insert_values(connection, account, values, expires)
             return True
 
     def delete_group(self, account: str, head: str) -> int:
         """Delete a group. Returns the number of its values."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             done = connection.execute(f"DELETE FROM memory WHERE {_IN_GROUP}", _name_group(account, head))
             return done.rowcount
 
     def delete(self, account: str, name: str) -> bool:
         """Delete a value. Returns False if it does not exist."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             done = connection.execute("DELETE FROM memory WHERE account = ? AND name = ?", (account, name))
             return bool(done.rowcount)
 
-    def _make(self) -> None:
+    def _make_file(self) -> None:
         if not self._made:
             self._file.make()
             self._made = True
 
-    def _prune(self, connection: sqlite3.Connection) -> None:
+    def _prune_values(self, connection: sqlite3.Connection) -> None:
         """Delete expired values, then values of the largest accounts, until the rest fits."""
         connection.execute("DELETE FROM memory WHERE expires <= ?", (time.time(),))
         held = dict(connection.execute("SELECT account, SUM(bytes) FROM memory GROUP BY account").fetchall())
@@ -241,7 +241,7 @@ class SharedMemory:
             self._cache.pop((account, name), None)
 
     async def read_group(self, account: str, head: str) -> ValueGroup:
-        return await self._run(self._read_group, account, head)
+        return await self._run_in_thread(self._read_group, account, head)
 
     def _read_group(self, account: str, head: str) -> ValueGroup:
         raw, size = self._store.read_group(account, head)
@@ -249,12 +249,12 @@ class SharedMemory:
 
     async def extend_group(self, account: str, head: str, values: Mapping[str, Any], seconds: float, new: bool) -> bool:
         raw = {name: orjson.dumps(value) for name, value in values.items()}
-        return await self._run(self._store.extend_group, account, head, raw, time.time() + seconds, new)
+        return await self._run_in_thread(self._store.extend_group, account, head, raw, time.time() + seconds, new)
 
     async def delete_group(self, account: str, head: str) -> bool:
-        return bool(await self._run(self._store.delete_group, account, head))
+        return bool(await self._run_in_thread(self._store.delete_group, account, head))
 
-    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _run_in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Return the result of `work`, which runs in a thread. Raises Unavailable when the file cannot be used."""
         try:
             return await asyncio.to_thread(work, *arguments)

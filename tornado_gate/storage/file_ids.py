@@ -21,14 +21,14 @@ class FileIds:
 
     def make(self, owner: str, extension: str) -> str:
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return f"{nonce.hex()}{self._encrypt(nonce, owner)}.{extension}"
+        return f"{nonce.hex()}{self._encrypt_owner(nonce, owner)}.{extension}"
 
     def read_owner(self, file_id: str) -> str:
         """Return the owner of a file; an arbitrary owner for an id that was made with another secret."""
         split, end = 2 * NONCE_BYTES, 2 * (NONCE_BYTES + OWNER_BYTES)
-        return self._encrypt(bytes.fromhex(file_id[:split]), file_id[split:end])
+        return self._encrypt_owner(bytes.fromhex(file_id[:split]), file_id[split:end])
 
-    def _encrypt(self, nonce: bytes, owner: str) -> str:
+    def _encrypt_owner(self, nonce: bytes, owner: str) -> str:
         """Encrypt an owner, or decrypt it."""
         mask = hmac.digest(self._secret, b"owner\n" + nonce, "sha256")[:OWNER_BYTES]
         return (int.from_bytes(mask) ^ int(owner, 16)).to_bytes(OWNER_BYTES).hex()

@@ -226,10 +226,10 @@ class MediaStore:
         part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
         await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES, owner))
-        file = await self._await_disk(aiofiles.open(part, "wb", opener=_create))
+        file = await self._await_disk(aiofiles.open(part, "wb", opener=_create_file))
         try:
             _try_lock(file.fileno(), fcntl.LOCK_EX)
-            size = await self._write(file, chunks, owner)
+            size = await self._write_chunks(file, chunks, owner)
             now = time.time()
             kept = MediaFile(
                 id=file_id,
@@ -240,7 +240,7 @@ class MediaStore:
                 expires=now + self.seconds,
             )
             await self._await_disk(_write_metadata(about, kept))
-            await self._await_disk(asyncio.to_thread(self._commit, kept))
+            await self._await_disk(asyncio.to_thread(self._commit_file, kept))
         finally:
             for unfinished in (part, about):
                 with suppress(OSError):
@@ -249,7 +249,7 @@ class MediaStore:
                 await file.close()
         return kept
 
-    async def _write(self, file: Any, chunks: AsyncIterator[bytes] | bytes, owner: str) -> int:
+    async def _write_chunks(self, file: Any, chunks: AsyncIterator[bytes] | bytes, owner: str) -> int:
         size = looked = 0
         async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
@@ -272,7 +272,7 @@ class MediaStore:
         with self._map_disk_errors():
             return await work
 
-    def _commit(self, kept: MediaFile) -> None:
+    def _commit_file(self, kept: MediaFile) -> None:
         """Rename the file and its metadata to their final names, metadata last; the modification time is the expiry time."""
         path = self.folder / kept.id
         about = Path(f"{path}.about")
@@ -317,14 +317,14 @@ class MediaStore:
     async def _open_file(self, name: str) -> Any:
         with self._map_disk_errors():
             try:
-                return await aiofiles.open(self.folder / name, "rb", opener=_open)
+                return await aiofiles.open(self.folder / name, "rb", opener=_open_existing)
             except FileNotFoundError:
                 raise file_not_found_error() from None
 
     async def delete(self, file_id: str) -> None:
         """Delete a file, unless it is being read. A missing file is not an error."""
         if _ID.fullmatch(file_id):
-            await asyncio.to_thread(self._remove, file_id)
+            await asyncio.to_thread(self._remove_file, file_id)
 
     async def sweep(self) -> None:
         """Delete expired and abandoned files. `put` does so too; this is for times without new files."""
@@ -343,13 +343,13 @@ class MediaStore:
         kept, left, held = self._scan_folder()
         now = time.time()
         for file in kept:
-            if file.expires <= now and self._remove(file.id):
+            if file.expires <= now and self._remove_file(file.id):
                 held[file.owner] -= file.size
         for file_id in left:
-            self._remove(file_id)
+            self._remove_file(file_id)
         excess = held.total() + needed - self.max_bytes
         if excess > 0 and self.evicts:
-            excess -= self._evict([file for file in kept if file.expires > now], excess, needed, held, owner)
+            excess -= self._evict_files([file for file in kept if file.expires > now], excess, needed, held, owner)
         if excess > 0:
             log.error(
                 "%s is full: files in use or not yet expired take all of its %d bytes", self.folder, self.max_bytes
@@ -359,7 +359,7 @@ class MediaStore:
             log.warning("%s has no room for more files of one account, which holds %d bytes", self.folder, held[owner])
             raise _media_full_error()
 
-    def _evict(
+    def _evict_files(
         self, kept: Iterable[_StoredFile], excess: int, needed: int, held: Counter[str], writer: str | None
     ) -> int:
         """Delete the oldest files of the largest owners. Returns the freed bytes."""
@@ -371,7 +371,7 @@ class MediaStore:
             return ((file.size, file.id) for file in by_owner.get(owner, ()))
 
         held_after = held if writer is None else held + Counter({writer: needed})
-        return evict(excess, held_after, list_files, self._remove, writer)
+        return evict(excess, held_after, list_files, self._remove_file, writer)
 
     def _scan_folder(self) -> _Contents:
         statuses: dict[str, dict[str, os.stat_result]] = {}  # by id, then by suffix
@@ -391,13 +391,13 @@ class MediaStore:
                 contents.left.append(file_id)
         return contents
 
-    def _remove(self, file_id: str) -> bool:
+    def _remove_file(self, file_id: str) -> bool:
         """Delete a file and its metadata, unless a process writes or reads it."""
         locked: list[int] = []
         try:
             for suffix in ("", ".part"):
                 with suppress(FileNotFoundError):
-                    locked.append(_open(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
+                    locked.append(_open_existing(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
                     if not _try_lock(locked[-1], fcntl.LOCK_EX):
                         return False
             for suffix in (
@@ -459,11 +459,11 @@ def file_not_found_error() -> NotFound:
     )
 
 
-def _create(path: str | Path, flags: int) -> int:
+def _create_file(path: str | Path, flags: int) -> int:
     return open_private(path, flags | os.O_EXCL)
 
 
-def _open(path: str | Path, flags: int) -> int:
+def _open_existing(path: str | Path, flags: int) -> int:
     return open_private(path, flags | os.O_NONBLOCK)
 
 
@@ -476,7 +476,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 
 async def _write_metadata(path: Path, kept: MediaFile) -> None:
-    async with aiofiles.open(path, "wb", opener=_create) as file:
+    async with aiofiles.open(path, "wb", opener=_create_file) as file:
         await file.write(json.dumps(asdict(kept)).encode())
 
 

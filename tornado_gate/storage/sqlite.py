@@ -82,11 +82,11 @@ class SqliteFile:
                 self._connection.close()
             self._connection = None
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._open_connection()
             self._connected_to = identity
         return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         address = f"{self.path.as_uri()}?mode=rw"  # never create a file here: a missing one must be noticed
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -36,10 +36,10 @@ class StoredFileFetcher(Fetcher):
         """
         for store in self._stores:
             if store.address in url[:_LONGEST_URL] and (file_id := _find_signed_file(store, url, param)):
-                return await self._read(request, store, file_id, url, kinds, param)
+                return await self._read_stored(request, store, file_id, url, kinds, param)
         return None
 
-    async def _read(
+    async def _read_stored(
         self, request: RequestFetcher, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str
     ) -> FetchedFile:
         rules = self.rules

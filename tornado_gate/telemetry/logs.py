@@ -300,11 +300,11 @@ class Logging:
         self._start_writer()
 
     def _start_writer(self) -> None:
-        self.lines = AccessBuffer(QUEUE_RECORDS, self._wake)
+        self.lines = AccessBuffer(QUEUE_RECORDS, self._wake_writer)
         self._writer = _Writer(self._queue, self.lines, self._output)
         self._writer.start()
 
-    def _wake(self) -> None:
+    def _wake_writer(self) -> None:
         try:
             self._queue.queue.put_nowait(_WAKE_RECORD)
         except queue.Full:

@@ -48,9 +48,9 @@ class LoopLagMonitor:
 
     def _schedule_tick(self) -> None:
         self._due = self._loop.time() + self._interval
-        self._handle = self._loop.call_later(self._interval, self._tick)
+        self._handle = self._loop.call_later(self._interval, self._measure_delay)
 
-    def _tick(self) -> None:
+    def _measure_delay(self) -> None:
         now = self._loop.time()
         delay = now - self._due
         self._largest = max(self._largest, delay)

@@ -69,9 +69,9 @@ class Scrubber:
     def replace(self, secrets: Iterable[str]) -> None:
         """Set the known secrets. Their spellings in URLs and in JSON are derived."""
         self._given = frozenset(map(str, secrets))
-        self._learn()
+        self._add_fetched_secrets()
 
-    def _learn(self) -> None:
+    def _add_fetched_secrets(self) -> None:
         self._revision = FETCHED.revision
         known: set[str] = set()
         for secret in self._given | FETCHED.list():
@@ -88,7 +88,7 @@ class Scrubber:
         are searched.
         """
         if self._revision != FETCHED.revision:
-            self._learn()
+            self._add_fetched_secrets()
         if len(self._secrets) > MANY_SECRETS:
             windows = {text[at : at + SHORTEST_SECRET] for at in range(len(text) - SHORTEST_SECRET + 1)}
             if self._heads.isdisjoint(windows):
@@ -98,7 +98,7 @@ class Scrubber:
     def scrub_text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
         """Return `text` without secrets, cut to `longest` characters."""
         if self._revision != FETCHED.revision:
-            self._learn()
+            self._add_fetched_secrets()
         margin = self._longest
         cut = len(text) > longest + margin
         if cut:
@@ -410,7 +410,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
                 if end:
                     out.append(chunk[:end])
             elif undecided or self._held or self._mask.holds(chunk):
-                if ready := self._pass(chunk, len(chunk) - undecided):
+                if ready := self._mask_until(chunk, len(chunk) - undecided):
                     out.append(ready)
             else:
                 enough = len(chunk) >= _CONTEXT_BYTES
@@ -419,12 +419,12 @@ class _MaskChunks(stages.Step[bytes, bytes]):
 
     def end(self, out: list[bytes]) -> None:
         if self._held:
-            out.append(self._pass(self._held, len(self._held)))
+            out.append(self._mask_until(self._held, len(self._held)))
 
     def fail(self, error: GateError) -> GateError:
         return self._mask.mask_error(error)
 
-    def _pass(self, chunk: bytes, until: int) -> bytes:
+    def _mask_until(self, chunk: bytes, until: int) -> bytes:
         """Return `chunk` up to `until`, masked, and hold back the rest."""
         before = self._context
         pieces, end = self._mask.mask_slice(before + chunk, len(before), len(before) + until)

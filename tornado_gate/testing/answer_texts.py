@@ -42,11 +42,11 @@ def join_texts(body: bytes) -> list[str]:
 
 def find_main_text(body: bytes) -> str:
     """Return the main text of a response: the text at the path with the most different strings; of several, the longest."""
-    longest: list[str] = max(_collect_pieces(body).values(), key=_weigh, default=[])
+    longest: list[str] = max(_collect_pieces(body).values(), key=_weigh_pieces, default=[])
     return "".join(longest)
 
 
-def _weigh(pieces: list[str]) -> tuple[int, int]:
+def _weigh_pieces(pieces: list[str]) -> tuple[int, int]:
     return len(set(pieces)), sum(map(len, pieces))
 
 
@@ -54,31 +54,31 @@ def _collect_pieces(body: bytes) -> dict[tuple[str, ...], list[str]]:
     pieces: dict[tuple[str, ...], list[str]] = {}
     for value in read_values(body):
         kind = value.get("type") if isinstance(value, dict) else ""
-        for path, text in _walk(value, (str(kind),)):
+        for path, text in _walk_value(value, (str(kind),)):
             pieces.setdefault(path, []).append(text)
     return pieces
 
 
-def _walk(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _walk_value(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
         for name, member in value.items():
-            yield from _walk(member, (*path, name))
+            yield from _walk_value(member, (*path, name))
     elif isinstance(value, list):
         for item in value:
-            yield from _walk(item, path)
+            yield from _walk_value(item, path)
 
 
 def contains_text(body: bytes, text: str) -> bool:
     """Return whether a response has a text at one path, or within opaque base64, as in compacted conversations."""
     joined = join_texts(body)
     return any(text in candidate for candidate in joined) or any(
-        text in decoded for candidate in joined for decoded in _decode(candidate)
+        text in decoded for candidate in joined for decoded in _decode_texts(candidate)
     )
 
 
-def _decode(text: str) -> Iterator[str]:
+def _decode_texts(text: str) -> Iterator[str]:
     """Yield the texts inside base64 in `text`: the strings of JSON values."""
     for token in _BASE64.findall(text):
         try:
@@ -115,11 +115,11 @@ def has_error(body: bytes) -> bool:
     return any(
         isinstance(value, dict)
         and ("error" in value or value.get("type") in ("error", "response.failed") or value.get("status") == "failed")
-        for value in _flatten(read_values(body))
+        for value in _flatten_values(read_values(body))
     )
 
 
-def _flatten(values: list[object]) -> list[object]:
+def _flatten_values(values: list[object]) -> list[object]:
     flat: list[object] = []
     for value in values:
         flat += value if isinstance(value, list) else [value]

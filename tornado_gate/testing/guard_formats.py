@@ -49,18 +49,18 @@ async def check_formats(
     """Return the problems of the cases; [] if there are none."""
     examples = [example for of_format in find_formats().values() for example in of_format if _is_chat(example)]
     trials = [
-        Trial(case=case, example=replace(example, given=_ask(example, case.text)), is_request=True)
+        Trial(case=case, example=replace(example, given=_set_prompt(example, case.text)), is_request=True)
         for example in examples
         for case in requests
     ]
-    with_question = [replace(example, given=_ask(example, QUESTION)) for example in examples]
+    with_question = [replace(example, given=_set_prompt(example, QUESTION)) for example in examples]
     trials += [Trial(case=case, example=example, is_request=False) for example in with_question for case in responses]
     usual = await _collect_replies(trials)
     trials = [trial for trial in trials if trial.is_request or _shows_text(trial, usual[id(trial)])]
-    problems = await _drive(plugin, options, trials, {}, frozenset())
+    problems = await _drive_trials(plugin, options, trials, {}, frozenset())
     forwarded = [trial for trial in trials if trial.example.route.wire_format]
     speaks = frozenset(trial.example.route.wire_format for trial in forwarded)
-    return problems + await _drive(plugin, options, forwarded, usual, speaks)
+    return problems + await _drive_trials(plugin, options, forwarded, usual, speaks)
 
 
 def _is_chat(example: Example) -> bool:
@@ -84,7 +84,7 @@ def _find_prompt(example: Example) -> int | None:
     return next((number for number, text in enumerate(texts) if text.kind == "user"), None)
 
 
-def _ask(example: Example, text: str) -> Any:
+def _set_prompt(example: Example, text: str) -> Any:
     """Return the example with another prompt."""
     number = _find_prompt(example)
     assert example.route.texts is not None
@@ -124,7 +124,7 @@ async def _collect_replies(trials: Sequence[Trial]) -> dict[int, UpstreamAnswer]
     return replies
 
 
-async def _drive(
+async def _drive_trials(
     plugin: Any,
     options: PluginOptions,
     trials: Sequence[Trial],
@@ -140,11 +140,11 @@ async def _drive(
     ) as driver:
         for trial in trials:
             upstream.trial = trial
-            problems += [problem async for problem in _judge(driver, trial, "verbatim" if speaks else "common")]
+            problems += [problem async for problem in _judge_trial(driver, trial, "verbatim" if speaks else "common")]
     return problems
 
 
-async def _judge(driver: Driver, trial: Trial, lane: str) -> Any:
+async def _judge_trial(driver: Driver, trial: Trial, lane: str) -> Any:
     exchange = await driver.send(trial.example)
     where = trial.describe(lane)
     problems: Iterator[str]

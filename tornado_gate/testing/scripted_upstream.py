@@ -134,7 +134,7 @@ class ScriptedUpstream:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
         bound.bind(("127.0.0.1", 0))
         runner = web.ServerRunner(
-            web.Server(self._handle, handler_cancellation=True, logger=_QUIET), shutdown_timeout=0.1
+            web.Server(self._handle_request, handler_cancellation=True, logger=_QUIET), shutdown_timeout=0.1
         )
         await runner.setup()
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -149,7 +149,7 @@ class ScriptedUpstream:
         self.received.clear()
         self.arrived.clear()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         received = ReceivedRequest(
@@ -161,15 +161,15 @@ class ScriptedUpstream:
         try:
             answer = self.answer(received)
             if answer.content_type == WEBSOCKET:
-                return await self._talk(request, answer)
-            return await self._play(request, received, answer)
+                return await self._send_messages(request, answer)
+            return await self._play_steps(request, received, answer)
         except (asyncio.CancelledError, ConnectionError):
             received.closed = True
             raise
         finally:
             received.ended.set()
 
-    async def _talk(self, request: web.BaseRequest, answer: UpstreamAnswer) -> web.StreamResponse:
+    async def _send_messages(self, request: web.BaseRequest, answer: UpstreamAnswer) -> web.StreamResponse:
         """Send the steps as messages of a WebSocket, which stays open until the client closes it."""
         from aiohttp import web
 
@@ -182,7 +182,7 @@ class ScriptedUpstream:
             pass
         return connection
 
-    async def _play(
+    async def _play_steps(
         self, request: web.BaseRequest, received: ReceivedRequest, answer: UpstreamAnswer
     ) -> web.StreamResponse:
         from aiohttp import web
@@ -193,15 +193,15 @@ class ScriptedUpstream:
             await response.prepare(request)
         for step in answer.steps:
             if step is Fault.RESET:
-                _reset(request)
+                _reset_connection(request)
                 raise ConnectionResetError
             if step is Fault.HANG:
                 await asyncio.Event().wait()
-            await self._write(response, received, step)
+            await self._write_step(response, received, step)
         await response.write_eof()
         return response
 
-    async def _write(self, response: web.StreamResponse, received: ReceivedRequest, step: Step) -> None:
+    async def _write_step(self, response: web.StreamResponse, received: ReceivedRequest, step: Step) -> None:
         pieces = [step] if isinstance(step, bytes) else []
         if isinstance(step, Endless):
             pieces = [step.frame] * (step.most // len(step.frame))
@@ -210,7 +210,7 @@ class ScriptedUpstream:
             received.sent += len(piece)
 
 
-def _reset(request: web.BaseRequest) -> None:
+def _reset_connection(request: web.BaseRequest) -> None:
     """Reset the connection: a close with a linger time of zero sends RST."""
     transport = request.transport
     if transport is None:

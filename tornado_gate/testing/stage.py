@@ -109,14 +109,14 @@ class Stage:
         """Send a request, and read no part of its response inside the block. At the end of the block the connection is
         closed.
         """
-        asking = asyncio.create_task(self._hold(request))
+        asking = asyncio.create_task(self._hold_request(request))
         try:
             yield
         finally:
             asking.cancel()
             await asyncio.wait([asking])
 
-    async def _hold(self, request: CallerRequest) -> None:
+    async def _hold_request(self, request: CallerRequest) -> None:
         async with self.sending(request):
             await asyncio.Event().wait()
 
@@ -167,7 +167,7 @@ async def open_stage(
     async with AsyncExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="tornado-gate-")))
         config = make_config(folder, host, models, providers, **rest)
-        services, url = await _serve(closing, config, host)
+        services, url = await _start_server(closing, config, host)
         connector = aiohttp.TCPConnector(force_close=True, limit=0, socket_factory=_make_small_socket)
         session = aiohttp.ClientSession(connector=connector, read_bufsize=16 * 1024, trust_env=False)
         await closing.enter_async_context(session)
@@ -192,7 +192,7 @@ def make_config(
     return Config(**{**values, **rest})
 
 
-async def _serve(closing: AsyncExitStack, config: Config, host: PluginHost) -> tuple[Services, str]:
+async def _start_server(closing: AsyncExitStack, config: Config, host: PluginHost) -> tuple[Services, str]:
     from tornado_gate.accounts.keys import KeyStore
     from tornado_gate.http.server.front import HttpServer
     from tornado_gate.server.app import make_app, make_services

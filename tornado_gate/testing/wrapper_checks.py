@@ -28,9 +28,9 @@ Add = Callable[[PluginHost], str]
 
 async def find_changes(add: Add, options: PluginOptions) -> list[str]:
     """Return the responses of all kinds that differ with and without the wrapper, and exceptions of the wrapper."""
-    usual = await _collect(None, PluginOptions())
+    usual = await _collect_answers(None, PluginOptions())
     changes = []
-    wrapped = await _collect(add, options)
+    wrapped = await _collect_answers(add, options)
     for way, (answer, failures) in wrapped.items():
         if failures:
             changes.append(f"{way}: the wrapper failed: {failures}. It must raise nothing but a GateError.")
@@ -41,7 +41,7 @@ async def find_changes(add: Add, options: PluginOptions) -> list[str]:
     return changes
 
 
-async def _collect(add: Add | None, options: PluginOptions) -> dict[str, tuple[dict[str, Any], str]]:
+async def _collect_answers(add: Add | None, options: PluginOptions) -> dict[str, tuple[dict[str, Any], str]]:
     """Return the responses by lane and way, each with the failures of plugins."""
     answers = {}
     async with open_site(add, options) as site:

@@ -73,9 +73,9 @@ class Cache:
         usable = call.notes.get(self)
         if usable is None or not inspect.iscoroutine(pending):
             return pending
-        return self._answer(call, outgoing, pending, usable=usable)
+        return self._serve_request(call, outgoing, pending, usable=usable)
 
-    async def _answer(
+    async def _serve_request(
         self,
         call: Call,
         outgoing: UpstreamRequest,
@@ -89,20 +89,20 @@ class Cache:
             usable = usable and NO_STORE not in wishes
             key = await call.run(make_key, call, outgoing, owner) if usable else None
             if key is None:
-                _report(call, "bypass")
+                _report_result(call, "bypass")
                 return await pending
             answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
             if answer is not None:
                 call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
-                _report(call, "hit", self._store.now - answer.stored)
-                return _respond(call, answer)
+                _report_result(call, "hit", self._store.now - answer.stored)
+                return _make_response(call, answer)
             call.meter.cached = False
-            _report(call, "miss")
-            return self._record(call, key, await pending)
+            _report_result(call, "miss")
+            return self._record_response(call, key, await pending)
         finally:
             pending.close()  # a hit has not started it
 
-    def _record(self, call: Call, key: bytes, incoming: UpstreamResponse) -> UpstreamResponse:
+    def _record_response(self, call: Call, key: bytes, incoming: UpstreamResponse) -> UpstreamResponse:
         """Return the response. Its body is stored when the request has ended completely."""
         if incoming.status != 200 or incoming.context is not None:
             return incoming
@@ -125,7 +125,7 @@ def read_wishes(header: str) -> frozenset[str]:
     return wishes
 
 
-def _report(call: Call, result: str, age: float = 0.0) -> None:
+def _report_result(call: Call, result: str, age: float = 0.0) -> None:
     """Count the result, and report it to the caller. A request with several parts is a hit if all of them are."""
     get_metrics().requests.labels(result).inc()
     if result == "hit" and call.meter.cached:
@@ -135,5 +135,5 @@ def _report(call: Call, result: str, age: float = 0.0) -> None:
     call.add_response_header("X-Gate-Cache", "miss" if call.meter.cached is False else result)
 
 
-def _respond(call: Call, answer: Answer) -> UpstreamResponse:
+def _make_response(call: Call, answer: Answer) -> UpstreamResponse:
     return UpstreamResponse(chunks=BufferedBody(answer.body), headers=answer.headers, provider=call.target.provider)

@@ -56,7 +56,7 @@ class AnswerStore:
         if answers is None or answer is None:
             return None
         if self._clock() - answer.stored >= self._keep_seconds:
-            self._remove(account, key)
+            self._remove_answer(account, key)
             return None
         answers.move_to_end(key)
         return answer
@@ -77,7 +77,7 @@ class AnswerStore:
 
     def add(self, account: str, key: bytes, answer: Answer) -> None:
         """Store a response in place of an older one. It is not stored if the account has no more room."""
-        self._remove(account, key)
+        self._remove_answer(account, key)
         if answer.size > self._max_bytes:
             return
         self._make_room(account, answer.size)
@@ -105,10 +105,10 @@ class AnswerStore:
             yield (1 if count else answer.size), (account, key)
 
     def _remove_item(self, item: tuple[str, bytes]) -> bool:
-        self._remove(*item)
+        self._remove_answer(*item)
         return True
 
-    def _remove(self, account: str, key: bytes) -> None:
+    def _remove_answer(self, account: str, key: bytes) -> None:
         answers = self._answers.get(account)
         removed = answers.pop(key, None) if answers is not None else None
         if answers is None or removed is None:

@@ -33,9 +33,9 @@ class SentenceSpeech:
         self._speaker = speaker
         self._request = request
         self._chunks: asyncio.Queue[AudioPiece | FailedStage | None] = asyncio.Queue(MAX_QUEUED_CHUNKS)
-        self.task = asyncio.create_task(self._produce())
+        self.task = asyncio.create_task(self._produce_audio())
 
-    async def _produce(self) -> None:
+    async def _produce_audio(self) -> None:
         last: FailedStage | None = None
         try:
             await self._queue_samples()

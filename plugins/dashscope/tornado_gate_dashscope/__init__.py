@@ -58,7 +58,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, ImageRequest):
         raise UnsupportedOperation(f"The model '{call.model}' supports only image generation and editing.")
-    _check(call, request)
+    _check_images(call, request)
     facts: DashScopeSettings = call.target.settings
     whole = fit_request(call, replace(request, images=await _read_images(call, request)))
     model = call.target.upstream_model
@@ -71,7 +71,7 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     )
 
 
-def _check(call: Call, request: ImageRequest) -> None:
+def _check_images(call: Call, request: ImageRequest) -> None:
     """Check the input images. Raises an error for images that the model would ignore but charge for, and for missing
     ones.
     """

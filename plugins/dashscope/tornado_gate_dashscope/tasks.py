@@ -97,7 +97,7 @@ def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
     url = build_task_url(call.target.base_url, task_id, cancel=True)
     apart = replace(call, closing=AsyncExitStack())
     farewell = asyncio.create_task(
-        _cancel(apart, UpstreamRequest(url=url, headers=_select_poll_headers(outgoing), body=b""))
+        _cancel_task(apart, UpstreamRequest(url=url, headers=_select_poll_headers(outgoing), body=b""))
     )
     _cancellations.add(farewell)
     farewell.add_done_callback(_cancellations.discard)
@@ -108,7 +108,7 @@ def _select_poll_headers(outgoing: UpstreamRequest) -> dict[str, str]:
     return {name: value for name, value in outgoing.headers.items() if name != CREATE_TASK_HEADER}
 
 
-async def _cancel(call: Call, outgoing: UpstreamRequest) -> None:
+async def _cancel_task(call: Call, outgoing: UpstreamRequest) -> None:
     """Cancel the task, best effort: a running task cannot be cancelled, and errors are only logged."""
     try:
         async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS), call.closing:

@@ -23,7 +23,7 @@ ASPECT_RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fracti
 
 async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
     """Return the request body. Reports unsupported fields to `call.drop_field`. Raises InvalidField."""
-    _check(call, request)
+    _check_request(call, request)
     body: dict[str, Any] = {"model_name": call.target.upstream_model, "prompt": request.prompt}
     picture: ImageFile | None = None
     if request.image is not None:
@@ -40,7 +40,7 @@ async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
     return body
 
 
-def _check(call: Call, request: VideoRequest) -> None:
+def _check_request(call: Call, request: VideoRequest) -> None:
     if request.remix_of is not None:
         message = f"The model '{call.model}' does not support remixing an earlier video."
         raise UnsupportedOperation(message, param=request.field_name("remix_of"))

@@ -56,7 +56,7 @@ class RejectedResponse(Exception):
         self.error = error
 
 
-async def _send(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, KlingResponse]:
+async def _send_request(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, KlingResponse]:
     """Send one request. Raises RejectedResponse, and UpstreamError for a response that is not the vendor's."""
     incoming = await upstream.call_upstream(call, outgoing)
     raw, failed = await incoming.read(), incoming.status in ERROR_STATUSES
@@ -81,7 +81,7 @@ async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation)
     """Return the response to a creation, or the response about the task if it exists already. Raises UpstreamError."""
     error: GateError
     try:
-        raw, _ = await _send(call, outgoing)
+        raw, _ = await _send_request(call, outgoing)
         return _make_response(raw, task.kind)
     except RejectedResponse as rejected:
         if rejected.answer.code in POLICY_CODES:
@@ -114,7 +114,7 @@ async def _find_task(call: Call, outgoing: UpstreamRequest, query: TaskQuery) ->
     for kind in query.kinds:
         url = build_task_url(call.target.base_url, kind, query.name)
         try:
-            raw, answer = await _send(call, replace(outgoing, method="GET", url=url, json=None))
+            raw, answer = await _send_request(call, replace(outgoing, method="GET", url=url, json=None))
         except RejectedResponse as rejected:
             if not rejected.answer.is_unknown_task or rejected.status not in _TASK_STATUSES:
                 raise _make_query_error(call, rejected) from None

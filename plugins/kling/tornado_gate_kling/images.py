@@ -28,12 +28,12 @@ async def prepare_image(call: Call, source: FileSource, param: str) -> tuple[str
     if isinstance(source, Link):
         return source.url, None
     picture = await read_image(call, source, param)
-    _check(picture, param)
+    _check_picture(picture, param)
     text = await asyncio.to_thread(base64.b64encode, picture.data)
     return text.decode("ascii"), picture
 
 
-def _check(picture: ImageFile, param: str) -> None:
+def _check_picture(picture: ImageFile, param: str) -> None:
     width, height = picture.width, picture.height
     if picture.media_type not in _IMAGE_TYPES:
         message = f"'{param}' is {picture.media_type}; use PNG or JPEG."

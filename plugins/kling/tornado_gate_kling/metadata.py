@@ -72,7 +72,7 @@ async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
     """Return the body members from `metadata`. Reports unsupported ones to `call.drop_field`. Raises InvalidField."""
     field = request.field_name("metadata")
     metadata = {name: value for name, value in request.metadata.items() if value is not None}
-    _check({name: value for name, value in metadata.items() if name in _METADATA_SCHEMA.fields}, field)
+    _check_members({name: value for name, value in metadata.items() if name in _METADATA_SCHEMA.fields}, field)
     kind, model = choose_kind(request), find_model(call.target.upstream_model)
     unknown = {"cfg_scale": not model.cfg_scale, "sound": not model.sound}
     body: dict[str, Any] = {}
@@ -91,7 +91,7 @@ async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
     return body
 
 
-def _check(wishes: dict[str, Any], field: str) -> None:
+def _check_members(wishes: dict[str, Any], field: str) -> None:
     errors = _METADATA_SCHEMA.validate(wishes)
     if errors:
         path, message = first_fault(errors)

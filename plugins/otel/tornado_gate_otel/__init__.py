@@ -87,14 +87,14 @@ class OpenTelemetry:
         outgoing = yield
         if inspect.isawaitable(outgoing):
             return self._reserve_later(call, request, outgoing)
-        return self._reserve(call, request, outgoing)
+        return self._reserve_span(call, request, outgoing)
 
     @provider_impl(wrapper=True, tryfirst=True)
     def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Generator[None, Any, Any]:
         pending = yield
         if not inspect.iscoroutine(pending) or not call.caller.id:
             return pending
-        return self._watch(call, outgoing, pending)
+        return self._watch_call(call, outgoing, pending)
 
     def _find_span(self, call: Call, wire: WireRequest | None) -> RequestSpan | None:
         """Return the span of the request. If it has none, its span begins here."""
@@ -133,9 +133,9 @@ class OpenTelemetry:
     async def _reserve_later(
         self, call: Call, request: Request, pending: Awaitable[UpstreamRequest]
     ) -> UpstreamRequest:
-        return self._reserve(call, request, await pending)
+        return self._reserve_span(call, request, await pending)
 
-    def _reserve(self, call: Call, request: Request, outgoing: UpstreamRequest) -> UpstreamRequest:
+    def _reserve_span(self, call: Call, request: Request, outgoing: UpstreamRequest) -> UpstreamRequest:
         """Choose the id of the span with which `outgoing` will be sent, and name it in its headers."""
         request_span: RequestSpan | None = call.notes.get(self)
         if request_span is None or request_span.span is None or not isinstance(outgoing, UpstreamRequest):
@@ -150,7 +150,7 @@ class OpenTelemetry:
             log.exception("a request could not be traced", extra={"fields": {"request_id": call.id}})
         return outgoing
 
-    async def _watch(
+    async def _watch_call(
         self, call: Call, outgoing: UpstreamRequest, pending: Coroutine[Any, Any, UpstreamResponse]
     ) -> UpstreamResponse:
         attempt = self._begin_attempt(call, outgoing)

@@ -58,10 +58,10 @@ class Exporting:
         if self._tracer is None:
             with self._lock:
                 if self._tracer is None:
-                    self._tracer = self._start()
+                    self._tracer = self._start_provider()
         return self._tracer
 
-    def _start(self) -> Tracer:
+    def _start_provider(self) -> Tracer:
         settings = self._settings
         exporter = OTLPSpanExporter(
             endpoint=settings.endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
@@ -84,7 +84,7 @@ class Exporting:
         # reload.
         finalizer = weakref.finalize(self, _shut_down, provider)
         finalizer.atexit = False
-        atexit.register(_finish, weakref.ref(self), provider)
+        atexit.register(_finish_export, weakref.ref(self), provider)
         return provider.get_tracer("tornado_gate", __version__)
 
 
@@ -92,7 +92,7 @@ def _shut_down(provider: TracerProvider) -> None:
     threading.Thread(target=provider.shutdown, name="otel-shutdown", daemon=True).start()
 
 
-def _finish(exporting: weakref.ref[Exporting], provider: TracerProvider) -> None:
+def _finish_export(exporting: weakref.ref[Exporting], provider: TracerProvider) -> None:
     """Send the last spans at the end of the process. If the collector hangs, wait at most `LAST_SECONDS`."""
     if exporting() is None:
         return

@@ -132,20 +132,20 @@ class AttemptSpan:
     def fail(self, error: BaseException) -> None:
         """Record that the upstream could not be called. The reason of a cancelled task is only known later."""
         if isinstance(error, GateError):
-            self._end(error.code)
+            self._end_span(error.code)
         elif isinstance(error, Exception):
-            self._end(type(error).__qualname__)
+            self._end_span(type(error).__qualname__)
 
     def end(self, ended: RequestEnd) -> None:
         """End the span with the caller's request."""
-        self._end("" if ended.outcome == "complete" else _name_error(ended))
+        self._end_span("" if ended.outcome == "complete" else _name_error(ended))
 
     def close(self) -> None:
         """Close the attempt before its request has ended: it has failed, or the caller has left."""
         meter = self._call.meter
-        self._end(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
+        self._end_span(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
 
-    def _end(self, error: str) -> None:
+    def _end_span(self, error: str) -> None:
         span, self._span = self._span, None
         if span is None:
             return

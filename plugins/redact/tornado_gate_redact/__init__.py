@@ -52,7 +52,7 @@ class Redact:
     def review_request(self, call: Call, texts: list[GuardedText]) -> Decision:
         marks = self._find_marks(call)
         marks.note_texts(texts)
-        return _replace(
+        return _replace_spans(
             Span(number, start, end, marks.find(kind, text.text[start:end]))
             for number, text in enumerate(texts)
             for start, end, kind in find_values(self._settings, text.text)
@@ -65,10 +65,10 @@ class Redact:
         spans: list[Span] = []
         for number, text in enumerate(texts):
             if "response" in self._settings.sides:
-                spans += self._mask(marks, number, text)
+                spans += self._mask_values(marks, number, text)
             if marks.values and self._settings.restore:
-                spans += self._restore(marks, number, text)
-        return _replace(iter(spans))
+                spans += self._restore_values(marks, number, text)
+        return _replace_spans(iter(spans))
 
     def _find_marks(self, call: Call) -> Marks:
         """Return the marks of the request, which its response shares."""
@@ -77,7 +77,7 @@ class Redact:
             marks = call.notes[self] = Marks(self._settings.mark)
         return marks
 
-    def _mask(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+    def _mask_values(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
         """Yield the values in a response, without the caller's own values if they are restored."""
         for start, end, kind in find_values(self._settings, text.text):
             value = text.text[start:end]
@@ -85,7 +85,7 @@ class Redact:
                 # A numbered mark would look like a mark of the caller's values.
                 yield Span(number, start, end, MARK if self._settings.restore else marks.find(kind, value))
 
-    def _restore(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+    def _restore_values(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
         for match in self._pattern.finditer(text.text):
             value = marks.values.get(match[0])
             if value is None or match.start() < text.sent:
@@ -125,6 +125,6 @@ def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str
     return values
 
 
-def _replace(spans: Iterable[Span]) -> Decision:
+def _replace_spans(spans: Iterable[Span]) -> Decision:
     replaced = tuple(spans)
     return Replace(spans=replaced) if replaced else None

@@ -36,12 +36,12 @@ class Marks:
             return self._mark.replace("{kind}", kind.upper())
         known = self._marks.get((kind, value))
         if known is None:
-            known = self._marks[kind, value] = self._make(kind)
+            known = self._marks[kind, value] = self._make_mark(kind)
             self.values[known] = value
             self.originals.add(value)
         return known
 
-    def _make(self, kind: str) -> str:
+    def _make_mark(self, kind: str) -> str:
         while True:
             number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
             mark = self._mark.replace("{kind}", kind.upper()).replace("{number}", str(number))

@@ -42,11 +42,11 @@ def check_body(schema: type[Schema], body: Mapping[str, Any]) -> None:
     raise InvalidField(name, f"'{name}' {message}.", code=code)
 
 
-def _words() -> Array:
+def _make_words_field() -> Array:
     return Array(String(filled=True, longest=LONGEST_WORD), most=MOST_WORDS)
 
 
-def _moment() -> OneOf:
+def _make_moment_field() -> OneOf:
     moment = Number(least=0)
     return OneOf(by_type={int: moment, float: moment, str: String(filled=True, longest=60)}, allow_none=True)
 
@@ -70,13 +70,13 @@ class KeyChangeSchema(AdminSchema):
     name = String(filled=True, longest=LONGEST_NAME)
     team = String(filled=True, longest=LONGEST_WORD, allow_none=True)
     role = String(choices=_ROLES)
-    models = _words()
-    operations = _words()
-    addresses = _words()
-    tags = _words()
+    models = _make_words_field()
+    operations = _make_words_field()
+    addresses = _make_words_field()
+    tags = _make_words_field()
     limits = Object(LimitsSchema)
     budget = Object(BudgetSchema)
-    expires = _moment()
+    expires = _make_moment_field()
 
 
 class NewKeySchema(KeyChangeSchema):
@@ -145,7 +145,7 @@ class TeamChangeSchema(AdminSchema):
     name = String(filled=True, longest=LONGEST_WORD)
     budget = Object(BudgetSchema)
     limits = Object(LimitsSchema)
-    models = _words()
+    models = _make_words_field()
     personal_keys = Boolean(allow_none=True)
 
 

@@ -80,7 +80,7 @@ def describe_key(key: StoredKey, suspensions: Mapping[str, str]) -> KeyView:
     return KeyView(state=key.get_state(time.time()), suspended=suspensions.get(key.id), **members)
 
 
-async def _describe(request: AdminRequest, key: StoredKey) -> KeyView:
+async def _read_view(request: AdminRequest, key: StoredKey) -> KeyView:
     return describe_key(key, await request.run(_get_store(request).find_suspensions, [key]))
 
 
@@ -110,7 +110,7 @@ async def list_keys(request: AdminRequest) -> Page[KeyView]:
 
 
 async def get_key(request: AdminRequest) -> KeyView:
-    return await _describe(request, await _find_key(request))
+    return await _read_view(request, await _find_key(request))
 
 
 async def create_key(request: AdminRequest) -> NewKeyView:
@@ -124,7 +124,7 @@ async def create_key(request: AdminRequest) -> NewKeyView:
     text, key = await request.run(
         _get_store(request).create, name, created_by=request.key.id, actor=request.actor, **fields
     )
-    return NewKeyView(text=text, key=await _describe(request, key))
+    return NewKeyView(text=text, key=await _read_view(request, key))
 
 
 async def change_key(request: AdminRequest) -> KeyView:
@@ -133,7 +133,7 @@ async def change_key(request: AdminRequest) -> KeyView:
     check_key_change(request.key, (), key, **changes)
     await _check_references(request, changes)
     changed = await request.run(store.change, request.id, actor=request.actor, **changes)
-    return await _apply(request, await _describe(request, changed))
+    return await _apply_changes(request, await _read_view(request, changed))
 
 
 async def rotate_key(request: AdminRequest) -> NewKeyView:
@@ -143,14 +143,14 @@ async def rotate_key(request: AdminRequest) -> NewKeyView:
     check_account(request.key, key.account, own=[key.usage_id])
     overlap = _read_overlap(request.body.get("overlap", 0))
     text, new = await request.run(store.rotate, request.id, overlap_seconds=overlap, actor=request.actor)
-    return await _apply(request, NewKeyView(text=text, key=await _describe(request, new)))
+    return await _apply_changes(request, NewKeyView(text=text, key=await _read_view(request, new)))
 
 
 async def adopt_key(request: AdminRequest) -> KeyView:
     store = _get_store(request)
     check_adoption(request.key, (), await _find_key(request))
     adopted = await request.run(store.adopt, request.id, request.actor)
-    return await _apply(request, await _describe(request, adopted))
+    return await _apply_changes(request, await _read_view(request, adopted))
 
 
 async def revoke_key(request: AdminRequest) -> KeyView:
@@ -158,7 +158,7 @@ async def revoke_key(request: AdminRequest) -> KeyView:
     await _find_key(request)
     if not await request.run(store.revoke, request.id, actor=request.actor):
         raise RequestError(f"The key {request.id} is revoked already.", code="key_revoked", status=409)
-    return await _apply(request, await _describe(request, await request.run(store.get, request.id)))
+    return await _apply_changes(request, await _read_view(request, await request.run(store.get, request.id)))
 
 
 async def _find_key(request: AdminRequest) -> StoredKey:
@@ -180,7 +180,7 @@ def _get_store(request: AdminRequest) -> KeyStore:
     return KeyStore(request.services.database)
 
 
-async def _apply(request: AdminRequest, answer: T) -> T:
+async def _apply_changes(request: AdminRequest, answer: T) -> T:
     """Return `answer` after this process has read the changed keys. The other processes read them within a second."""
     await request.services.gate.keys.check()
     return answer

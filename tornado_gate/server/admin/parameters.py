@@ -56,26 +56,26 @@ def parse_query(parameters: Iterable[RouteParameter], query: Mapping[str, list[b
             listed = ", ".join(known) or "none"
             message = f"'{name[:50]}' is no query parameter of this route, which has: {listed}."
             raise InvalidField(name[:50], message, code="unsupported_parameter")
-    return {name: _parse(declared, query.get(name, [])) for name, declared in known.items()}
+    return {name: _parse_values(declared, query.get(name, [])) for name, declared in known.items()}
 
 
-def _parse(parameter: RouteParameter, values: list[bytes]) -> Any:
+def _parse_values(parameter: RouteParameter, values: list[bytes]) -> Any:
     schema, name = parameter.schema, parameter.name
     if len(values) > 1:
         raise InvalidField(name, f"'{name}' is sent {len(values)} times. Send it once.")
-    text = _decode(name, values[0]) if values else ""
+    text = _decode_value(name, values[0]) if values else ""
     if not text:
         return schema.get("default", "" if schema["type"] == "string" and schema.get("format") != TIME_FORMAT else None)
     if schema["type"] == "integer":
         return _parse_integer(parameter, text)
     if schema["type"] == "boolean":
-        return _choose(name, text, {"true": True, "1": True, "false": False, "0": False})
+        return _choose_value(name, text, {"true": True, "1": True, "false": False, "0": False})
     if schema.get("format") == TIME_FORMAT:
         return parse_time(name, text)
-    return _choose(name, text, {word: word for word in schema["enum"]}) if "enum" in schema else text
+    return _choose_value(name, text, {word: word for word in schema["enum"]}) if "enum" in schema else text
 
 
-def _decode(name: str, value: bytes) -> str:
+def _decode_value(name: str, value: bytes) -> str:
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
@@ -85,7 +85,7 @@ def _decode(name: str, value: bytes) -> str:
     return text.strip()
 
 
-def _choose(name: str, text: str, values: Mapping[str, Any]) -> Any:
+def _choose_value(name: str, text: str, values: Mapping[str, Any]) -> Any:
     if text not in values:
         raise InvalidField(name, f"'{name}' must be {format_choices(values)}, not '{text[:50]}'.")
     return values[text]

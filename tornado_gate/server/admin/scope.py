@@ -86,7 +86,7 @@ class Scope(Value, frozen=True, kw_only=True):
                 row.group["model"]
             ):
                 sums.setdefault(tuple(row.group[name] for name in groups), []).append(row)
-        return [_add(dict(zip(groups, values, strict=True)), counters) for values, counters in sums.items()]
+        return [_add_rows(dict(zip(groups, values, strict=True)), counters) for values, counters in sums.items()]
 
 
 def make_scope(key: KeyRecord | Caller) -> Scope:
@@ -131,5 +131,5 @@ def check_override(maker: KeyRecord, bound: str, *, value: float | None, factor:
     check_bounds_within(maker, {bound: value if factor is None else (None if factor > 1 else 0.0)})
 
 
-def _add(group: Mapping[str, str], rows: list[UsageRow]) -> UsageRow:
+def _add_rows(group: Mapping[str, str], rows: list[UsageRow]) -> UsageRow:
     return UsageRow(group=group, **{name: sum(getattr(row, name) for row in rows) for name in COUNTERS})

@@ -54,7 +54,7 @@ async def cancel_task(request: AdminRequest) -> TaskView:
     engine = request.services.tasks.engine
     record = await engine.get(request.id)
     if record.status not in ("completed", "failed"):
-        await _record(request, "task.cancel", record.account)
+        await _record_change(request, "task.cancel", record.account)
         await engine.cancel(record)
     return views.describe_task(await engine.get(request.id))
 
@@ -62,12 +62,12 @@ async def cancel_task(request: AdminRequest) -> TaskView:
 async def delete_task(request: AdminRequest) -> Deleted:
     tasks = request.services.tasks
     record = await tasks.engine.get(request.id)
-    await _record(request, "task.delete", record.account)
+    await _record_change(request, "task.delete", record.account)
     await tasks.delete(record)
     return Deleted(id=request.id)
 
 
-async def _record(request: AdminRequest, action: str, account: str) -> None:
+async def _record_change(request: AdminRequest, action: str, account: str) -> None:
     """Write the next change of the task to the audit log, because tasks are not in the database."""
 
     def write() -> None:

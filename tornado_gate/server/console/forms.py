@@ -50,13 +50,13 @@ class Form:
     ) -> str:
         """Return an input with its label. `keep` false omits the typed value: for passwords."""
         value = self.values.get(name, "") if keep else ""
-        control = _make_tag("input", {**self._describe(name, hint), "type": kind, "value": value, **attributes})
-        return self._wrap(name, label, control, hint)
+        control = _make_tag("input", {**self._describe_by(name, hint), "type": kind, "value": value, **attributes})
+        return self._wrap_control(name, label, control, hint)
 
     def area(self, name: str, label: str, *, hint: str = "", rows: int = 3, **attributes: Any) -> str:
         """Return a field for several lines."""
-        tag = _make_tag("textarea", {**self._describe(name, hint), "rows": rows, **attributes})
-        return self._wrap(name, label, f"{tag}\n{xhtml_escape(self.values.get(name, ''))}</textarea>", hint)
+        tag = _make_tag("textarea", {**self._describe_by(name, hint), "rows": rows, **attributes})
+        return self._wrap_control(name, label, f"{tag}\n{xhtml_escape(self.values.get(name, ''))}</textarea>", hint)
 
     def select(self, name: str, label: str, options: Options, *, hint: str = "", **attributes: Any) -> str:
         """Return a choice of one of several values."""
@@ -65,8 +65,8 @@ class Form:
             f"{_make_tag('option', {'value': value, 'selected': value == chosen})}{xhtml_escape(text)}</option>"
             for value, text in options
         )
-        tag = _make_tag("select", {**self._describe(name, hint), **attributes})
-        return self._wrap(name, label, f"{tag}{items}</select>", hint)
+        tag = _make_tag("select", {**self._describe_by(name, hint), **attributes})
+        return self._wrap_control(name, label, f"{tag}{items}</select>", hint)
 
     def checks(self, name: str, label: str, options: Options, *, hint: str = "") -> str:
         """Return a choice of any of several values. The typed value separates them by spaces."""
@@ -77,11 +77,11 @@ class Form:
             + f" {xhtml_escape(text)}</label>"
             for value, text in options
         )
-        described = {key: value for key, value in self._describe(name, hint).items() if key == "aria-describedby"}
+        described = {key: value for key, value in self._describe_by(name, hint).items() if key == "aria-describedby"}
         group = _make_tag("fieldset", {"class": "checks", **described})
-        return f"{group}<legend>{xhtml_escape(label)}</legend>{items}{self._explain(name, hint)}</fieldset>"
+        return f"{group}<legend>{xhtml_escape(label)}</legend>{items}{self._explain_field(name, hint)}</fieldset>"
 
-    def _describe(self, name: str, hint: str) -> dict[str, Any]:
+    def _describe_by(self, name: str, hint: str) -> dict[str, Any]:
         identity = self._prefix + name
         parts = [f"{identity}-hint"] if hint else []
         if name in self.errors:
@@ -94,11 +94,11 @@ class Form:
             "autofocus": name == (next(iter(self.errors)) if self.errors else self._focus),
         }
 
-    def _wrap(self, name: str, label: str, control: str, hint: str) -> str:
+    def _wrap_control(self, name: str, label: str, control: str, hint: str) -> str:
         head = _make_tag("label", {"for": self._prefix + name})
-        return f"<div>{head}{xhtml_escape(label)}</label>{control}{self._explain(name, hint)}</div>"
+        return f"<div>{head}{xhtml_escape(label)}</label>{control}{self._explain_field(name, hint)}</div>"
 
-    def _explain(self, name: str, hint: str) -> str:
+    def _explain_field(self, name: str, hint: str) -> str:
         identity = self._prefix + name
         html = ""
         if hint:

@@ -20,14 +20,14 @@ class InvitationsPage(AdminHandler):
     """`/console/users/invitations`."""
 
     async def get(self) -> None:
-        await self._show(Form({"role": "member", "seconds": "604800"}))
+        await self._show_list(Form({"role": "member", "seconds": "604800"}))
 
     async def post(self) -> None:
         form = self.read_form(*FIELDS)
         values = form.values
         if values["seconds"] not in dict(LIFETIMES):
             form.errors["seconds"] = "Choose one of the lifetimes."
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         made = await self.change(
             form,
@@ -39,7 +39,7 @@ class InvitationsPage(AdminHandler):
             seconds=float(values["seconds"]),
         )
         if made is None:
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         self._show_link(*made)
 
@@ -55,7 +55,7 @@ class InvitationsPage(AdminHandler):
             back=INVITATIONS,
         )
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_list(self, form: Form, status: int = 200) -> None:
         accounts = self.services.accounts
         invitations: list[Invitation] = await self.run_database(accounts.list_invitations)
         teams: list[Team] = await self.run_database(accounts.list_teams)

@@ -42,8 +42,8 @@ def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> 
         "expires": _parse_expiry(values["expires"], known_expiry),
         "team": values["team"] or None,
         "role": values["role"] or "member",
-        "operations": _split(values["operations"]),
-        **{name: _split(values[name]) for name in LISTS},
+        "operations": _split_words(values["operations"]),
+        **{name: _split_words(values[name]) for name in LISTS},
         "limits": {name: value for name, value in limits.items() if value is not None},
         "budget": {name: value for name, value in budget.items() if value is not None},
     }
@@ -68,7 +68,7 @@ def format_expiry(expires: float | None) -> str:
     return "" if expires is None else datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in _SEPARATORS.split(text) if word)
 
 

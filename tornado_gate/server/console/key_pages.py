@@ -95,7 +95,7 @@ class KeyHandler(ConsoleHandler):
         if query["state"] not in STATES:
             query["state"] = ""
         number = parse_page(self.get_query_argument("page", ""))
-        keys, total = await self._list(query, memberships, number)
+        keys, total = await self._list_keys(query, memberships, number)
         self.render_page(
             "keys.html",
             title="API keys",
@@ -117,7 +117,7 @@ class KeyHandler(ConsoleHandler):
             details_open=form.has_value(*(name for name in key_form.OPTIONAL if name != "role")),
         )
 
-    async def _list(
+    async def _list_keys(
         self, query: Mapping[str, str], memberships: list[Membership], number: int
     ) -> tuple[list[StoredKey], int]:
         """Return the keys of a page, and the number of all keys."""
@@ -158,7 +158,7 @@ class KeysPage(KeyHandler):
     async def post(self) -> None:
         form = self.read_form()
         try:
-            text, key = await self._create(form)
+            text, key = await self._create_key(form)
         except AccountError as error:
             form.add(error, self.list_fields())
             await self.show_list(form, 400)
@@ -166,7 +166,7 @@ class KeysPage(KeyHandler):
         await self.apply_changes()
         await self.show_list(Form({"role": "member"}), new=NewKey(text, key))
 
-    async def _create(self, form: Form) -> tuple[str, StoredKey]:
+    async def _create_key(self, form: Form) -> tuple[str, StoredKey]:
         fields = key_form.parse_form(form.values)
         user = self.user
         fields |= {"user": user.id, "created_by": user.id}

@@ -26,17 +26,17 @@ class LimitsPage(AdminHandler):
     async def get(self) -> None:
         query = self.get_query("kind", "subject")
         kind = query["kind"] if query["kind"] in SUBJECT_KINDS else "key"
-        await self._show(Form({"kind": kind, "subject": query["subject"], "bound": BOUNDS[0], "until": "2h"}))
+        await self._show_list(Form({"kind": kind, "subject": query["subject"], "bound": BOUNDS[0], "until": "2h"}))
 
     async def post(self) -> None:
         form = self.read_form(*FIELDS)
         if await self.change(form, create_override, self.services.accounts, form.values, self.make_actor()) is None:
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         self.flash("The limit is changed, in all processes within a second.")
         self.redirect(PAGE, status=303)
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_list(self, form: Form, status: int = 200) -> None:
         overrides: list[Override] = await self.run_database(self.services.accounts.list_limit_overrides)
         self.render_page(
             "limits.html",

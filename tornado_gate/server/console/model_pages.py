@@ -24,7 +24,7 @@ class ModelsPage(AdminHandler):
     async def get(self) -> None:
         query = self.get_query("search", "health")
         models = await describe_models(self.services)
-        matches = [model for model in models if _matches(model, query["search"], query["health"])]
+        matches = [model for model in models if _matches_filters(model, query["search"], query["health"])]
         number = parse_page(self.get_query_argument("page", ""))
         self.render_page(
             "models.html",
@@ -38,7 +38,7 @@ class ModelsPage(AdminHandler):
         )
 
 
-def _matches(model: ModelView, search: str, health: str) -> bool:
+def _matches_filters(model: ModelView, search: str, health: str) -> bool:
     texts = (model.name, str(model.facts.get("display_name", "")), *(target.provider for target in model.targets))
     folded = search.casefold()
     return health in ("", model.health) and any(folded in text.casefold() for text in texts)

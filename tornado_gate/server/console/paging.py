@@ -35,13 +35,13 @@ class Paging(Value, frozen=True, kw_only=True):
     @property
     def previous(self) -> str:
         """Return the address of the previous page, "" on the first one."""
-        return self._link(self.number - 1) if self.number > 1 else ""
+        return self._make_link(self.number - 1) if self.number > 1 else ""
 
     @property
     def next(self) -> str:
-        return self._link(self.number + 1) if self.number < self.last else ""
+        return self._make_link(self.number + 1) if self.number < self.last else ""
 
-    def _link(self, number: int) -> str:
+    def _make_link(self, number: int) -> str:
         parameters = {name: value for name, value in self.query.items() if value}
         return f"{self.path}?{urlencode({**parameters, 'page': number}, errors='replace')}"
 

@@ -55,12 +55,12 @@ class SwitchPage(AdminHandler):
             raise NotFound(f"No plugin '{name[:100]}' is installed.")
         digest = self.get_field("digest")
         if not digest:
-            self._show(await run_check(review_plugin, config, name, on=on))
+            self._show_review(await run_check(review_plugin, config, name, on=on))
             return
         try:
             review = await run_check(apply_plugin, config, name, on=on, digest=digest)
         except ChangeRefused as error:
-            self._show(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
+            self._show_review(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
             return
         await self.run_database(record_switch, self.services, self.make_actor(), review)
         self.flash(
@@ -74,7 +74,7 @@ class SwitchPage(AdminHandler):
             raise InvalidField("on", "The field 'on' must be true or false.")
         return switch == "true"
 
-    def _show(self, review: Review, *, error: str = "", status: int = 200) -> None:
+    def _show_review(self, review: Review, *, error: str = "", status: int = 200) -> None:
         title = f"Switch {review.plugin} {'on' if review.on else 'off'}"
         self.render_page(
             "plugin_switch.html", title=title, status=status, review=review, error=error, lines=split_diff(review.diff)

@@ -66,7 +66,7 @@ class LoginPage(PublicPage):
         elif not await self.run_database(self.services.accounts.has_users):
             self.redirect(SIGN_UP)
         else:
-            await self._show(Form(focus="email"))
+            await self._show_form(Form(focus="email"))
 
     async def post(self) -> None:
         form = Form({"email": self.get_field("email")}, focus="password")
@@ -81,18 +81,18 @@ class LoginPage(PublicPage):
                 replaces=self.read_cookie(SESSION_COOKIE),
             )
         except TooManyAttempts as error:
-            await self._show(form, self.note_too_many(form, error))
+            await self._show_form(form, self.note_too_many(form, error))
         except SignInFailed as error:
             form.error = error.message
-            await self._show(form, 401)
+            await self._show_form(form, 401)
         except AccountError as error:
             form.add(error, ("email", "password"))
-            await self._show(form, 400)
+            await self._show_form(form, 400)
         else:
             await self.begin_session(cookie, session.user.id)
             self.redirect(self.get_next(), status=303)
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_form(self, form: Form, status: int = 200) -> None:
         self.render_page(
             "login.html",
             title="Sign in",
@@ -117,7 +117,7 @@ class ResetPage(PublicPage):
     """`/console/reset?token=`: a new password, by a link that an administrator has made."""
 
     async def get(self) -> None:
-        self._show(Form(focus="password"))
+        self._show_form(Form(focus="password"))
 
     async def post(self) -> None:
         form = Form()
@@ -126,16 +126,16 @@ class ResetPage(PublicPage):
                 self.services.accounts.use_reset_link, self.get_field("token"), self.get_password()
             )
         except TooManyAttempts as error:
-            self._show(form, self.note_too_many(form, error))
+            self._show_form(form, self.note_too_many(form, error))
         except AccountError as error:
             form.add(error, ("password",))
-            self._show(form, 400)
+            self._show_form(form, 400)
         else:
             await self.end_own_session()
             self.flash(f"The password of {user.email} is changed. Sign in with it.")
             self.redirect(LOGIN, status=303)
 
-    def _show(self, form: Form, status: int = 200) -> None:
+    def _show_form(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("token", "")
         self.render_page("reset.html", title="Set a new password", status=status, form=form, token=token)
 

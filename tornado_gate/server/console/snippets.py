@@ -24,19 +24,19 @@ def list_snippets() -> dict[str, str]:
 
 
 @lru_cache(16)
-def _read(name: str) -> str:
+def _read_file(name: str) -> str:
     return (FOLDER / f"{name}.txt").read_text(encoding="utf-8").rstrip()
 
 
 def render_snippet(name: str, url: str, model: str) -> str:
     """Return the text of a snippet. `model` must be `is_plain`, because it stands between quotes of several languages."""
     values = {"url": url, "model": model}
-    return _PLACE.sub(lambda match: values[match[1]], _read(name))
+    return _PLACE.sub(lambda match: values[match[1]], _read_file(name))
 
 
 def read_provider_example() -> str:
     """Return lines of conf that add a vendor."""
-    return _read("provider")
+    return _read_file("provider")
 
 
 def is_plain(name: str) -> bool:

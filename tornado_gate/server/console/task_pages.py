@@ -42,11 +42,11 @@ class TasksPage(ConsoleHandler):
         owner = self._get_owner()
         after = self.get_query_argument("after", "")[:60]
         try:
-            records, next_after = await self._list(owner, status, after)
+            records, next_after = await self._list_tasks(owner, status, after)
         except InvalidField:  # the task no longer exists
             self.redirect(TASKS)
             return
-        tasks = [self._show(record) for record in records]
+        tasks = [self._make_shown(record) for record in records]
         accounts = {shown.task.account for shown in tasks} if owner != "mine" else set()
         self.render_page(
             "tasks.html",
@@ -68,7 +68,7 @@ class TasksPage(ConsoleHandler):
         owner = self.get_query_argument("owner", "")[:300]
         return owner if owner and self.user.role == "administrator" else "mine"
 
-    async def _list(self, owner: str, status: str, after: str) -> tuple[list[TaskRecord], str]:
+    async def _list_tasks(self, owner: str, status: str, after: str) -> tuple[list[TaskRecord], str]:
         """Return the tasks of a page, newest first, and the id after which the next page begins, "" on the last page."""
         store = self.services.tasks.engine.store
         account = self.user.id if owner == "mine" else owner
@@ -83,7 +83,7 @@ class TasksPage(ConsoleHandler):
         )
         return list(records_page.records), records_page.next
 
-    def _show(self, record: TaskRecord) -> ShownTask:
+    def _make_shown(self, record: TaskRecord) -> ShownTask:
         files = self.services.tasks.files
         expires = record.expires_at or time.time()
         links = tuple(files.sign(file.id, expires) for file in record.files) if record.status == "completed" else ()

@@ -70,7 +70,7 @@ class OrganisationPage(TeamHandler):
 
     async def get(self, identity: str) -> None:
         self.check_administrator()
-        await self._show(identity, Form({}))
+        await self._show_organisation(identity, Form({}))
 
     async def post(self, identity: str) -> None:
         self.check_administrator()
@@ -82,12 +82,12 @@ class OrganisationPage(TeamHandler):
             done = await self.change(form, accounts.rename_organisation, identity, name, self.make_actor())
             text = "renamed"
         if done is None:
-            await self._show(identity, form, 409)
+            await self._show_organisation(identity, form, 409)
             return
         self.flash(f"The organisation is {text}.")
         self.redirect(TEAMS, status=303)
 
-    async def _show(self, identity: str, form: Form, status: int = 200) -> None:
+    async def _show_organisation(self, identity: str, form: Form, status: int = 200) -> None:
         organisations = await self.run_database(self.services.accounts.list_organisations)
         organisation = next((candidate for candidate in organisations if candidate.id == identity), None)
         if organisation is None:

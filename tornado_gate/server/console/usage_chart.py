@@ -89,7 +89,9 @@ def draw_chart(
     return Chart(
         title=title,
         summary=summary,
-        segments=tuple(segment for index in range(count) for segment in _stack(series, index, names[index], scale)),
+        segments=tuple(
+            segment for index in range(count) for segment in _stack_segments(series, index, names[index], scale)
+        ),
         lines=tuple(Mark(scale.find_y(value), format_value(value)) for value in parts),
         labels=tuple(
             Mark(round(LEFT + (index + 0.5) * scale.step, 1), names[index]) for index in range(0, count, every)
@@ -98,7 +100,7 @@ def draw_chart(
     )
 
 
-def _stack(series: Sequence[Series], index: int, bar: str, scale: _Scale) -> list[Segment]:
+def _stack_segments(series: Sequence[Series], index: int, bar: str, scale: _Scale) -> list[Segment]:
     """Return the parts of one bar, from the axis upwards."""
     segments = []
     below = 0.0

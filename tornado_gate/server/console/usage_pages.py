@@ -93,7 +93,7 @@ class UsagePage(UsageHandler):
             groups=[self._make_group(view, row, names) for row in rows[:MOST_GROUPS]],
             group_count=len(rows),
             filter_names=await self._name_filters(view),
-            chart=self._draw(view, series, names, total),
+            chart=self._draw_chart(view, series, names, total),
         )
 
     async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
@@ -119,7 +119,7 @@ class UsagePage(UsageHandler):
             link = view.make_link(**{view.group: value, "group": group})
         return Group(name=names[value], row=row, link=link)
 
-    def _draw(
+    def _draw_chart(
         self, view: UsageView, series: Sequence[usage_chart.Series], names: Mapping[str, str], total: UsageRow
     ) -> usage_chart.Chart:
         is_cost = view.metric == "cost"

@@ -90,7 +90,7 @@ def parse_view(
     groups = ADMINISTRATORS_GROUPS if is_administrator else GROUPS
     if len(options) > 1:
         groups = {**groups, "user": "user"}
-    whose = _choose(get("whose"), dict(options), options[0][0])
+    whose = _choose_known(get("whose"), dict(options), options[0][0])
     allowed = ADMINISTRATORS_FILTERS if is_administrator else FILTERS
     if whose not in ("me", "all"):
         allowed = tuple(dict.fromkeys((*allowed, "user")))
@@ -106,8 +106,8 @@ def parse_view(
         start=start,
         end=end,
         bar_seconds=HOUR if end - start <= HOURLY_DAYS * DAY else DAY,
-        metric=_choose(get("metric"), METRICS, "requests"),
-        group=_choose(get("group"), groups, "model"),
+        metric=_choose_known(get("metric"), METRICS, "requests"),
+        group=_choose_known(get("group"), groups, "model"),
         groups=groups,
         whose=whose,
         whose_options=options,
@@ -127,7 +127,7 @@ def list_whose(user: User, memberships: Sequence[Membership]) -> list[tuple[str,
     return [*everybody, ("me", "me"), *teams]
 
 
-def _choose(text: str, known: Mapping[str, str], default: str) -> str:
+def _choose_known(text: str, known: Mapping[str, str], default: str) -> str:
     return text if text in known else default
 
 
@@ -140,7 +140,7 @@ def _parse_range(name: str, first: str, last: str, now: float) -> tuple[str, int
     end = int(now // HOUR) * HOUR + HOUR if name == "24h" else today + DAY
     start = end - _DAYS.get(name, 7) * DAY
     if name != "custom" and (first, last) in (("", ""), (_format_day(start), _format_day(end - 1))):
-        return _choose(name, RANGES, "7d"), start, end, ""
+        return _choose_known(name, RANGES, "7d"), start, end, ""
     return "custom", *_parse_days(first, last, today)
 
 

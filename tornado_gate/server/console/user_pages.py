@@ -115,10 +115,10 @@ class UserPage(UserHandler):
             form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
             await self.show_user(identity, form, status=409)
             return
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"{user.email} is changed.")
 
-    def _save(self, user: User, changes: dict[str, Any]) -> None:
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
         """Save changes. Synchronous. After the first refusal the rest stays unchanged."""
         accounts, actor = self.services.accounts, self.make_actor()
         if changes["role"] != user.role:
@@ -143,10 +143,10 @@ class UserBoundsPage(UserHandler):
     async def post(self, identity: str) -> None:
         user: User = await self.find(self.services.accounts.get_user, identity)
         form = self.read_form(*BOUNDS)
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
 
-    def _save(self, user: User, changes: dict[str, Any]) -> None:
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
         parsed = parse_form({**dict.fromkeys(FIELDS, ""), **changes})
         bounds = {name: parsed[name] for name in ("limits", "budget")}
         self.services.accounts.set_bounds(user.id, self.make_actor(), **bounds)

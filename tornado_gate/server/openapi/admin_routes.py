@@ -34,7 +34,7 @@ def build_admin_routes(components: Components, base_url: str) -> dict[str, JsonV
     answers = _describe_answers(components, ROUTES)
     paths: dict[str, JsonValue] = defaultdict(dict)
     for route in ROUTES:
-        paths[route.whole_path][route.method.lower()] = _build(route, components, base_url, answers)
+        paths[route.whole_path][route.method.lower()] = _build_operation(route, components, base_url, answers)
     return dict(paths)
 
 
@@ -53,7 +53,9 @@ def _describe_answers(components: Components, routes: Iterable[AdminRoute]) -> d
     return dict(zip(kinds, schemas, strict=True))
 
 
-def _build(route: AdminRoute, components: Components, base_url: str, answers: dict[Any, JsonValue]) -> JsonValue:
+def _build_operation(
+    route: AdminRoute, components: Components, base_url: str, answers: dict[Any, JsonValue]
+) -> JsonValue:
     operation: JsonValue = {
         "operationId": make_operation_id(route.method, route.whole_path),
         "tags": [route.tag],

@@ -329,7 +329,7 @@ class OperationBuilder:
             operation_default = defaults.get(route.default(example.body or {}))
         else:
             operation_default = defaults.get(operation)
-        able = [model.id for model in self._models if _supports(model, operation)]
+        able = [model.id for model in self._models if _supports_operation(model, operation)]
         return operation_default if operation_default in able else next(iter(able), NO_MODEL)
 
 
@@ -342,7 +342,7 @@ def _fill_model(value: Any, model: str) -> Any:
     return model if value == "{model}" else value
 
 
-def _supports(model: Model, operation: str) -> bool:
+def _supports_operation(model: Model, operation: str) -> bool:
     return operation in model.operations
 
 

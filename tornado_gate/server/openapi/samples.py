@@ -73,7 +73,7 @@ def _render_python(sample: Sample, base_url: str) -> str:
     if headers:
         arguments.append("headers={" + ", ".join(headers) + "}")
     if sample.body is not None:
-        arguments.append("json=" + _indent(pprint.pformat(sample.body, width=90, sort_dicts=False)))
+        arguments.append("json=" + _indent_lines(pprint.pformat(sample.body, width=90, sort_dicts=False)))
     if sample.fields:
         arguments.append(f"data={dict(sample.fields)!r}")
     if sample.files:
@@ -85,7 +85,7 @@ def _render_python(sample: Sample, base_url: str) -> str:
     return f"{imports}\n{call}\nprint(response.status_code, response.text[:1000])"
 
 
-def _indent(text: str) -> str:
+def _indent_lines(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 

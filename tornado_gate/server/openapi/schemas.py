@@ -70,7 +70,7 @@ class SchemaRegistry:
         for name, keywords in (members or {}).items():
             known = made["properties"].get(name)
             if known is not None:
-                made["properties"][name] = _complete(known, keywords)
+                made["properties"][name] = _complete_schema(known, keywords)
         for known in made["properties"].values():
             known.pop("x-nullable", None)
         title = (schema if isinstance(schema, type) else type(schema)).__doc__
@@ -82,7 +82,7 @@ def make_plain(docstring: str) -> str:
     return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")
 
 
-def _complete(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
+def _complete_schema(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
     """Return the generated schema of a member with further keywords. A member that may be null stays so."""
     if "type" in known or "anyOf" in known or "$ref" in known:
         return {**known, **{name: value for name, value in keywords.items() if name not in ("type", "anyOf")}}
@@ -95,7 +95,7 @@ def _complete(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValu
 
 def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **_: Any) -> JsonValue:
     """Return the keywords of a field of `codec.fields`. apispec has described the fields of marshmallow itself."""
-    described = _translate(converter, field)
+    described = _translate_field(converter, field)
     if described is None:
         return {}
     for name in ("type", "anyOf", "minLength", "maxLength", "pattern"):
@@ -104,7 +104,7 @@ def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **
     return _allow_null(described) if field.allow_none else described
 
 
-def _translate(converter: Any, field: Any) -> JsonValue | None:
+def _translate_field(converter: Any, field: Any) -> JsonValue | None:
     match field:
         case String():
             schema: JsonValue = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}

@@ -66,7 +66,7 @@ class Tag(Value, frozen=True):
 def list_tags(document: Document) -> list[Tag]:
     """Return all pages, with the routes of each, in the order of the document."""
     by_tag: dict[str, list[tuple[str, str, str, str]]] = {tag["name"]: [] for tag in document["tags"]}
-    for method, path, operation in _iterate(document):
+    for method, path, operation in _iterate_operations(document):
         by_tag[operation["tags"][0]].append((method.upper(), path, operation["summary"], operation["operationId"]))
     return [Tag(name, make_slug(name), tuple(operations)) for name, operations in by_tag.items()]
 
@@ -79,20 +79,22 @@ def make_slug(name: str) -> str:
 def list_operations(document: Document, slug: str, base_url: str) -> list[Operation]:
     """Return the routes of a page; [] for an unknown page. `base_url` is the gateway's address in code samples."""
     return [
-        _describe(document, method, path, operation, base_url)
-        for method, path, operation in _iterate(document)
+        _describe_operation(document, method, path, operation, base_url)
+        for method, path, operation in _iterate_operations(document)
         if make_slug(operation["tags"][0]) == slug
     ]
 
 
-def _iterate(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _iterate_operations(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     for path, operations in document["paths"].items():
         for method in METHODS:
             if method in operations:
                 yield method, path, operations[method]
 
 
-def _describe(document: Document, method: str, path: str, operation: Mapping[str, Any], base_url: str) -> Operation:
+def _describe_operation(
+    document: Document, method: str, path: str, operation: Mapping[str, Any], base_url: str
+) -> Operation:
     content = operation.get("requestBody", {}).get("content", {})
     body, form = content.get("application/json", {}), content.get("multipart/form-data", {})
     answer = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
@@ -107,7 +109,7 @@ def _describe(document: Document, method: str, path: str, operation: Mapping[str
         parameters=tuple(_describe_parameter(document, item) for item in operation.get("parameters", ())),
         body=tuple(_list_members(document, body.get("schema", {}))),
         form=tuple(_list_members(document, form.get("schema", {}))),
-        examples=tuple((item["summary"], _format(item["value"])) for item in body.get("examples", {}).values()),
+        examples=tuple((item["summary"], _format_value(item["value"])) for item in body.get("examples", {}).values()),
         samples=tuple(
             (item["label"], item["source"].replace(_find_base_url(operation), base_url))
             for item in operation.get("x-codeSamples", ())
@@ -124,11 +126,11 @@ def _find_base_url(operation: Mapping[str, Any]) -> str:
     return match[1] if match else ""
 
 
-def _format(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _resolve(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_reference(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the value itself, or the component to which it refers."""
     while "$ref" in value:
         component: Any = document
@@ -139,7 +141,7 @@ def _resolve(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _describe_parameter(document: Document, reference: Mapping[str, Any]) -> Member:
-    parameter = _resolve(document, reference)
+    parameter = _resolve_reference(document, reference)
     kind = describe_kind(document, parameter.get("schema", {}))
     return Member(
         parameter["name"], kind, parameter.get("required", False), parameter.get("description", ""), parameter["in"]
@@ -147,7 +149,7 @@ def _describe_parameter(document: Document, reference: Mapping[str, Any]) -> Mem
 
 
 def _describe_answer(document: Document, status: str, reference: Mapping[str, Any]) -> Answer:
-    answer = _resolve(document, reference)
+    answer = _resolve_reference(document, reference)
     return Answer(status, answer["description"], tuple(answer.get("content", ())) if status == "200" else ())
 
 
@@ -156,7 +158,7 @@ def _list_members(document: Document, schema: Mapping[str, Any], prefix: str = "
 
     For alternatives, the members of each are listed.
     """
-    schema = _resolve(document, schema)
+    schema = _resolve_reference(document, schema)
     for alternative in schema.get("anyOf", ()):
         yield from _list_members(document, alternative, prefix, depth)
     items = schema.get("items")
@@ -164,7 +166,7 @@ def _list_members(document: Document, schema: Mapping[str, Any], prefix: str = "
         yield from _list_members(document, items, f"{prefix}[].".replace(".[]", "[]"), depth)
     required = schema.get("required", ())
     for name, member_schema in schema.get("properties", {}).items():
-        member = _resolve(document, member_schema)
+        member = _resolve_reference(document, member_schema)
         yield Member(
             prefix + name, describe_kind(document, member_schema), name in required, member.get("description", "")
         )
@@ -174,7 +176,7 @@ def _list_members(document: Document, schema: Mapping[str, Any], prefix: str = "
 
 def describe_kind(document: Document, reference: Mapping[str, Any]) -> str:
     """Return the type of a schema with its choices and bounds, such as "integer, 1 to 128, or null"."""
-    schema = _resolve(document, reference)
+    schema = _resolve_reference(document, reference)
     if "anyOf" in schema:
         kinds = dict.fromkeys(describe_kind(document, alternative) for alternative in schema["anyOf"])
         return " or ".join(kinds)

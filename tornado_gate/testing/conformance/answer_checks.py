@@ -46,16 +46,16 @@ def make_row(exchange: Exchange) -> Row:
 def find_message(body: bytes) -> str:
     """Return the first text named ``message`` in a body."""
     for value in read_values(body):
-        for member in _walk(value):
+        for member in _walk_value(value):
             if isinstance(member, dict) and isinstance(member.get("message"), str):
                 return str(member["message"])
     return ""
 
 
-def _walk(value: Any) -> Iterable[Any]:
+def _walk_value(value: Any) -> Iterable[Any]:
     yield value
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _walk(member)
+        yield from _walk_value(member)
 
 
 def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Exchange) -> None:
@@ -129,7 +129,9 @@ def _check_complete(report: PluginReport, where: str, exchange: Exchange) -> Non
         return report.fail("complete", where, "The answer is empty.")
     missing = find_missing(events, answer.body)
     if missing:
-        report.fail("complete", where, f"The answer does not contain the text {missing[0]!r}:\n{_show(answer.body)}")
+        report.fail(
+            "complete", where, f"The answer does not contain the text {missing[0]!r}:\n{_shorten_body(answer.body)}"
+        )
     sound = join_sound_bytes(events)
     if sound and answer.content_type.startswith("audio/") and sound != answer.body:
         what = f"The sound of the answer has {len(answer.body)} bytes, the events have {len(sound)}."
@@ -137,7 +139,7 @@ def _check_complete(report: PluginReport, where: str, exchange: Exchange) -> Non
     if exchange.lane == "verbatim" and exchange.answers and exchange.answers[-1].content_type in _JSON_TYPES:
         main_text = find_main_text(exchange.answers[-1].body)
         if not contains_text(answer.body, main_text) and main_text:
-            what = f"The upstream said {main_text!r}, which the answer does not contain:\n{_show(answer.body)}"
+            what = f"The upstream said {main_text!r}, which the answer does not contain:\n{_shorten_body(answer.body)}"
             report.fail("complete", where, what)
 
 
@@ -201,5 +203,5 @@ def normalize(events: Iterable[StreamEvent]) -> list[StreamEvent]:
     return join_sound(replace(event, id=None) if isinstance(event, PartStart) else event for event in made)
 
 
-def _show(body: bytes) -> str:
+def _shorten_body(body: bytes) -> str:
     return body[:600].decode("utf-8", "replace")

@@ -34,7 +34,7 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
     driver.begin(only_first(hanging), usual.example)
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
-            await _leave(driver, usual, begins=begins)
+            await _leave_response(driver, usual, begins=begins)
     except TimeoutError:
         what = "Half of the upstream's frames have arrived, and the caller got no byte. Yield each event as soon as it is there."
         return report.fail("cancellation", where, what)
@@ -48,7 +48,7 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
     await _report_left_tasks(driver, report, where)
 
 
-async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
+async def _leave_response(driver: Driver, usual: Exchange, *, begins: bool) -> None:
     """Send a request. Close the connection after the first bytes of the response, or when the upstream has the request."""
     request = usual.example.make(model_name(usual.example.operation))
     if begins:

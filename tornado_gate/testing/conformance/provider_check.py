@@ -77,7 +77,7 @@ class ProviderCheck:
         for example in examples:
             if example.operation not in self.capabilities.operations or example.operation in NOT_DRIVEN:
                 continue
-            row, exchange = await self._drive(example)
+            row, exchange = await self._drive_example(example)
             if exchange.answer.status < 300:
                 good.setdefault((row.operation, row.lane, row.streamed), (row, exchange))
         if "realtime" in self.capabilities.operations:
@@ -89,7 +89,7 @@ class ProviderCheck:
             await flow_checks.check_back_pressure(driver, self.report, row, exchange)
         self._check_operations(self.capabilities.operations if must_serve is None else must_serve)
 
-    async def _drive(self, example: Example) -> tuple[Row, Exchange]:
+    async def _drive_example(self, example: Example) -> tuple[Row, Exchange]:
         """Send one unchanged request, and repeat it with other borders of the upstream's chunks."""
         exchange = await self.driver.send(example)
         row = answer_checks.make_row(exchange)

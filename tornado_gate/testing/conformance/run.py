@@ -34,12 +34,12 @@ async def check_plugin(name: str) -> PluginReport:
         if plugin.error:
             report.fail("import", plugin.module, plugin.error)
         else:
-            await _check(plugin, report)
+            await _check_by_kind(plugin, report)
     report.seconds = time.monotonic() - started
     return report
 
 
-async def _check(plugin: Plugin, report: PluginReport) -> None:
+async def _check_by_kind(plugin: Plugin, report: PluginReport) -> None:
     try:
         declaration = find_declaration(plugin)
     except Exception as error:

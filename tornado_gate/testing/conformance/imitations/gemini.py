@@ -53,11 +53,11 @@ def answer(request: ReceivedRequest) -> UpstreamAnswer:
 
 def _answer_generate(request: ReceivedRequest, body: dict[str, Any], *, streamed: bool) -> UpstreamAnswer:
     parts = _choose_parts(body)
-    frames = [_frame([part]) for part in parts]
-    frames[-1] = _frame([parts[-1]], ends=True)
+    frames = [_make_frame([part]) for part in parts]
+    frames[-1] = _make_frame([parts[-1]], ends=True)
     if not streamed:
         merged = [{"text": TEXT}] if "text" in parts[0] else parts
-        return json_answer(_frame(merged, ends=True))
+        return json_answer(_make_frame(merged, ends=True))
     if "alt=sse" in request.query:
         return sse_answer(*frames)
     texts = [json.dumps(frame, ensure_ascii=False).encode() for frame in frames]
@@ -79,7 +79,7 @@ def _choose_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"text": word} for word in WORDS]
 
 
-def _frame(parts: list[dict[str, Any]], *, ends: bool = False) -> dict[str, Any]:
+def _make_frame(parts: list[dict[str, Any]], *, ends: bool = False) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if ends:
         candidate["finishReason"] = "STOP"

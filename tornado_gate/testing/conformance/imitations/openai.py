@@ -70,14 +70,14 @@ def _answer_chat(body: dict[str, Any]) -> UpstreamAnswer:
     else:
         deltas += [{"content": word} for word in WORDS]
     chunk = {**frame, "object": "chat.completion.chunk"}
-    frames = [{**chunk, "choices": [_choice(delta)]} for delta in deltas]
-    frames.append({**chunk, "choices": [_choice({}, reason)]})
+    frames = [{**chunk, "choices": [_make_choice(delta)]} for delta in deltas]
+    frames.append({**chunk, "choices": [_make_choice({}, reason)]})
     if (body.get("stream_options") or {}).get("include_usage"):
         frames.append({**chunk, "choices": [], "usage": _USAGE})
     return sse_answer(*frames, end=DONE)
 
 
-def _choice(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+def _make_choice(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
