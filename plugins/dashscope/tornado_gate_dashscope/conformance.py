@@ -1,6 +1,6 @@
 """The declaration for ``tornado-gate plugins check dashscope``: the vendor's responses, synchronous and by tasks.
 
-Source: the pages that `tornado_gate_dashscope.tasks` and `tornado_gate.wire.dashscope_images` name.
+Source: the pages that `tornado_gate_dashscope.tasks` and `tornado_gate_openai.wire.dashscope_images` name.
 """
 
 from __future__ import annotations
