@@ -305,7 +305,7 @@ async def test_a_full_disk_is_507_and_leaves_nothing(
 async def test_a_disk_that_is_full_for_the_facts_leaves_nothing(
     store: MediaStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = files._create
+    create = files._create_file
 
     def full(path: str | Path, flags: int) -> int:
         return os.open("/dev/full", os.O_WRONLY) if str(path).endswith(".about.part") else create(path, flags)

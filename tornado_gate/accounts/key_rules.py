@@ -177,7 +177,7 @@ def _check_user(maker: User, memberships: Sequence[Membership], fields: Mapping[
         )
         raise Denied(message, code="team_required", field="team")
     if owner != maker.id:
-        message = "Only administrators make keys for others: who knows a key of somebody acts as that person."
+        message = "Only administrators make keys for others, because a person with somebody's key acts as that user."
         raise Denied(message, code="not_your_key", field="user")
 
 
@@ -206,9 +206,9 @@ def _check_owner_of_key(maker: StoredKey | KeyRecord, fields: Mapping[str, Any])
     """
     team, owner = fields.get("team") or "", fields.get("user") or ""
     if (maker.role != "administrator" or maker.team) and team != (maker.team or ""):
-        raise Denied("This key makes keys of its own team only.", code="outranks_maker", field="team")
+        raise Denied("This key can make keys of its own team only.", code="outranks_maker", field="team")
     if maker.role != "administrator" and owner != (maker.user or ""):
-        raise Denied("This key makes keys of its own user only.", code="outranks_maker", field="user")
+        raise Denied("This key can make keys of its own user only.", code="outranks_maker", field="user")
 
 
 def check_within(maker: StoredKey | KeyRecord, fields: Mapping[str, Any]) -> None:

@@ -263,7 +263,7 @@ class KeyStore:
             key = key_queries.get_key(connection, identity, lock=True)
             state = key.get_state(time.time())
             if state != "active":
-                message = f"The key {key.id} is {state}, so nobody can take it over. Create another key."
+                message = f"The key {key.id} is {state}, so it cannot be taken over. Create another key."
                 raise Conflict(message, code=f"key_{state}")
             if not _is_same_key(connection, actor.id, key):
                 connection.execute(_update_key(key.id).values(issued_by=actor.id))

@@ -251,7 +251,7 @@ def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_choice(value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        message = "'personal_keys' must be true, false, or empty for what the configuration says."
+        message = "'personal_keys' must be true, false, or empty for the default of the configuration."
         raise AccountError(message, code="invalid_choice", field="personal_keys")
     return value
 

@@ -14,7 +14,7 @@ from tornado_gate.cli.users import open_accounts
 _HEADINGS = ["ID", "SUBJECT", "BOUND", "CHANGE", "UNTIL (UTC)", "BY"]
 
 
-@click.group(short_help="Change limits and budgets for a time.")
+@click.group(short_help="Change limits and budgets temporarily.")
 def limits() -> None:
     """Change a limit or a budget until a moment. Changes take effect in running servers within a second.
 

@@ -36,7 +36,7 @@ _SUMMARIES: Final = {
 @click.command(short_help="Write a new plugin: complete, installable, tested.")
 @click.argument("name")
 @click.option("--provider", is_flag=True, help="A provider: calls a vendor's API. This is the default.")
-@click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on routes of its own.")
+@click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on its own routes.")
 @click.option(
     "--wrapper", is_flag=True, help="A wrapper: a guard that reviews requests and answers of every wire format."
 )

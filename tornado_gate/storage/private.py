@@ -69,7 +69,7 @@ def _close_folder(folder: Path, status: os.stat_result) -> None:
     if status.st_mode & stat.S_ISVTX or not (KEY_FILE in names or names <= _KNOWN_NAMES):
         log.warning(
             "other users have access to %s, and it has files that are not the gateway's, so its permissions were not changed: "
-            "name a folder of its own in server.data_dir, or run chmod 700",
+            "name a separate folder in server.data_dir, or run chmod 700",
             folder,
         )
         return

@@ -54,7 +54,7 @@ _OWN_FIELDS = frozenset(
 class Scrubber:
     """A scrubber. It replaces known secrets, and texts that look like keys, with ``***``. Thread-safe.
 
-    The known secrets are the ones passed to `replace`, and the ones that providers have fetched. The cost is bounded:
+    The known secrets come from `replace` and from providers that have fetched some. The cost is bounded:
     text is cut to a maximum length, structures to a depth and a number of items.
     """
 
@@ -425,7 +425,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
         return self._mask.mask_error(error)
 
     def _mask_until(self, chunk: bytes, until: int) -> bytes:
-        """Return `chunk` up to `until`, masked, and hold back the rest."""
+        """Return `chunk` up to `until`, masked, and hold back the remaining bytes."""
         before = self._context
         pieces, end = self._mask.mask_slice(before + chunk, len(before), len(before) + until)
         self._held = chunk[end - len(before) :]

@@ -78,7 +78,7 @@ class FormatContract:
 
     def test_the_body_becomes_the_common_request(self) -> None:
         request = self.normalize_request(self.translate_request())
-        check_equal(request, self.request, "translate_request made another request of `body` than `request` says.")
+        check_equal(request, self.request, "translate_request made another request of `body` than `request`.")
 
     def test_events_become_the_reply(self) -> None:
         async def collect() -> bytes:
@@ -88,11 +88,11 @@ class FormatContract:
 
         rendered = self.normalize_reply(asyncio.run(collect()))
         value = rendered if isinstance(self.reply, bytes) else json.loads(rendered)
-        check_equal(value, self.reply, "translate_response made another reply of `events` than `reply` says.")
+        check_equal(value, self.reply, "translate_response made another response of `events` than `reply`.")
 
     def test_errors_have_the_four_strings(self) -> None:
         body = json.loads(self.lane().translate_error(None, ERROR))
-        what = "translate_error gave another body for the error `ERROR` than `error` says."
+        what = "translate_error returned another body for the error `ERROR` than `error`."
         check_equal(pick_members(body, self.error), self.error, what)
 
     def test_an_empty_body_is_a_request_error_and_no_crash(self) -> None:

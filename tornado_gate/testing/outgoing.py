@@ -50,5 +50,5 @@ def check_head(case: Case, call: Call, outgoing: UpstreamRequest) -> None:
     actual = {name: sent.get(name.lower()) for name in case.headers}
     check_equal(actual, dict(case.headers), f"{case.label}: other headers than `headers`.")
     if case.losses is not None:
-        what = f"{case.label}: other fields are reported with call.drop_field than `losses` says."
+        what = f"{case.label}: other fields are reported with call.drop_field than in `losses`."
         check_equal(sorted(call.losses), sorted(case.losses), what)

@@ -139,7 +139,7 @@ class ProviderContract(BaseProviderContract):
             if case.outgoing is not UNCHECKED:
                 body = asyncio.run(read_outgoing(outgoing))
                 check_equal(
-                    body, case.outgoing, f"{case.label}: translate_request gave another body than `outgoing` says."
+                    body, case.outgoing, f"{case.label}: translate_request returned another body than `outgoing`."
                 )
             check_head(case, call, outgoing)
 

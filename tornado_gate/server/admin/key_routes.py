@@ -258,7 +258,7 @@ ROUTES = [
     AdminRoute(
         method="POST", path="/keys/{id}/adopt", function=adopt_key, tag=_TAG, answer=KeyView,
         summary="Take over an API key whose maker may not make it any more",
-        description="The key works again with the same text, which its maker knows. Rotate it to end that.",
+        description="The key works again with the same text, which its maker may still have. Rotate it to replace the text.",
     ),
     AdminRoute(
         method="DELETE", path="/keys/{id}", function=revoke_key, tag=_TAG, answer=KeyView, summary="Revoke an API key",

@@ -57,7 +57,7 @@ ROUTES = [
     ),
     AdminRoute(
         method="POST", path="/limits/overrides", limited=ADMINISTRATION, function=create_override, tag=_LIMITS, answer=Override,
-        summary="Change a limit or budget for a time", description="In force in all processes within a second.",
+        summary="Change a limit or budget temporarily", description="It applies in all processes within a second.",
         body=LimitOverrideSchema,
         example={"kind": "gateway", "bound": "requests_per_minute", "value": 60000, "until": "2h"},
     ),

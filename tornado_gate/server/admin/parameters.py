@@ -24,7 +24,7 @@ def text_parameter(name: str, description: str, **keywords: Any) -> RouteParamet
 
 
 def time_parameter(name: str, description: str) -> RouteParameter:
-    text = f"{description} Unix seconds, a date or time in ISO 8601 (UTC unless it says otherwise), or a duration ago: `7d`."
+    text = f"{description} Unix seconds, a date or time in ISO 8601 (UTC unless it has an offset), or a duration ago: `7d`."
     return RouteParameter(name=name, description=text, schema={"type": "string", "format": TIME_FORMAT})
 
 

@@ -124,7 +124,7 @@ ROUTES = [
     AdminRoute(
         method="PATCH", path="/teams/{id}", function=change_team, tag=_TEAMS, answer=Team, summary="Change a team",
         limited=ADMINISTRATION,
-        description="Its bounds are in force in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
+        description="Its limits apply in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
     ),
     AdminRoute(
         method="DELETE", path="/teams/{id}", function=delete_team, tag=_TEAMS, answer=Deleted, summary="Delete a team",

@@ -36,7 +36,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.rotate": "rotated an API key",
     "key.adopt": "took over an API key",
     "key.revoke": "revoked an API key",
-    "limit.override": "changed a limit for a time",
+    "limit.override": "changed a limit temporarily",
     "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
 }

@@ -102,7 +102,7 @@ class AdoptPage(KeyHandler):
             self.flash(error.message, "warning")
         else:
             await self.apply_changes()
-            self.flash(f"You have taken over the key {key.name}. Rotate it, because its maker knows its text.")
+            self.flash(f"You have taken over the key {key.name}. Rotate it, because its maker may still have its text.")
         self.redirect(f"{KEYS}/{key.id}", status=303)
 
 

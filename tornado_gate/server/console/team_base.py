@@ -16,7 +16,7 @@ from tornado_gate.server.console.user_pages import ROLES
 
 TEAMS = "/console/teams"
 _CHOICES = {None: "", True: "yes", False: "no"}
-PERSONAL_KEYS = (("", "as the configuration says"), ("yes", "allowed"), ("no", "not allowed"))
+PERSONAL_KEYS = (("", "default of the configuration"), ("yes", "allowed"), ("no", "not allowed"))
 """Labels of the rule whether members may make keys outside a team that has limits."""
 BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
 

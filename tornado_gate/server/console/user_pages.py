@@ -23,7 +23,7 @@ STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do 
 POLICIES = {
     "open": "Anybody may sign up.",
     "invite": "Only people with an invitation may sign up.",
-    "closed": "Sign-up is closed: invitations cannot be used while conf says so.",
+    "closed": "Sign-up is closed: invitations cannot be used while conf closes it.",
 }
 
 

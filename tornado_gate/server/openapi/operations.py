@@ -26,7 +26,7 @@ COMMON_STATUSES = (400, 401, 403, 404, 405, 429, 500, 503)
 KEYLESS_STATUSES = (400, 404, 405, 413, 500, 503)
 BODY_STATUSES = (408, 413, 415)
 UPSTREAM_STATUSES = (502, 504)
-NOT_MODIFIED: JsonValue = {"description": "The file is the one that `If-None-Match` names."}
+NOT_MODIFIED: JsonValue = {"description": "The file has not changed: `If-None-Match` names it."}
 
 ANSWER_HEADERS: Mapping[str, str] = {
     "X-Request-Id": "The id of the request: the caller's own if it is valid.",

@@ -78,7 +78,7 @@ def _build_get(summary: str, schema: Mapping[str, Any], base_url: str, *, path: 
     }
     if also:
         operation["responses"][str(also)] = {
-            "description": "No: `status` says why.",
+            "description": "No: `status` has the reason.",
             "content": {"application/json": {"schema": dict(schema)}},
         }
     sample = Sample(name="get", summary=summary, method="GET", path=path, public=True)
@@ -88,7 +88,7 @@ def _build_get(summary: str, schema: Mapping[str, Any], base_url: str, *, path: 
 def _build_metrics(components: Components) -> JsonValue:
     description = (
         "In the text format of Prometheus. Served to callers on this machine, or with the token of `server.metrics_token`, "
-        "or on a port of its own."
+        "or on a separate port."
     )
     operation: JsonValue = {
         "operationId": "get_metrics",
