@@ -103,8 +103,8 @@ class RequestPage(RequestHandler):
         if row is not None:
             await self.show(row)
 
-    async def show(self, row: RequestRow, told: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
-        """Send the page of a request. `told` is the present choice of its target, `refusal` the error that its caller
+    async def show(self, row: RequestRow, choice: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
+        """Send the page of a request. `choice` is the present choice of its target, `refusal` the error that its caller
         would receive.
         """
         names = await self.name_users({row.user} if row.user else set())
@@ -117,7 +117,7 @@ class RequestPage(RequestHandler):
             reason=find_reason(row.error_code, row.outcome),
             owner=names.get(row.user, row.user),
             team=next((f"{team.organisation_name} / {team.name}" for team in teams if team.id == row.team), row.team),
-            told=told,
+            choice=choice,
             refusal=refusal,
             refusal_reason=find_reason(refusal.code) if refusal else None,
         )
@@ -135,11 +135,11 @@ class ExplainPage(RequestPage):
         try:
             caller = await self._find_caller(row)
             call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
-            told = await explain_choice(self.gate, self.snapshot, call)
+            choice = await explain_choice(self.gate, self.snapshot, call)
         except GateError as error:
             await self.show(row, refusal=error)
             return
-        await self.show(row, told=told)
+        await self.show(row, choice=choice)
 
     async def _find_caller(self, row: RequestRow) -> Caller:
         """Return the caller of the request with its current permissions. Raises GateError if the key is no longer valid."""
