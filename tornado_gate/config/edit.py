@@ -52,7 +52,7 @@ def set_plugin(text: str, name: str, *, on: bool) -> str:
     values = _read_values(body, "The file is not valid now")
     if _is_on(values, name) == on:
         return text
-    patch = _PatchFinder(body, name, on=on).find()
+    patch = _PatchFinder(body, name, on=on).find_patch()
     edited = body[: patch.start] + patch.text + body[patch.end :]
     if _read_values(edited, "The edit would make the file invalid") != _make_expected(values, name, on=on):
         raise EditRefused(
@@ -124,7 +124,7 @@ class _PatchFinder:
         match = _LINE_END.search(text)
         self.newline = match[0] if match else "\n"
 
-    def find(self) -> _Patch:
+    def find_patch(self) -> _Patch:
         root = compose_nodes(self.text)
         if root is None:
             return self._append_section("")

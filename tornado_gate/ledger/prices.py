@@ -151,7 +151,7 @@ class PriceTable:
     def _search_price(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price)."""
         own = self._of_providers.get(provider)
-        price = (own.find(model) if own else None) or self._patterns.find(model)
+        price = (own.find_price(model) if own else None) or self._patterns.find_price(model)
         if price is not None:
             return math.inf, price
         defaults = self._defaults.get(provider)
@@ -187,7 +187,7 @@ class PricePatterns:
         globs = [(pattern, price) for pattern, price in prices.items() if "*" in pattern]
         self._globs = sorted(globs, key=lambda pair: -len(pair[0]))
 
-    def find(self, model: str) -> Price | None:
+    def find_price(self, model: str) -> Price | None:
         exact = self._exact.get(model) or self._other_spellings.get(canonicalize_name(model))
         if exact is not None:
             return exact

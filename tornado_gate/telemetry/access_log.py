@@ -135,7 +135,7 @@ class AccessBuffer:
         """
         self._awake = False
 
-    def take(self, most: int, until: int | None = None) -> list[StampedLine]:
+    def take_lines(self, most: int, until: int | None = None) -> list[StampedLine]:
         """Return up to `most` lines in order, none newer than `until` (nanoseconds)."""
         lines = self._lines
         taken: list[StampedLine] = []

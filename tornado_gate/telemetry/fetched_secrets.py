@@ -36,7 +36,7 @@ class FetchedSecrets:
             self._latest = latest
             self.revision += 1
 
-    def find(self, target: Target) -> tuple[str, ...]:
+    def find_secrets(self, target: Target) -> tuple[str, ...]:
         return self._latest.get((target.provider, target.key), ()) if self._latest else ()
 
     def list(self) -> set[str]:

@@ -258,7 +258,7 @@ class _Writer(QueueListener):
     def _write_lines(self, until: int | None = None) -> None:
         if until is None:
             self._due = None
-        while batch := self._lines.take(BATCH_LINES, until):
+        while batch := self._lines.take_lines(BATCH_LINES, until):
             self._output.write_lines(batch)
             self._report_dropped()
 

@@ -225,7 +225,7 @@ def mask_secret(target: Target, secret: str) -> None:
 def make_mask(target: Target) -> SecretMask | None:
     """Return the mask for the secrets of `target`; None if it has none."""
     headers = tuple(target.headers.items()) if target.headers else ()
-    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find(target))
+    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find_secrets(target))
 
 
 @lru_cache(maxsize=256)

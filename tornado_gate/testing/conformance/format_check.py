@@ -56,7 +56,7 @@ async def _check_lane(
 ) -> None:
     def answer(request: ReceivedRequest, recorder: Recorder) -> UpstreamAnswer:
         lane = recorder.calls[-1].lane if recorder.calls else "common"
-        return replies.find(recorder.example) if lane == "verbatim" else answer_upstream(request)
+        return replies.find_answer(recorder.example) if lane == "verbatim" else answer_upstream(request)
 
     provider = {PROVIDER: ReferenceHttpProvider(speaks)}
     async with open_driver(PROVIDER, [name], Conformance(), answer, added=provider) as driver:
@@ -66,7 +66,7 @@ async def _check_lane(
                 for example in examples
                 if example.route.wire_format in speaks and example.operation == example.route.operation
             ]
-        check = ProviderCheck(driver, report, driver.capabilities, replies.note if not speaks else None)
+        check = ProviderCheck(driver, report, driver.capabilities, replies.keep_answer if not speaks else None)
         await check.run(examples, must_serve={example.operation for example in examples})
 
 
@@ -76,12 +76,12 @@ class Replies:
     def __init__(self) -> None:
         self._answers: dict[int, UpstreamAnswer] = {}
 
-    def note(self, example: Example, answer: CallerAnswer) -> None:
+    def keep_answer(self, example: Example, answer: CallerAnswer) -> None:
         """Keep a response."""
         content_type = answer.headers.get("content-type", "")
         self._answers[id(example)] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
 
-    def find(self, example: Example | None) -> UpstreamAnswer:
+    def find_answer(self, example: Example | None) -> UpstreamAnswer:
         """Return the response to an example on the verbatim lane."""
         return self._answers.get(id(example), UpstreamAnswer(status=NO_ANSWER_STATUS))
 
