@@ -147,7 +147,9 @@ def _write_table(file: Path, content: bytes) -> None:
             if other != file:
                 other.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("the default prices cannot be kept in %s, so every start must read them again: %s", file.parent, error)
+        log.warning(
+            "the default prices cannot be kept in %s, so every start must read them again: %s", file.parent, error
+        )
 
 
 def find_provider(table: Table, name: str, base_url: str) -> str:

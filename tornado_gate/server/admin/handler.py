@@ -58,7 +58,7 @@ class AdminHandler(AuthenticatedHandler):
             raise NotAllowed(message, code="administrator_required")
         auth.filter_operations(self.caller, (OPERATION,))
         self.limit = min(self.limit, MAX_BODY_BYTES)
-        self._found = TABLE.find(self.request.method, self.request.path)
+        self._found = TABLE.find_route(self.request.method, self.request.path)
         make_scope(self.caller).check_route(self._found[0].limited)
 
     async def answer(self) -> None:

@@ -118,7 +118,7 @@ class AdminTable:
             _, methods = self._methods.setdefault(route.path, (re.compile(pattern), {}))
             methods[route.method] = route
 
-    def find(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
+    def find_route(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
         """Return the route of a whole path, and its arguments. HEAD is served as GET. Raises NotFound, MethodNotAllowed."""
         rest = path.removeprefix(PREFIX)
         rest = rest[:-1] if rest.endswith("/") else rest

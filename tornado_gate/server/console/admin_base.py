@@ -20,7 +20,7 @@ class AdminHandler(ConsoleHandler):
 
     access: ClassVar[Access] = "administrator"
 
-    async def find(self, function: Any, *given: Any) -> Any:
+    async def find_object(self, function: Any, *given: Any) -> Any:
         """Return the result of a function of accounts. Raises NotFound as a page."""
         try:
             return await self.run_database(function, *given)

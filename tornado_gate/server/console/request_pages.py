@@ -103,7 +103,9 @@ class RequestPage(RequestHandler):
         if row is not None:
             await self.show(row)
 
-    async def show(self, row: RequestRow, choice: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
+    async def show(
+        self, row: RequestRow, choice: dict[str, Any] | None = None, refusal: GateError | None = None
+    ) -> None:
         """Send the page of a request. `choice` is the present choice of its target, `refusal` the error that its caller
         would receive.
         """

@@ -72,7 +72,7 @@ def find_user_facts(services: Services, identity: str) -> UserFacts:
 
 class UserHandler(AdminHandler):
     async def show_user(self, identity: str, form: Form | None = None, *, status: int = 200) -> None:
-        facts: UserFacts = await self.find(find_user_facts, self.services, identity)
+        facts: UserFacts = await self.find_object(find_user_facts, self.services, identity)
         user = facts.user
         bounds = {**user.limits, **user.budget}
         values = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
@@ -109,7 +109,7 @@ class UserPage(UserHandler):
         await self.show_user(identity)
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form("name", "role", "state")
         if self.get_field("shown") != describe_shown(user):
             form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
@@ -141,7 +141,7 @@ class UserBoundsPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form(*BOUNDS)
         result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
@@ -159,7 +159,7 @@ class ResetLinkPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = Form({})
         token = await self.change(form, self.services.accounts.create_reset_link, identity, self.make_actor())
         if token is None:
@@ -182,7 +182,7 @@ class EndSessionsPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         assert self.session is not None
         keep = self.session.id if identity == self.user.id else ""
         form = Form({})
@@ -197,7 +197,7 @@ class DeleteUserPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form("email")
         if make_email_key(form.values["email"]) != make_email_key(user.email):
             form.errors["email"] = "Type the e-mail of the user to confirm."
