@@ -1,4 +1,7 @@
-"""Sessions of browsers: found by the digest of a random cookie value, new at every sign-in, listed and ended by their owner."""
+"""Sessions of browsers. They are found by the digest of a random cookie value, which is new at every sign-in.
+
+Their owner can list and end them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _COLUMNS = [column.label(f"session_{column.name}") for column in _SESSIONS.colum
 
 
 class SessionPart(Part):
-    """`session_seconds` after its sign-in a session ends."""
+    """The sessions. A session ends `session_seconds` after its sign-in."""
 
     def __init__(self, database: Database, session_seconds: float) -> None:
         super().__init__(database)
@@ -35,9 +38,9 @@ class SessionPart(Part):
         self.throttle = Throttle(database)
 
     def find_session(self, cookie: str) -> Session | None:
-        """The session of a cookie's value; None if it is unknown or has ended, or its user is disabled.
+        """Return the session of a cookie's value; None if it is unknown or has ended, or its user is disabled.
 
-        Records when it was last seen, at most once a minute.
+        Records the time of this use, at most once a minute.
         """
         now = time.time()
         query = _select_sessions().where(
@@ -54,7 +57,7 @@ class SessionPart(Part):
         return session
 
     def list_sessions(self, user_id: str) -> list[Session]:
-        """The sessions of a user that have not ended, last seen first."""
+        """Return the sessions of a user that have not ended, last used first."""
         query = _select_sessions().where(_SESSIONS.c.user == make_storable(user_id), _SESSIONS.c.expires > time.time())
         with self.database.read() as connection:
             rows = connection.execute(query.order_by(_SESSIONS.c.last_seen.desc(), _SESSIONS.c.id)).all()
@@ -72,7 +75,9 @@ class SessionPart(Part):
             record(connection, actor or make_actor(user), "session.end", session_id, user=user_id)
 
     def end_other_sessions(self, user_id: str, keep_id: str = "", actor: Actor | None = None) -> int:
-        """End all sessions of a user except one; returns their number. Raises NotFound for an unknown user."""
+        """End all sessions of a user except one. Returns the number of ended sessions. Raises NotFound for an unknown
+        user.
+        """
         with self.database.write() as connection:
             lock_accounts(connection)
             user = read_user(connection, user_id)
@@ -82,9 +87,10 @@ class SessionPart(Part):
         return ended
 
     def change_password(self, session: Session, old: str, new: str, actor: Actor) -> None:
-        """Change the password of the session's user; all other sessions end.
+        """Change the password of the session's user. All other sessions end.
 
-        Raises AccountError (`wrong_password`, `invalid_password`), Denied for a user without a password, TooManyAttempts.
+        Raises AccountError (`wrong_password`, `invalid_password`), Denied for a user without a password,
+        TooManyAttempts.
         """
         user_id = session.user.id
         password = check_password(new, "new")
@@ -107,7 +113,7 @@ class SessionPart(Part):
 
 
 def set_password(connection: Connection, user_id: str, hashed: str, keep_session: str = "") -> None:
-    """Store a hash; all sessions except one and all reset links of the user end."""
+    """Store a hash. All sessions except one and all reset links of the user end."""
     now = time.time()
     connection.execute(update(USERS).where(USERS.c.id == user_id).values(password_hash=hashed, password_changed=now))
     connection.execute(delete(tables.reset_links).where(tables.reset_links.c.user == user_id))
@@ -142,7 +148,7 @@ def create_session(
 
 
 def make_actor(user: User, *, address: str = "", request_id: str = "") -> Actor:
-    """The user as who does something."""
+    """Return the actor for actions of a user."""
     return Actor(id=user.id, name=user.email, role=user.role, address=address, request_id=request_id)
 
 

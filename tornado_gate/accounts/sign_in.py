@@ -1,4 +1,4 @@
-"""Sign-in with e-mail and password. The answer and its time do not tell whether an e-mail has an account."""
+"""Sign-in with e-mail and password. The response and its time do not reveal whether an e-mail has an account."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class SignInPart(SessionPart, DevicePart):
     def sign_in(
         self, email: str, password: str, *, address: str, agent: str, device: str = "", replaces: str = ""
     ) -> tuple[str, Session]:
-        """The value of a new cookie, and its session. The session of the cookie `replaces` ends.
+        """Sign in. Returns the value of a new cookie, and its session. The session of the cookie `replaces` ends.
 
-        `device` is what `make_device_token` has returned after an earlier sign-in. Raises SignInFailed, TooManyAttempts; Denied
-        for a disabled account, if the password is right.
+        `device` is the result of `make_device_token` after an earlier sign-in. Raises SignInFailed, TooManyAttempts.
+        Raises Denied for a disabled account, if the password is right.
         """
         key = make_email_key(email)
         user, stored = self._find_account(key)
@@ -47,7 +47,7 @@ class SignInPart(SessionPart, DevicePart):
         with self.database.write() as connection:
             lock_accounts(connection)
             if not _is_unchanged(connection, user.id, stored):
-                raise SignInFailed  # the password was changed, or the account disabled, meanwhile
+                raise SignInFailed  # the password was changed, or the account disabled, during the check
             if renewed != stored:
                 connection.execute(update(USERS).where(USERS.c.id == user.id).values(password_hash=renewed))
             self.throttle.cancel_within(connection, attempt, bounds[:1])
@@ -63,14 +63,14 @@ class SignInPart(SessionPart, DevicePart):
         return (None, None) if row is None else (make_user(row), row.password_hash)
 
     def _make_bounds(self, key: str, user: User | None, address: str, device: str) -> list[Bound]:
-        """The bounds of an attempt. The first is forgiven by a successful one; that of the address is not."""
+        """Return the bounds of an attempt. A successful attempt resets the first one, but not the one of the address."""
         if user is not None and self.knows_device(device, user.id, user.password_changed or 0.0):
             return [make_bound(DEVICE_ATTEMPTS, "device", device)]
         network = find_network(address)
         return [make_bound(PAIR_ATTEMPTS, "pair", key, network), make_bound(ADDRESS_ATTEMPTS, "address", network)]
 
     def _record_failure(self, user: User | None, address: str) -> None:
-        """Without the e-mail of an unknown account: people type passwords there."""
+        """Record a failure without the e-mail of an unknown account, because people type passwords there."""
         name = "unknown" if user is None else user.email
         actor = Actor(id="" if user is None else user.id, name=name, role="member", address=address)
         with self.database.write() as connection:

@@ -53,7 +53,7 @@ def _parse_email(_context: click.Context, _option: click.Parameter, value: str) 
 def open_accounts(
     conf_file: Path | None, data_dir: Path | None, *, create: bool = False
 ) -> Iterator[tuple[Accounts, Config]]:
-    """Yield the accounts, and exit with a message for what is refused. Without `create` a missing database is an error."""
+    """Yield the accounts. Exits with a message for a refused change. Without `create` a missing database is an error."""
     from tornado_gate.accounts.accounts import Accounts
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError
@@ -89,7 +89,7 @@ def _find_user(accounts: Accounts, email: str) -> User:
 
 
 def _print_link(config: Config, token: str) -> None:
-    """Print the link on stdout, for scripts, and what it is for on stderr."""
+    """Print the link on stdout, for scripts, and its purpose on stderr."""
     server = config.server
     host = f"[{server.host}]" if ":" in server.host else server.host
     base = server.public_url or f"http://{host or '127.0.0.1'}:{server.port}"
@@ -200,7 +200,7 @@ def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state:
 @click.option("--budget", default=None, metavar="B", help='Such as "5/d,100/mo,tokens=1M/d"; "" for none.')
 @_email_argument
 def limit(conf_file: Path | None, data_dir: Path | None, limit: str | None, budget: str | None, email: str) -> None:
-    """Set the limits and the budget that all keys of a user share. What is not given stays as it is."""
+    """Set the limits and the budget that all keys of a user share. An omitted option changes nothing."""
     from tornado_gate.accounts.bound_texts import parse_budget, parse_limits
     from tornado_gate.accounts.people import COMMAND
 

@@ -1,4 +1,4 @@
-"""What a request that has ended is charged: what the upstream has reported, or an estimate if it has not reported it.
+"""The charged usage of a finished request: the usage that the upstream reported, or an estimate without such a report.
 
 The only definition: rows of the ledger, costs, limits of tokens and budgets all use it. A request is charged once an upstream
 has it (`Progress.is_sent`), also if its caller leaves before the answer, or a guard refuses the answer. A request whose upstream
@@ -29,14 +29,15 @@ class MeasuredRequest(Protocol):
 
 
 def is_uncharged(progress: Progress, outcome: str) -> bool:
-    """Whether no upstream did the work of a request. A guard refuses what an upstream has made."""
+    """Return whether no upstream did the work of a request. If a guard refused the response, the upstream did the work."""
     return outcome in _UNCHARGED and not progress.is_withheld
 
 
 def needs_estimate(request: MeasuredRequest, outcome: str) -> bool:
-    """Whether `settle_usage` estimates what a request used: its prompt was not reported, or its answer has no end.
+    """Return whether `settle_usage` estimates the usage: the prompt was not reported, or the response has no end.
 
-    A prompt of 0 tokens counts as not reported, because every prompt has some. What is charged by time has no tokens.
+    A prompt of 0 tokens counts as not reported, because every prompt has some. Work that is charged by time has no
+    tokens.
     """
     meter = request.meter
     usage = meter.usage
@@ -50,7 +51,7 @@ def needs_estimate(request: MeasuredRequest, outcome: str) -> bool:
 
 
 def get_uncounted_usage(request: MeasuredRequest) -> Usage:
-    """The usage that the upstream has reported, without the tokens that another request was charged."""
+    """Return the usage that the upstream has reported, without the tokens that another request was charged."""
     usage, counted = request.meter.usage or NO_USAGE, request.charge.counted_tokens
     if counted and usage.input_tokens:
         return replace(usage, input_tokens=max(0, usage.input_tokens - counted))
@@ -58,9 +59,9 @@ def get_uncounted_usage(request: MeasuredRequest) -> Usage:
 
 
 def settle_usage(request: MeasuredRequest, outcome: str) -> tuple[Usage, bool]:
-    """(usage, whether its tokens are an estimate) of a request that has ended with `outcome`.
+    """Return (usage, whether its tokens are an estimate) of a request that has ended with `outcome`.
 
-    An estimate counts the prompt and the text that was produced as far as it is known. It is never below what was reported.
+    An estimate counts the prompt and the known part of the produced text. It is never below the reported usage.
     """
     meter, charge = request.meter, request.charge
     if charge.is_counted_elsewhere or request.progress.cached:

@@ -1,4 +1,4 @@
-"""What a request for a video becomes, what is refused, and what is lost."""
+"""Requests for videos: their translation, refusals and losses."""
 
 from __future__ import annotations
 

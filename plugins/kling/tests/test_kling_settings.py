@@ -1,4 +1,4 @@
-"""What conf says of an entry, what is wrong with it, and the tokens that are signed with it."""
+"""Entries of conf: their settings, their faults, and the tokens that are signed with their keys."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ RENEWAL_SECONDS: Final = 60
 
 _MASK: Final = "***"
 _MIN_SECRET_LENGTH: Final = 8
-"""Shorter values are not masked: they are no secrets, and masking them would garble messages."""
+"""Shorter values are not masked. They are not secret, and masking them would garble messages."""
 
 
 class KlingSettingsSchema(Schema):
@@ -49,12 +49,12 @@ class KlingAccount:
     _ends: float = field(default=0.0, init=False)
 
     def make_headers(self) -> dict[str, str]:
-        """The authorization header; {} without a key."""
+        """Return the authorization header; {} without a key."""
         key = self._get_token() if self.secret_key else self.api_key
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def _get_token(self) -> str:
-        """A token with at least a minute of validity; renewed about twice an hour."""
+        """Return a token with at least a minute of validity. It is renewed about twice an hour."""
         now = self.clock()
         if now > self._ends - RENEWAL_SECONDS:
             self._ends = int(now) + TOKEN_SECONDS
@@ -63,7 +63,7 @@ class KlingAccount:
         return self._token
 
     def mask_keys(self, text: str) -> str:
-        """`text` from the upstream with all keys of this account masked."""
+        """Return `text` from the upstream with all keys of this account masked."""
         for secret in (self._token, self.secret_key, self.access_key, self.api_key):
             if len(secret) >= _MIN_SECRET_LENGTH:
                 text = text.replace(secret, _MASK)
@@ -71,7 +71,8 @@ class KlingAccount:
 
 
 def read_account(entry: ProviderEntry) -> KlingAccount:
-    """The account of an entry: ``api_key`` as "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
+    """Return the account of an entry: ``api_key`` as "ACCESS:SECRET", or the settings ``access_key`` and
+    ``secret_key``.
 
     An api_key without a colon is a single key, as resellers of the API issue. Raises ConfigError.
     """

@@ -1,4 +1,4 @@
-"""/admin/v1/limits/overrides: bounds that administrators change for a time."""
+"""/admin/v1/limits/overrides: temporary limits that administrators set."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LIMITS = "admin: limits"
 
 
 async def list_overrides(request: AdminRequest) -> Page[Override]:
-    found = await request.run(request.services.accounts.list_limit_overrides)
-    return Page(data=tuple(found), total=len(found))
+    overrides = await request.run(request.services.accounts.list_limit_overrides)
+    return Page(data=tuple(overrides), total=len(overrides))
 
 
 async def create_override(request: AdminRequest) -> Override:
@@ -57,7 +57,7 @@ ROUTES = [
     ),
     AdminRoute(
         method="POST", path="/limits/overrides", limited=ADMINISTRATION, function=create_override, tag=_LIMITS, answer=Override,
-        summary="Change a limit or budget for a time", description="In force in all processes within a second.",
+        summary="Change a limit or budget temporarily", description="It applies in all processes within a second.",
         body=LimitOverrideSchema,
         example={"kind": "gateway", "bound": "requests_per_minute", "value": 60000, "until": "2h"},
     ),

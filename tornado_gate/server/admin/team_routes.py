@@ -12,8 +12,8 @@ _ORGANISATIONS, _TEAMS = "admin: organisations", "admin: teams"
 
 
 async def list_organisations(request: AdminRequest) -> Page[Organisation]:
-    found = await request.run(request.services.accounts.list_organisations)
-    return Page(data=tuple(found), total=len(found))
+    organisations = await request.run(request.services.accounts.list_organisations)
+    return Page(data=tuple(organisations), total=len(organisations))
 
 
 async def create_organisation(request: AdminRequest) -> Organisation:
@@ -32,9 +32,9 @@ async def delete_organisation(request: AdminRequest) -> Deleted:
 
 async def list_teams(request: AdminRequest) -> Page[Team]:
     accounts = request.services.accounts
-    found = await request.run(accounts.list_teams, organisation=request.query["organisation"])
-    found = [team for team in found if request.scope.team in ("", team.id)]
-    return Page(data=tuple(found), total=len(found))
+    teams = await request.run(accounts.list_teams, organisation=request.query["organisation"])
+    teams = [team for team in teams if request.scope.team in ("", team.id)]
+    return Page(data=tuple(teams), total=len(teams))
 
 
 async def get_team(request: AdminRequest) -> Team:
@@ -44,10 +44,10 @@ async def get_team(request: AdminRequest) -> Team:
 
 async def create_team(request: AdminRequest) -> Team:
     check_bounds(request.key, request.body)
-    wanted = dict(request.body)
-    organisation, name = wanted.pop("organisation"), wanted.pop("name")
+    fields = dict(request.body)
+    organisation, name = fields.pop("organisation"), fields.pop("name")
     accounts = request.services.accounts
-    return await request.run(accounts.create_team, organisation, name, request.actor, **wanted)
+    return await request.run(accounts.create_team, organisation, name, request.actor, **fields)
 
 
 async def change_team(request: AdminRequest) -> Team:
@@ -66,8 +66,8 @@ async def delete_team(request: AdminRequest) -> Deleted:
 
 async def list_members(request: AdminRequest) -> Page[Member]:
     request.scope.check_team(request.id)
-    found = await request.run(request.services.accounts.list_members, request.id)
-    return Page(data=tuple(found), total=len(found))
+    members = await request.run(request.services.accounts.list_members, request.id)
+    return Page(data=tuple(members), total=len(members))
 
 
 async def set_member(request: AdminRequest) -> Member:
@@ -124,7 +124,7 @@ ROUTES = [
     AdminRoute(
         method="PATCH", path="/teams/{id}", function=change_team, tag=_TEAMS, answer=Team, summary="Change a team",
         limited=ADMINISTRATION,
-        description="Its bounds are in force in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
+        description="Its limits apply in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
     ),
     AdminRoute(
         method="DELETE", path="/teams/{id}", function=delete_team, tag=_TEAMS, answer=Deleted, summary="Delete a team",

@@ -39,7 +39,9 @@ class NewInvitationView(Value, frozen=True, kw_only=True):
 
 
 class ResetLinkView(Value, frozen=True, kw_only=True):
-    """A link that sets a new password, once, within a day. It is shown once, and ends earlier links of the user."""
+    """A link that sets a new password. It is valid once, within a day. It is shown once, and ends earlier links of the
+    user.
+    """
 
     user: str
     link: str
@@ -56,18 +58,18 @@ async def list_users(request: AdminRequest) -> Page[User]:
     accounts = request.services.accounts
     if request.scope.team:
         return await _list_team_users(request, offset)
-    found, total = await request.run(accounts.list_users, search=query["search"], offset=offset, limit=query["limit"])
-    return Page(data=tuple(found), next=next_offset(offset, len(found), total), total=total)
+    users, total = await request.run(accounts.list_users, search=query["search"], offset=offset, limit=query["limit"])
+    return Page(data=tuple(users), next=next_offset(offset, len(users), total), total=total)
 
 
 async def _list_team_users(request: AdminRequest, offset: int) -> Page[User]:
-    """The users of the team to which the key is limited."""
+    """Return the users of the team to which the key is limited."""
     limit, search = request.query["limit"], request.query["search"].lower()
     members = await request.run(request.services.accounts.list_members, request.scope.team)
     users = [member.user for member in members]
-    found = [user for user in users if search in user.email.lower() or search in user.name.lower()]
-    shown = tuple(found[offset : offset + limit])
-    return Page(data=shown, next=next_offset(offset, len(shown), len(found)), total=len(found))
+    matches = [user for user in users if search in user.email.lower() or search in user.name.lower()]
+    shown = tuple(matches[offset : offset + limit])
+    return Page(data=shown, next=next_offset(offset, len(shown), len(matches)), total=len(matches))
 
 
 async def get_user(request: AdminRequest) -> User:
@@ -79,7 +81,7 @@ async def get_user(request: AdminRequest) -> User:
 
 
 async def change_user(request: AdminRequest) -> User:
-    """Apply the changes in the order that refuses first: state, role, name, bounds."""
+    """Apply the changes. The ones that are refused most often come first: state, role, name, bounds."""
     accounts, actor = request.services.accounts, request.actor
     user = await request.run(accounts.get_user, request.id)
     check_bounds(request.key, request.body)
@@ -109,8 +111,8 @@ async def create_reset_link(request: AdminRequest) -> ResetLinkView:
 async def list_sessions(request: AdminRequest) -> Page[SessionView]:
     accounts = request.services.accounts
     await request.run(accounts.get_user, request.id)
-    found = await request.run(accounts.list_sessions, request.id)
-    return Page(data=tuple(describe_session(session) for session in found), total=len(found))
+    sessions = await request.run(accounts.list_sessions, request.id)
+    return Page(data=tuple(describe_session(session) for session in sessions), total=len(sessions))
 
 
 async def end_session(request: AdminRequest) -> Deleted:
@@ -125,9 +127,9 @@ async def end_sessions(request: AdminRequest) -> Deleted:
 
 
 async def list_invitations(request: AdminRequest) -> Page[Invitation]:
-    found = await request.run(request.services.accounts.list_invitations)
-    found = [one for one in found if request.scope.team in ("", one.team)]
-    return Page(data=tuple(found), total=len(found))
+    invitations = await request.run(request.services.accounts.list_invitations)
+    invitations = [invitation for invitation in invitations if request.scope.team in ("", invitation.team)]
+    return Page(data=tuple(invitations), total=len(invitations))
 
 
 async def create_invitation(request: AdminRequest) -> NewInvitationView:
@@ -141,8 +143,8 @@ async def create_invitation(request: AdminRequest) -> NewInvitationView:
 
 async def revoke_invitation(request: AdminRequest) -> Deleted:
     if request.scope.team:
-        found = await request.run(request.services.accounts.list_invitations)
-        if all((one.id, one.team) != (request.id, request.scope.team) for one in found):
+        invitations = await request.run(request.services.accounts.list_invitations)
+        if all((invitation.id, invitation.team) != (request.id, request.scope.team) for invitation in invitations):
             raise AccountNotFound("There is no such invitation.", code="unknown_invitation")
     await request.run(request.services.accounts.revoke_invitation, request.id, request.actor)
     return Deleted(id=request.id)
@@ -156,9 +158,9 @@ async def list_audit(request: AdminRequest) -> Page[AuditEvent]:
     before = int(after) if after else None
     database = request.services.database
     filters = {"action": query["action"], "actor": query["actor"]}
-    found = await request.run(list_events, database, before=before, limit=limit + 1, **filters)
-    shown = tuple(found[:limit])
-    return Page(data=shown, next=str(shown[-1].id) if len(found) > limit else None)
+    events = await request.run(list_events, database, before=before, limit=limit + 1, **filters)
+    shown = tuple(events[:limit])
+    return Page(data=shown, next=str(shown[-1].id) if len(events) > limit else None)
 
 
 ROUTES = [

@@ -101,7 +101,7 @@ class EndSessionPage(AccountPage):
 
 
 class EndOtherSessionsPage(AccountPage):
-    """`/console/account/sessions`: ends all sessions but this one."""
+    """`/console/account/sessions`: ends all sessions except this one."""
 
     async def get(self) -> None:
         self.redirect(ACCOUNT)

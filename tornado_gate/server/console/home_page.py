@@ -1,4 +1,4 @@
-"""The home page: whether the gateway works, the visitor's models, first steps, and a snippet for each SDK."""
+"""The home page: the state of the gateway, the visitor's models, first steps, and a snippet for each SDK."""
 
 from __future__ import annotations
 

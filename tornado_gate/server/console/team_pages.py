@@ -22,9 +22,9 @@ class TeamsPage(TeamHandler):
     async def post(self) -> None:
         self.check_administrator()
         form = self.read_form("organisation", "name")
-        wanted = form.values
+        values = form.values
         made: Team | None = await self.change(
-            form, self.services.accounts.create_team, wanted["organisation"], wanted["name"], self.make_actor()
+            form, self.services.accounts.create_team, values["organisation"], values["name"], self.make_actor()
         )
         if made is None:
             await self.show_teams(form, 400)
@@ -36,8 +36,8 @@ class TeamsPage(TeamHandler):
         teams = await self.list_teams()
         organisations = {team.organisation: team.organisation_name for team in teams}
         if self.is_administrator:
-            found = await self.run_database(self.services.accounts.list_organisations)
-            organisations = {one.id: one.name for one in found}
+            all_organisations = await self.run_database(self.services.accounts.list_organisations)
+            organisations = {organisation.id: organisation.name for organisation in all_organisations}
         self.render_page(
             "teams.html",
             title="Teams",
@@ -70,7 +70,7 @@ class OrganisationPage(TeamHandler):
 
     async def get(self, identity: str) -> None:
         self.check_administrator()
-        await self._show(identity, Form({}))
+        await self._show_organisation(identity, Form({}))
 
     async def post(self, identity: str) -> None:
         self.check_administrator()
@@ -82,14 +82,14 @@ class OrganisationPage(TeamHandler):
             done = await self.change(form, accounts.rename_organisation, identity, name, self.make_actor())
             text = "renamed"
         if done is None:
-            await self._show(identity, form, 409)
+            await self._show_organisation(identity, form, 409)
             return
         self.flash(f"The organisation is {text}.")
         self.redirect(TEAMS, status=303)
 
-    async def _show(self, identity: str, form: Form, status: int = 200) -> None:
-        found = await self.run_database(self.services.accounts.list_organisations)
-        organisation = next((one for one in found if one.id == identity), None)
+    async def _show_organisation(self, identity: str, form: Form, status: int = 200) -> None:
+        organisations = await self.run_database(self.services.accounts.list_organisations)
+        organisation = next((candidate for candidate in organisations if candidate.id == identity), None)
         if organisation is None:
             raise NotFound("There is no such organisation.")
         form.values.setdefault("name", organisation.name)
@@ -190,16 +190,16 @@ class MemberPage(TeamHandler):
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
     async def find_member(self, team: Team, user: str) -> Member:
-        """Raises NotFound."""
+        """Return a member. Raises NotFound."""
         members: list[Member] = await self.run_database(self.services.accounts.list_members, team.id)
-        found = next((member for member in members if member.user.id == user), None)
-        if found is None:
+        match = next((member for member in members if member.user.id == user), None)
+        if match is None:
             raise NotFound("The team has no such member.")
-        return found
+        return match
 
 
 class RemoveMemberPage(MemberPage):
-    """`/console/teams/ID/members/USER/remove`: asks, then removes a member."""
+    """`/console/teams/ID/members/USER/remove`: removes a member after a confirmation."""
 
     async def get(self, identity: str, user: str) -> None:
         team = await self.find_team(identity)

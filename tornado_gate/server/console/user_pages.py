@@ -1,4 +1,4 @@
-"""Users: the list, and a page on which one user's role, state, password link and sessions are managed."""
+"""Users: the list, and a page with one user's role, state, password link and sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do 
 POLICIES = {
     "open": "Anybody may sign up.",
     "invite": "Only people with an invitation may sign up.",
-    "closed": "Sign-up is closed: invitations cannot be used while conf says so.",
+    "closed": "Sign-up is closed: invitations cannot be used while conf closes it.",
 }
 
 
@@ -50,7 +50,7 @@ class UsersPage(AdminHandler):
 
 
 class UserFacts(Value, frozen=True, kw_only=True):
-    """What the page of a user shows."""
+    """The content of the page of a user."""
 
     user: User
     sessions: list[Session]
@@ -59,7 +59,7 @@ class UserFacts(Value, frozen=True, kw_only=True):
 
 
 def find_user_facts(services: Services, identity: str) -> UserFacts:
-    """Synchronous. Raises NotFound of accounts."""
+    """Return the facts of a user. Synchronous. Raises NotFound of accounts."""
     accounts = services.accounts
     _, active_keys = KeyStore(services.database).list_page(user=identity, state="active", limit=1)
     return UserFacts(
@@ -72,12 +72,12 @@ def find_user_facts(services: Services, identity: str) -> UserFacts:
 
 class UserHandler(AdminHandler):
     async def show_user(self, identity: str, form: Form | None = None, *, status: int = 200) -> None:
-        facts: UserFacts = await self.find(find_user_facts, self.services, identity)
+        facts: UserFacts = await self.find_object(find_user_facts, self.services, identity)
         user = facts.user
         bounds = {**user.limits, **user.budget}
-        given = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
-        given |= {name: f"{bounds[name]:.15g}" if name in bounds else "" for name in BOUNDS}
-        shown = Form({**given, **(form.values if form else {})})
+        values = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
+        values |= {name: f"{bounds[name]:.15g}" if name in bounds else "" for name in BOUNDS}
+        shown = Form({**values, **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error
         self.render_page(
@@ -94,7 +94,7 @@ class UserHandler(AdminHandler):
         )
 
     async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:
-        """Show the user again, with what was done or why it was refused."""
+        """Show the user again, with the completed change or the reason of its refusal."""
         if result is None:
             await self.show_user(identity, form, status=400 if form.errors else 409)
         else:
@@ -109,45 +109,45 @@ class UserPage(UserHandler):
         await self.show_user(identity)
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form("name", "role", "state")
         if self.get_field("shown") != describe_shown(user):
             form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
             await self.show_user(identity, form, status=409)
             return
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"{user.email} is changed.")
 
-    def _save(self, user: User, wanted: dict[str, Any]) -> None:
-        """Synchronous; what is refused first leaves the rest as it is."""
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
+        """Save changes. Synchronous. After the first refusal the rest stays unchanged."""
         accounts, actor = self.services.accounts, self.make_actor()
-        if wanted["role"] != user.role:
-            accounts.set_role(user.id, wanted["role"], actor)
-        if wanted["state"] != user.state:
-            accounts.set_state(user.id, wanted["state"], actor)
-        if wanted["name"] != user.name:
-            accounts.set_name(user.id, wanted["name"], actor)
+        if changes["role"] != user.role:
+            accounts.set_role(user.id, changes["role"], actor)
+        if changes["state"] != user.state:
+            accounts.set_state(user.id, changes["state"], actor)
+        if changes["name"] != user.name:
+            accounts.set_name(user.id, changes["name"], actor)
 
 
 def describe_shown(user: User) -> str:
-    """The values that the form of a user has shown, to notice a change by somebody else meanwhile."""
+    """Return the shown values of a user's form, to notice a change by another person while the form was open."""
     return "|".join((user.role, user.state, user.name))
 
 
 class UserBoundsPage(UserHandler):
-    """`/console/users/ID/bounds`: what all keys of the user may use together."""
+    """`/console/users/ID/bounds`: changes the limits that all keys of the user share."""
 
     def get(self, identity: str) -> None:
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form(*BOUNDS)
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
 
-    def _save(self, user: User, wanted: dict[str, Any]) -> None:
-        parsed = parse_form({**dict.fromkeys(FIELDS, ""), **wanted})
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
+        parsed = parse_form({**dict.fromkeys(FIELDS, ""), **changes})
         bounds = {name: parsed[name] for name in ("limits", "budget")}
         self.services.accounts.set_bounds(user.id, self.make_actor(), **bounds)
 
@@ -159,7 +159,7 @@ class ResetLinkPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = Form({})
         token = await self.change(form, self.services.accounts.create_reset_link, identity, self.make_actor())
         if token is None:
@@ -176,13 +176,13 @@ class ResetLinkPage(UserHandler):
 
 
 class EndSessionsPage(UserHandler):
-    """`/console/users/ID/sessions`: ends all sessions of the user, except that of the visitor."""
+    """`/console/users/ID/sessions`: ends all sessions of the user, except the visitor's own."""
 
     def get(self, identity: str) -> None:
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         assert self.session is not None
         keep = self.session.id if identity == self.user.id else ""
         form = Form({})
@@ -197,7 +197,7 @@ class DeleteUserPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.get_user, identity)
         form = self.read_form("email")
         if make_email_key(form.values["email"]) != make_email_key(user.email):
             form.errors["email"] = "Type the e-mail of the user to confirm."
