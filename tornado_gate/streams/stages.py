@@ -460,11 +460,3 @@ async def close(items: AsyncIterator[Any]) -> None:
 async def release(items: AsyncIterator[Any]) -> None:
     """Close an iterator whose reader has all that it needs: its connection can be used again if nothing more comes."""
     await getattr(items, "release", partial(close, items))()
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-then = add_step
-reader = make_batch_reader
-in_batches = iterate_batches
-Batched = BatchIterator
-Later = DeferredItems

@@ -311,10 +311,6 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
         return require_object(await self.read_json(), self.provider)
 
-    async def json(self) -> Any:
-        """Alias of `read_json`; removed in version 0.3."""
-        return await self.read_json()
-
 
 UNCOUNTED_BYTES = 1024 * 1024
 """Up to this size JSON is parsed without counting its values: the most costly takes about 50 ms."""
