@@ -43,7 +43,6 @@ server:
   keep_alive_seconds: 2.5
   loop: asyncio
   http: tornado
-  upstream_http: aiohttp
 plugins: {one: true, two: false, format-gemini: false}
 providers:
   a:
@@ -120,7 +119,6 @@ def test_server_holds_what_the_file_says(whole: Config) -> None:
         keep_alive_seconds=2.5,
         loop="asyncio",
         http="tornado",
-        upstream_http="aiohttp",
     )
 
 

@@ -101,7 +101,6 @@ class Gate:
         self.idle.set()
         self.snapshot = build(config, host)
         load_default_prices(self.snapshot)
-        self._upstream_http = config.server.upstream_http
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
         self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
@@ -309,9 +308,7 @@ class Gate:
         """The connection pool of a provider entry. Snapshots in which the entry is equal share the pool."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(
-                provider.entry.timeouts, self._upstream_http, self.snapshot.config.limits
-            )
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self.snapshot.config.limits)
         return pool
 
     def use_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:

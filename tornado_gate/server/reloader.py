@@ -45,7 +45,6 @@ FIXED_SETTINGS = (
     "log_format",
     "loop",
     "http",
-    "upstream_http",
     "stalled_reader_seconds",
     "max_connections",
     "max_connections_per_address",

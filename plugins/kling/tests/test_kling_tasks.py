@@ -6,7 +6,21 @@ import logging
 from typing import Any
 
 import pytest
-from kling_calls import ACCESS, OURS, RUNNING, SECRET, THEIRS, asked, fault, operation, picture, poll, read_claims, says, stands
+from kling_calls import (
+    ACCESS,
+    OURS,
+    RUNNING,
+    SECRET,
+    THEIRS,
+    asked,
+    fault,
+    operation,
+    picture,
+    poll,
+    read_claims,
+    says,
+    stands,
+)
 
 from tests.support.upstream import Reset, Upstream, answer
 from tornado_gate.errors import (
