@@ -13,7 +13,7 @@ setup(
     packages=find_packages(include=["tornado_gate_local", "tornado_gate_local.*"]),
     package_data={"tornado_gate_local": ["py.typed"]},
     zip_safe=False,
-    install_requires=["google-re2>=1.1.20240702", "rstr>=3.2", "tornado-gate"],
+    install_requires=["google-re2>=1.1.20240702", "rstr>=3.2", "tornado-gate", "tornado-gate-openai"],
     # Images, videos, speech and voice sessions: 150 MB, with parts under the GPL. Only on request.
     extras_require={"media": ["tornado-gate-demo-media"]},
     entry_points={"tornado_gate": ["local = tornado_gate_local"]},
