@@ -13,6 +13,13 @@ setup(
     packages=find_packages(include=["tornado_gate_demo_media", "tornado_gate_demo_media.*"]),
     package_data={"tornado_gate_demo_media": ["py.typed"]},
     zip_safe=False,
-    # espeakng-loader contains eSpeak NG (GPL-3) and PyAV's wheels contain x264 (GPL-2): no other distribution requires this one.
-    install_requires=["av>=14", "espeakng-loader>=0.2.4", "pillow>=11", "tornado-gate", "tornado-gate-local", "tornado-gate-openai"],
+    # espeakng-loader contains eSpeak NG (GPL-3), wheels of PyAV contain x264 (GPL-2): no other distribution requires this one.
+    install_requires=[
+        "av>=14",
+        "espeakng-loader>=0.2.4",
+        "pillow>=11",
+        "tornado-gate",
+        "tornado-gate-local",
+        "tornado-gate-openai",
+    ],
 )
