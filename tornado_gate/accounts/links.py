@@ -29,10 +29,10 @@ _INVITATIONS, _LINKS = tables.invitations, tables.reset_links
 _FIELDS = tuple(name for name in Invitation.__struct_fields__ if name != "suspended")
 
 
-class InvitationPart(Part):
+class Invitations(Part):
     """Administrators invite anybody; administrators of a team invite members of their team."""
 
-    def create_invitation(
+    def create(
         self,
         actor: Actor,
         *,
@@ -66,7 +66,7 @@ class InvitationPart(Part):
             record(connection, actor, "invitation.create", made.id, email=made.email_key, role=role, team=team)
         return token, made
 
-    def list_invitations(self) -> list[Invitation]:
+    def list_newest(self) -> list[Invitation]:
         """The newest invitations, also used, expired and suspended ones."""
         query = select(_INVITATIONS).order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id).limit(LISTED)
         now = time.time()
@@ -77,7 +77,7 @@ class InvitationPart(Part):
                 for one in found
             ]
 
-    def revoke_invitation(self, identity: str, actor: Actor) -> None:
+    def revoke(self, identity: str, actor: Actor) -> None:
         """Delete an invitation; who has signed up with it keeps the account. Raises NotFound, Denied."""
         with self.database.write() as connection:
             row = connection.execute(
@@ -92,14 +92,14 @@ class InvitationPart(Part):
             connection.execute(delete(_INVITATIONS).where(_INVITATIONS.c.id == identity))
             record(connection, actor, "invitation.revoke", identity)
 
-    def find_invitation(self, token: str) -> Invitation:
+    def find(self, token: str) -> Invitation:
         """The invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
         with self.database.read() as connection:
             return read_open_invitation(connection, token)
 
 
 def read_open_invitation(connection: Connection, token: str) -> Invitation:
-    """As `find_invitation`."""
+    """As `find`."""
     found = _read_open(connection, _INVITATIONS.c.digest == digest_token(token))
     if found is None:
         message = (
@@ -150,10 +150,10 @@ def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str |
         read_team(connection, team)
 
 
-class ResetPart(Part):
+class ResetLinks(Part):
     """Links that set a new password, once, within a day."""
 
-    def create_reset_link(self, user_id: str, actor: Actor) -> str:
+    def create(self, user_id: str, actor: Actor) -> str:
         """The token of a link for a user, which ends earlier links. Raises NotFound, Denied, also for a disabled user."""
         check_administrator(actor)
         token, now = make_token(), time.time()
@@ -167,14 +167,14 @@ class ResetPart(Part):
             record(connection, actor, "user.create_reset_link", user_id)
         return token
 
-    def find_reset_link(self, token: str) -> User:
+    def find(self, token: str) -> User:
         """The user of a link. Raises NotFound if it is unknown, used, expired, or its maker may not make it any more."""
         with self.database.read() as connection:
             return _read_linked_user(connection, token)
 
-    def use_reset_link(self, token: str, password: str) -> User:
-        """Set the password of a link's user, whose sessions end. Raises NotFound as `find_reset_link`, AccountError."""
-        self.find_reset_link(token)  # before the slow hash
+    def use(self, token: str, password: str) -> User:
+        """Set the password of a link's user, whose sessions end. Raises NotFound as `find`, AccountError."""
+        self.find(token)  # before the slow hash
         hashed = hash_password(check_password(password))
         with self.database.write() as connection:
             lock_accounts(connection)

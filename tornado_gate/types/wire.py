@@ -198,8 +198,6 @@ class Reply(Value, frozen=True, kw_only=True):
             collected=self.collected,
         )
 
-    but = replace  # its name until 0.3
-
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
     """The request that the default `call_upstream` sends to `url`, with `method`: the core encodes `json`; `body` is sent
@@ -265,8 +263,6 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
             claim=self.claim,
         )  # fmt: skip
-
-    but = replace  # its name until 0.3
 
     async def read(self) -> bytes:
         """Read the whole body. Raises UpstreamError for JSON with too many values, see `JsonValueCounter`, and Unavailable when

@@ -169,7 +169,7 @@ async def _find_team_models(request: AdminRequest) -> tuple[str, ...]:
     """The models of the team to which the caller is limited. A team of conf has none here."""
     if not request.scope.team:
         return ()
-    teams: list[Team] = await request.run(request.services.accounts.list_teams)
+    teams: list[Team] = await request.run(request.services.accounts.teams.list_all)
     return next((tuple(team.models) for team in teams if team.id == request.scope.team), ())
 
 
@@ -206,9 +206,9 @@ async def _check_references(request: AdminRequest, fields: Mapping[str, Any]) ->
     """Raises the NotFound of accounts for a user or a team that does not exist."""
     accounts = request.services.accounts
     if fields.get("user"):
-        await request.run(accounts.get_user, fields["user"])
+        await request.run(accounts.users.get, fields["user"])
     if fields.get("team"):
-        await request.run(accounts.get_team, fields["team"])
+        await request.run(accounts.teams.get, fields["team"])
 
 
 _FILTERS = (

@@ -50,4 +50,4 @@ class AdminHandler(ConsoleHandler):
 
     async def name_users(self, identities: Collection[str]) -> dict[str, str]:
         """The e-mails of users by id; a user who was deleted is missing."""
-        return await self.run_database(self.services.accounts.name_users, identities)  # type: ignore[no-any-return]
+        return await self.run_database(self.services.accounts.users.read_emails, identities)  # type: ignore[no-any-return]

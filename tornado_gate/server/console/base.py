@@ -100,7 +100,7 @@ class ConsoleHandler(GateHandler):
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
         if cookie:
-            self.session = await self.run_database(self.services.accounts.find_session, cookie)
+            self.session = await self.run_database(self.services.accounts.sessions.find, cookie)
         if self.access == "public":
             return
         if self.session is None:
@@ -109,7 +109,7 @@ class ConsoleHandler(GateHandler):
         elif self.access == "administrator" and self.session.user.role != "administrator":
             raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
         elif self.session.user.role != "administrator":
-            found = await self.run_database(self.services.accounts.list_memberships, self.session.user.id)
+            found = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
             self.manages_teams = bool(list_managed_teams(found))
 
     def _refuse_other_sites(self) -> None:
@@ -143,7 +143,7 @@ class ConsoleHandler(GateHandler):
 
     async def get_memberships(self) -> list[Membership]:
         """The visitor's teams. What a team leaves to the configuration is filled in."""
-        found: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        found: list[Membership] = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         allowed = self.snapshot.config.accounts.personal_keys
         return [
             replace(one, team=replace(one.team, personal_keys=allowed)) if one.team.personal_keys is None else one

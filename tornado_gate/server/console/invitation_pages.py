@@ -31,7 +31,7 @@ class InvitationsPage(AdminHandler):
             return
         made = await self.change(
             form,
-            self.services.accounts.create_invitation,
+            self.services.accounts.invitations.create,
             self.make_actor(),
             email=wanted["email"],
             role=wanted["role"],
@@ -57,8 +57,8 @@ class InvitationsPage(AdminHandler):
 
     async def _show(self, form: Form, status: int = 200) -> None:
         accounts = self.services.accounts
-        invitations: list[Invitation] = await self.run_database(accounts.list_invitations)
-        teams: list[Team] = await self.run_database(accounts.list_teams)
+        invitations: list[Invitation] = await self.run_database(accounts.invitations.list_newest)
+        teams: list[Team] = await self.run_database(accounts.teams.list_all)
         people = {one.created_by for one in invitations} | {one.used_by for one in invitations if one.used_by}
         self.render_page(
             "invitations.html",
@@ -88,7 +88,7 @@ class RevokeInvitationPage(AdminHandler):
 
     async def post(self, identity: str) -> None:
         form = Form({})
-        done = await self.change(form, self.services.accounts.revoke_invitation, identity, self.make_actor())
+        done = await self.change(form, self.services.accounts.invitations.revoke, identity, self.make_actor())
         self.flash(form.error, "warning") if done is None else self.flash("The invitation is revoked.")
         self.redirect(INVITATIONS, status=303)
 

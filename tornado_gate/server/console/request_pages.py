@@ -104,7 +104,7 @@ class RequestPage(RequestHandler):
     async def show(self, row: RequestRow, told: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
         """The page of a request. `told` is what would happen now, `refusal` the error that its caller would get."""
         names = await self.name_users({row.user} if row.user else set())
-        teams = await self.run_database(self.services.accounts.list_teams) if row.team else []
+        teams = await self.run_database(self.services.accounts.teams.list_all) if row.team else []
         self.render_page(
             "request.html",
             title="Request",

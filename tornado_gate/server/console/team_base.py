@@ -39,9 +39,11 @@ class TeamHandler(AdminHandler):
     async def list_teams(self) -> list[Team]:
         """The teams that the visitor manages. Raises NotAllowed if there are none for a member."""
         if self.is_administrator:
-            teams: list[Team] = await self.run_database(self.services.accounts.list_teams)
+            teams: list[Team] = await self.run_database(self.services.accounts.teams.list_all)
             return teams
-        memberships: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        memberships: list[Membership] = await self.run_database(
+            self.services.accounts.members.list_of_user, self.user.id
+        )
         managed = [one.team for one in memberships if one.role == "administrator"]
         if not managed:
             raise NotAllowed("This page is for administrators of teams. Ask one of them for access.")
@@ -56,7 +58,7 @@ class TeamHandler(AdminHandler):
 
     async def show_team(self, team: Team, form: Form | None = None, *, status: int = 200) -> None:
         """The page of a team. Of the fields in `form` those of other forms of the page are empty."""
-        members: list[Member] = await self.run_database(self.services.accounts.list_members, team.id)
+        members: list[Member] = await self.run_database(self.services.accounts.members.list_of_team, team.id)
         shown = Form({**fill_team_form(team), **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error
