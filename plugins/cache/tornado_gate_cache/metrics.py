@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from tornado_gate.telemetry.metrics.series import get_plugin_registry
+from tornado_gate.telemetry.metrics import get_plugin_registry
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Gauge

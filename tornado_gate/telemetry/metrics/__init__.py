@@ -15,9 +15,11 @@ from tornado_gate.telemetry.metrics.labels import KnownLabels
 from tornado_gate.telemetry.metrics.ledger import LedgerMetrics
 from tornado_gate.telemetry.metrics.process import ProcessMetrics
 from tornado_gate.telemetry.metrics.requests import RequestMetrics
-from tornado_gate.telemetry.metrics.series import SeriesFactory
+from tornado_gate.telemetry.metrics.series import SeriesFactory, get_plugin_registry
 from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
+
+__all__ = ["Metrics", "get_plugin_registry"]
 
 
 class Metrics:
