@@ -112,8 +112,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     model, for the command ``models show``. `description` is shown in model lists for models without one in conf. `price_provider`
     is the provider's id in the package ``genai-prices``, which has the default prices of models; without it the provider is found
     there by its base URL. `costs_nothing`: the models run in the gateway, or are made of other models of the gateway, whose
-    requests are priced themselves. `missing_operations` are operations that need another distribution, each with the advice how to
-    install it, which the errors of such requests repeat.
+    requests are priced themselves. `missing_operations` are operations that need another distribution, each with the advice how
+    to install it, which the errors of such requests repeat.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})

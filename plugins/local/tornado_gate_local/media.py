@@ -1,7 +1,7 @@
 """Finds the package of the media operations: images, videos, speech and voice sessions.
 
-It is a distribution of its own, because Pillow, PyAV and eSpeak NG take 150 MB. It imports this package; this package
-knows only its name and the functions of `MediaPackage`.
+It is another distribution, because Pillow, PyAV and eSpeak NG take 150 MB. That package imports this one, not the reverse:
+here are only its name and the functions of `MediaPackage`.
 """
 
 from __future__ import annotations

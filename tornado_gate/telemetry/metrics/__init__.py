@@ -1,7 +1,7 @@
 """Prometheus metrics with bounded labels, one object for each subject: ``metrics.requests.count(…)``.
 
 If PROMETHEUS_MULTIPROC_DIR is set when `Metrics` is created, every process writes to files there and each of them renders
-the sum. What changes with each request is first counted in plain values; see `Flusher`.
+the sum. Values that change with each request are first counted as plain numbers; see `Flusher`.
 """
 
 from __future__ import annotations

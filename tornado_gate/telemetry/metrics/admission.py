@@ -1,4 +1,4 @@
-"""What requests wait for and are refused by: bodies, overload, connections, limits."""
+"""The reasons why requests wait or are refused: bodies, overload, connections, limits."""
 
 from __future__ import annotations
 

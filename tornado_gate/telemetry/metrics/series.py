@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 GaugeMode = Literal["livesum", "livemax", "livemostrecent", "max"]
-"""What several processes show together: the sum, the largest or the most recent value of the processes that live."""
+"""How the values of several processes are combined: the sum, the largest or the most recent value of the processes that live."""
 
 
 class SeriesFactory:
