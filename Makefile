@@ -9,8 +9,8 @@ SOAK_SECONDS ?= 600
 CHAOS_SECONDS ?= 600
 KEY ?= $(HOME)/.ssh/id_ed25519
 STAMPS := $(VENV)/stamps
-NODE_TESTS := tests/node
-AGENTS := tests/agents
+NODE_TESTS := qa/node
+AGENTS := qa/agents
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -41,7 +41,7 @@ test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requir
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+	$(BIN)/python -m qa.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 soak: $(STAMPS)/dev ## mixed traffic against failing upstreams for SOAK_SECONDS (default 600); every answer is checked (SOAK_ARGS=…)
 	$(BIN)/python -m bench.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
@@ -62,16 +62,16 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/mypy
 
 matrix: $(STAMPS)/dev ## regenerate docs/matrix.md and docs/plugin-support.md: what is supported by format and provider
-	$(BIN)/python -m tests.matrix
+	$(BIN)/python -m qa.matrix
 
 reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins
 	$(BIN)/python -m tests.reference
 
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
-	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m qa.conformance
 
 agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/agents.md (AGENTS_ARGS=…: select runs)
-	$(BIN)/python -m tests.agents $(AGENTS_ARGS)
+	$(BIN)/python -m qa.agents $(AGENTS_ARGS)
 
 screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/console-measures.md
 	$(BIN)/python -m tests.browser.measure

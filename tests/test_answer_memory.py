@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.scripts import completion
 from tests.support.upstream import Hang, Upstream, answer
 
 MIB = 1024 * 1024

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.lanes import generated
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.lanes import generated
+from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
 
 KEY = "test-key-of-fairness"

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.lanes import generated, message_start
-from tests.sdk.scripts import chunk
 from tests.support.gateway import Gateway
+from tests.support.lanes import generated, message_start
+from tests.support.scripts import chunk
 from tests.support.upstream import Answer, Close, Hang, Reset, Step, Upstream, answer, sse
 
 KEY = "test-key-of-policies"

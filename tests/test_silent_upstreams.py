@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, answer, sse
 
 KEY = "test-key-of-silent-upstreams"

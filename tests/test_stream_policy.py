@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, Wait, answer, sse
 from tornado_gate.errors import InvalidField
 from tornado_gate.gateway.stream_policy import StreamPolicy, parse_stream_policy

@@ -16,8 +16,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.sdk.stored_responses import answer_stream, events_of, response
 from tests.support.gateway import Gateway, run_command
+from tests.support.stored_responses import answer_stream, events_of, response
 from tests.support.upstream import Answer, Upstream, Wait
 
 KEY = "test-key-of-message-sockets"

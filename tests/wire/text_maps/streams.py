@@ -19,7 +19,7 @@ from openai.types.chat import ChatCompletionChunk
 import tornado_gate_format_anthropic
 import tornado_gate_format_gemini
 import tornado_gate_format_openai
-from tests.matrix.walk import Recollection
+from qa.matrix.walk import Recollection
 from tornado_gate import sse
 from tornado_gate.streams.text_streams import guard_stream
 from tornado_gate.testing import call_to, iterate, load_format, target_of, wire_request

@@ -9,9 +9,9 @@ from typing import Any, Final
 import tornado_gate_format_anthropic
 import tornado_gate_format_gemini
 import tornado_gate_format_openai
-from tests.matrix import media, ways
-from tests.matrix.fields import Attached
-from tests.matrix.walk import door
+from qa.matrix import media, ways
+from qa.matrix.fields import Attached
+from qa.matrix.walk import door
 from tornado_gate.streams.text_walks import COMMON_WORDS, find_texts
 
 FORMATS: Final = (tornado_gate_format_openai, tornado_gate_format_anthropic, tornado_gate_format_gemini)

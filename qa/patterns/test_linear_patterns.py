@@ -1,0 +1,46 @@
+"""No regular expression takes more than linear time on foreign text: each is tried with the worst texts of 64 KiB.
+
+`qa/patterns` finds every call of `re` in the core and the first-party plugins, derives the texts from each pattern, and has a
+table of what is bounded or reads no foreign text. `python -m qa.patterns` prints the times.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from qa.patterns.collect import ROOT
+
+LIMIT_MILLISECONDS = 250.0
+"""CPU time of 64 KiB: the slowest linear pattern takes a quarter of it, and a quadratic one some seconds."""
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    """In a process of its own: the patterns are seen while their modules are imported."""
+    command = [sys.executable, "-m", "qa.patterns", "--json"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    assert run.returncode == 0, run.stderr
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
+
+
+@pytest.mark.timeout(600)
+def test_every_pattern_that_meets_foreign_text_is_linear(measured: dict[str, Any]) -> None:
+    slow = [
+        f"{row['name']}: {row['milliseconds']} ms for {row['length']} of {row['bound']} characters: {row['text']}"
+        for row in measured["rows"]
+        if row["milliseconds"] > LIMIT_MILLISECONDS or row["length"] < row["bound"]
+    ]
+    assert not slow, "\n".join(slow)
+    assert len(measured["rows"]) > 400, "the patterns were not found"
+
+
+def test_the_tables_name_patterns_that_exist_and_every_function_that_compiles_one(measured: dict[str, Any]) -> None:
+    names = {row["name"] for row in measured["rows"]} | set(measured["in_functions"])
+    assert set(measured["named"]) <= names
+    assert set(measured["in_functions"]) <= set(measured["named"]), "add an example to qa/patterns/exceptions.py"
