@@ -11,6 +11,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from tests.support.raw import Peer, answer, serving
+from tests.support.variants import vary
 from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.http.fetch import Fetcher, FetchRules
@@ -25,7 +26,7 @@ FILM = answer(MP4, Content_Type="video/mp4")
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
+@pytest.fixture(params=vary("httptools", "aiohttp"))
 def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
     pool = upstream.Pool(Timeouts(connect=2), client=request.param)
     yield pool

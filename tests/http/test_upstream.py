@@ -16,6 +16,7 @@ from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 
 from tests.support.raw import Peer, once, serving, then_wait
+from tests.support.variants import vary
 from tornado_gate import errors
 from tornado_gate.http import upstream
 from tornado_gate.http.client.faults import ConnectTimeout
@@ -25,7 +26,7 @@ from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
 POST = {"model": "m", "ümlaut": 1}
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
+@pytest.fixture(params=vary("httptools", "aiohttp"))
 def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
     pool = upstream.Pool(Timeouts(connect=1), client=request.param)
     yield pool

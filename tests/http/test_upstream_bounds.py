@@ -14,6 +14,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from tests.support.raw import Peer, answer, serving
+from tests.support.variants import vary
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http import upstream
@@ -30,7 +31,7 @@ SSE = "text/event-stream; charset=utf-8"
 Read = Callable[[UpstreamResponse], Awaitable[Any]]
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
+@pytest.fixture(params=vary("httptools", "aiohttp"))
 def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
     pool = upstream.Pool(Timeouts(connect=5), request.param, LIMITS)
     yield pool

@@ -10,6 +10,7 @@ import pytest
 from tornado.ioloop import IOLoop
 
 from tests.support.raw import Peer, serving, then_wait
+from tests.support.variants import vary
 from tornado_gate.errors import UpstreamError, UpstreamRateLimited
 from tornado_gate.http import upstream
 from tornado_gate.testing import call_to
@@ -19,7 +20,7 @@ OTHER = "日\udcff".encode("utf-8", "surrogateescape")
 """Bytes that are neither ASCII nor UTF-8, and a character outside of Latin-1."""
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
+@pytest.fixture(params=vary("httptools", "aiohttp"))
 def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
     pool = upstream.Pool(Timeouts(connect=5), request.param)
     yield pool

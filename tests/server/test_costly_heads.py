@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.variants import vary
 
 LENGTH = 60_000
 LIMIT_SECONDS = 0.1
@@ -140,7 +141,7 @@ BODIES = {
 }
 
 
-@pytest.fixture(scope="module", params=["httptools", "tornado"])
+@pytest.fixture(scope="module", params=vary("httptools", "tornado"))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started = Gateway.start(CONF.format(http=request.param), tmp_path_factory.mktemp("heads"))
     yield started
