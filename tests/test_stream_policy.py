@@ -12,6 +12,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, Wait, answer, sse
+from tests.support.variants import vary
 from tornado_gate.errors import InvalidField
 from tornado_gate.gateway.stream_policy import StreamPolicy, parse_stream_policy
 
@@ -148,7 +149,7 @@ def test_the_caller_decides_whether_another_target_is_tried(
 # Keep-alives
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", vary(*FORMATS))
 def test_a_silent_upstream_is_bridged_before_the_first_event(gateway: Gateway, upstream: Upstream, format: str) -> None:
     """The upstream sends nothing, not even a head, until the caller has received a keep-alive."""
     upstream.script(answer(Wait("go"), STREAM, path="/first"))
@@ -163,7 +164,7 @@ def test_a_silent_upstream_is_bridged_before_the_first_event(gateway: Gateway, u
     assert b"error" not in rest.replace(b'"error":null', b"")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", vary(*FORMATS))
 def test_a_failure_after_a_keep_alive_is_an_error_event(gateway: Gateway, upstream: Upstream, format: str) -> None:
     refused = answer(Wait("go"), '{"error": {"message": "no"}}', status=400, path="/first")
     upstream.script(refused)

@@ -18,12 +18,14 @@ def main(arguments: Sequence[str]) -> None:
     from qa.patterns import exceptions  # it imports modules of the gateway
 
     parts = [word for word in arguments if not word.startswith("--")]
-    chosen = [found for found in _complete(patterns) if not parts or any(part in found.name for part in parts)]
+    known = list(_complete(patterns))
+    chosen = [found for found in known if not parts or any(part in found.name for part in parts)]
     rows = sorted(map(_measure, chosen), key=lambda row: (row["length"] >= row["bound"], -row["milliseconds"]))
     if "--json" in arguments:
         tables = (exceptions.BOUNDED, exceptions.TRUSTED, exceptions.METHODS, exceptions.COMPILED, exceptions.TEXTS)
-        names = [name for table in tables for name in table]
-        print(json.dumps({"rows": rows, "in_functions": in_functions, "named": names}))
+        named = [name for table in tables for name in table]
+        names = [found.name for found in known]
+        print(json.dumps({"rows": rows, "names": names, "in_functions": in_functions, "named": named}))
         return
     print(f"{len(rows)} patterns\n\n| pattern | methods | worst text | characters | ms |\n|---|---|---|---|---|")
     for row in rows:

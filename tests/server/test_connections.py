@@ -81,6 +81,7 @@ def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(sta
     assert "at most 64 connections of callers are accepted" in output
 
 
+@pytest.mark.qa
 def test_the_soft_limit_of_open_files_is_raised_to_the_hard_limit(start: Start) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     gateway = start("ulimit -Sn 100")

@@ -5,6 +5,8 @@ import platform
 import subprocess
 import sys
 
+import pytest
+
 KEEPING = """
 import resource, sys
 from tornado_gate.server import heap
@@ -67,6 +69,7 @@ def test_the_collector_looks_at_what_comes_after_the_start_and_seldom():
     assert said_by(LEAVING) == ["True", "True", "True"]
 
 
+@pytest.mark.qa
 def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
     shared, *arenas = said_by(SHARING)
 

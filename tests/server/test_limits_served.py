@@ -279,6 +279,7 @@ def test_absurd_usage_of_an_upstream_stops_no_counter_and_loses_no_usage(gateway
     assert "while writing the usage ledger" not in gateway.logs
 
 
+@pytest.mark.qa
 def test_a_minute_a_day_and_the_bound_of_the_gateway_go_on_after_a_restart(tmp_path: Path, upstream: Upstream) -> None:
     conf = CONF.format(upstream=upstream.url, limits="gateway: {requests_per_minute: 6, tokens_per_month: 100000}")
     first = Gateway.start(conf, tmp_path)
@@ -330,6 +331,7 @@ def admin(gateway: Gateway, method: str, path: str, body: Any = None) -> httpx.R
     return httpx.request(method, f"{gateway.url}/admin/v1{path}", json=body, headers=headers, trust_env=False)
 
 
+@pytest.mark.qa
 def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: Gateway) -> None:
     wanted = {"kind": "model", "subject": "local-video", "bound": "requests_per_minute", "value": 1, "until": "1h"}
     made = admin(gateway, "POST", "/limits/overrides", wanted)
@@ -351,6 +353,7 @@ def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: G
     assert {"limit.override", "limit.end_override"} <= set(actions)
 
 
+@pytest.mark.qa
 def test_a_temporary_limit_of_one_node_is_in_force_in_the_other(
     tmp_path: Path, upstream: Upstream, postgres: PostgresServer
 ) -> None:

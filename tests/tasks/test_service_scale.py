@@ -46,6 +46,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     shutil.rmtree(tmp_path / "var")
 
 
+@pytest.mark.qa
 def test_a_gateway_with_many_stored_tasks_starts_at_once_and_finds_each(
     stored: list[str], tmp_path: Path, upstream: Upstream
 ) -> None:

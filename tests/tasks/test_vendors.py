@@ -202,6 +202,7 @@ def test_kling_makes_a_video_by_signed_tokens(shared: House, upstream: Upstream)
         assert SECRET_KEY not in keys_in(request)
 
 
+@pytest.mark.qa
 def test_a_video_of_kling_that_is_not_behind_https_is_not_fetched(house: House, upstream: Upstream) -> None:
     kling(upstream, abroad(upstream, "/store/v1.mp4"))
     task = house.client.create(model="kling-film", seconds="5")
