@@ -74,7 +74,7 @@ agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.
 	$(BIN)/python -m qa.agents $(AGENTS_ARGS)
 
 screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/console-measures.md
-	$(BIN)/python -m tests.browser.measure
+	$(BIN)/python -m qa.browser.measure
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install

@@ -17,7 +17,7 @@ import av
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.pictures import PICTURE
+from qa.browser.pictures import PICTURE
 from tests.support.browser import Console, check_accessibility
 
 HOSTILE = """<img src=x onerror="alert(1)"><script>alert(2)</script>'"`${3}</p>"""

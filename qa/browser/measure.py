@@ -1,4 +1,4 @@
-"""``python -m tests.browser.measure``: screenshots of all pages, and docs/console-measures.md."""
+"""``python -m qa.browser.measure``: screenshots of all pages, and docs/console-measures.md."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page
 
-from tests.browser.conftest import CONF
-from tests.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
-from tests.browser.weight import MOST_BYTES, measure_bytes, measure_first_paint
+from qa.browser.conftest import CONF
+from qa.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
+from qa.browser.weight import MOST_BYTES, measure_bytes, measure_first_paint
 from tests.support.browser import Console, run_axe, run_browser
 from tests.support.gateway import Gateway
 from tests.support.process import REPOSITORY
@@ -31,7 +31,7 @@ Written by `make screenshots`, with {browser} on the machine that ran it, agains
 data. *kB* is what a page takes on the wire without a cache, headers included; the limit is {limit} kB. *First paint* is the first
 contentful paint on the loopback interface, the median of three loads with a warm cache. *axe* counts the faults that axe-core
 4.14.1 finds in the light, in the dark and at a width of 360 pixels, by impact: critical / serious / moderate / minor.
-`tests/browser/test_pages.py` fails for a heavier page, and for a critical or serious fault.
+`qa/browser/test_pages.py` fails for a heavier page, and for a critical or serious fault.
 
 | page | path | kB | first paint, ms | axe |
 |---|---|---|---|---|

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
-from tests.browser.weight import MOST_BYTES, measure_bytes
+from qa.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
+from qa.browser.weight import MOST_BYTES, measure_bytes
 from tests.support.browser import Console, check_accessibility
 from tests.support.gateway import Gateway
 
