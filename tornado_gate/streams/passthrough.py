@@ -107,7 +107,7 @@ class StreamAdapter(ABC):
 
     def parse_frame(self, raw: bytes) -> Any:
         """Return the JSON of a frame, for `parse_error`; None if it has none. By default a frame is a server-sent event."""
-        return _parse_frame_json(raw)
+        return sse.parse_json(raw)
 
     @abstractmethod
     def parse_error(self, body: Any) -> GateError | None:
@@ -440,15 +440,6 @@ def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
         if end < 0:
             return b"", frames
     return frames[: end + 2], frames[end + 2 :]
-
-
-def _parse_frame_json(raw: bytes) -> Any:
-    """Return the parsed JSON of a frame; None if it has none."""
-    frame = sse.parse(raw)
-    try:
-        return None if frame is None else orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _is_json(data: bytes) -> bool:

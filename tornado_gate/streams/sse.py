@@ -137,6 +137,15 @@ def parse(raw: bytes) -> Frame | None:
     return Frame(b"\n".join(data), event) if data else None
 
 
+def parse_json(raw: bytes) -> Any:
+    """Return the JSON value in the data of a raw frame; None without data or with data that is not JSON."""
+    frame = parse(raw)
+    try:
+        return None if frame is None else orjson.loads(frame.data)
+    except orjson.JSONDecodeError:
+        return None
+
+
 def _extract_data(raw: bytes) -> bytes | None:
     """Return the data of a raw frame; the fast path may include its border. None for a frame without data."""
     if not raw:

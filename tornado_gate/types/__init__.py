@@ -25,7 +25,6 @@ from tornado_gate.types.common_request import CommonRequest
 from tornado_gate.types.content import (
     Audio,
     Data,
-    Extra,
     File,
     FileReference,
     Image,
@@ -92,9 +91,7 @@ from tornado_gate.types.requests import (
     Reasoning,
     Request,
     ResponseFormat,
-    Tool,
     ToolChoice,
-    VendorTool,
     VerbatimRequest,
 )
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
@@ -110,6 +107,7 @@ from tornado_gate.types.texts import (
     TextKind,
     find_spans,
 )
+from tornado_gate.types.tools import Extra, Tool, VendorTool
 from tornado_gate.types.upstream_objects import (
     IssuedObjects,
     KeptObject,

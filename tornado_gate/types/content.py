@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from tornado_gate.types.citations import Citation
 from tornado_gate.types.server_tools import ServerToolUse
+from tornado_gate.types.tools import Extra, Tool, VendorTool
 from tornado_gate.types.value import Value, field
 
-Extra = Mapping[str, Any]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
@@ -141,13 +141,15 @@ class VendorPart(Value, frozen=True, kw_only=True):
 
     `server` is set if it is about a tool that several vendors run; renderers of other formats then use it. `value` is empty if
     the upstream has no part for it, only metadata of the response. `restored` are the target's own parts about the same use,
-    which its renderer writes instead; () for the second part of one use, None if there are none.
+    which its renderer writes instead; () for the second part of one use, None if there are none. `tools` are the tools
+    that the part declares.
     """
 
     wire_format: str
     value: Mapping[str, Any]
     server: ServerToolUse | None = None
     restored: tuple[Mapping[str, Any], ...] | None = None
+    tools: tuple[Tool | VendorTool, ...] = ()
 
 
 Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking | VendorPart

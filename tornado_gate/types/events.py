@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tornado_gate.errors import GateError
 from tornado_gate.types.citations import Citation
-from tornado_gate.types.content import Extra, Opaque, Part
+from tornado_gate.types.content import Opaque, Part
 from tornado_gate.types.media_results import (
     EmbeddingResult,
     ImageResult,
@@ -27,6 +27,7 @@ from tornado_gate.types.media_results import (
 )
 from tornado_gate.types.realtime import ClientSecret
 from tornado_gate.types.results import FinishReason, ModelList, TokenCount, Usage
+from tornado_gate.types.tools import Extra
 from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskList, TaskResult, VideoOperation
 

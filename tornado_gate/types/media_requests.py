@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from tornado_gate.types.common_request import CommonRequest
-from tornado_gate.types.content import Data, Extra, Link, Part
+from tornado_gate.types.content import Data, Link, Part
+from tornado_gate.types.tools import Extra
 from tornado_gate.types.value import field
 from tornado_gate.types.wire import Upload
 

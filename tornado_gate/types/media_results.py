@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tornado_gate.types.content import Extra
 from tornado_gate.types.results import Usage
+from tornado_gate.types.tools import Extra
 from tornado_gate.types.value import Value, field
 
 Vector = Sequence[float] | bytes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tornado_gate.types.common_request import CommonRequest
-from tornado_gate.types.content import Extra, Message
+from tornado_gate.types.content import Message
 from tornado_gate.types.media_requests import (
     EmbeddingRequest,
     ImageRequest,
@@ -15,35 +15,11 @@ from tornado_gate.types.media_requests import (
     TranscriptionRequest,
 )
 from tornado_gate.types.realtime import ClientSecretRequest, RealtimeRequest
-from tornado_gate.types.server_tools import ServerTool
+from tornado_gate.types.tools import Extra, Tool, VendorTool
 from tornado_gate.types.upstream_objects import IssuedObjects, StoredObjectRequest
 from tornado_gate.types.value import Value, field
 from tornado_gate.types.videos import TaskRequest, VideoCancel, VideoDownload, VideoPoll, VideoRequest
 from tornado_gate.types.wire import Upload
-
-
-class Tool(Value, frozen=True, kw_only=True):
-    """A function that the model may call: `name`, `description`, and `parameters`, a JSON schema.
-
-    `strict`: arguments must match the schema exactly. `extra` has further members of the caller's tool.
-    """
-
-    name: str
-    description: str | None = None
-    parameters: Mapping[str, Any] | None = None
-    strict: bool | None = None
-    extra: Extra = field(default_factory=dict)
-
-
-class VendorTool(Value, frozen=True, kw_only=True):
-    """A tool that only `wire_format` defines (web search, custom grammar, …): `value` is unchanged.
-
-    `server` is set if several vendors run such a tool; renderers of other formats then use it.
-    """
-
-    wire_format: str
-    value: Mapping[str, Any]
-    server: ServerTool | None = None
 
 
 class ToolChoice(Value, frozen=True, kw_only=True):

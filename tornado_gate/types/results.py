@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tornado_gate.types.content import Extra, Part
+from tornado_gate.types.content import Part
+from tornado_gate.types.tools import Extra
 from tornado_gate.types.value import Value, field
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]

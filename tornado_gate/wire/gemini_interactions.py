@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.types import FinishReason, IssuedObjects, Meter, Usage
 from tornado_gate.wire import formats
 from tornado_gate.wire.gemini_generate import find_error
 from tornado_gate.wire.gemini_generate.json_values import read_count, read_objects
-from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.schemas import wrong_format_error
 
 WIRE_FORMAT: Final = formats.GEMINI_INTERACTIONS
@@ -117,7 +117,7 @@ class InteractionsStreamMeter:
         """Note one frame. Always returns False: no frame is hidden from the caller."""
         if _DONE in raw and raw.rstrip().endswith(_DONE):
             self.done = True
-        elif isinstance(body := parse_frame(raw), Mapping):
+        elif isinstance(body := sse.parse_json(raw), Mapping):
             self._note_event(body)
         return False
 

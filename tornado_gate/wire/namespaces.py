@@ -11,7 +11,7 @@ response_function_tool_call_param.py; codex 0.169 (requests recorded on 2026-11-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.types import ChatRequest, Message, Part, Tool, ToolCall, ToolResult, VendorPart, VendorTool
@@ -50,13 +50,13 @@ def list_qualified_names(request: ChatRequest) -> dict[str, tuple[str, str]]:
     """(namespace, name) of each tool in a namespace, by its name in the list that `flatten_namespaces` makes."""
     if request.wire_format != formats.OPENAI_RESPONSES or not _has_any(request):
         return {}
-    return {
-        _qualify(str(group["name"]), str(member["name"])): (str(group["name"]), str(member["name"]))
-        for _, value in _iterate_declared(request)
-        if isinstance(group := _get_vendor_value(value), Mapping)
-        for _, member in _iterate_members(group)
-        if isinstance(member.get("name"), str)
-    }
+    groups = [group for _, tool in _iterate_declared(request) if (group := _get_group(tool)) is not None]
+    names = [
+        (str(group.value["name"]), member.name if isinstance(member, Tool) else member.value.get("name"))
+        for group in groups
+        for member in group.members
+    ]
+    return {_qualify(namespace, name): (namespace, name) for namespace, name in names if isinstance(name, str)}
 
 
 def _has_any(request: ChatRequest) -> bool:
@@ -64,11 +64,11 @@ def _has_any(request: ChatRequest) -> bool:
     return grouped or any(_read_declaration(message) is not None for message in request.messages)
 
 
-def _read_declaration(message: Message) -> Mapping[str, Any] | None:
+def _read_declaration(message: Message) -> VendorPart | None:
     """The item of the type ``additional_tools`` that a message consists of, or None."""
     match message.parts:
-        case (VendorPart(value={"type": "additional_tools", "tools": list()} as item),):
-            return item
+        case (VendorPart(value={"type": "additional_tools", "tools": list()}) as part,):
+            return part
         case _:
             return None
 
@@ -78,57 +78,57 @@ def _iterate_declared(request: ChatRequest) -> Iterator[tuple[str, Tool | Vendor
     for number, tool in enumerate(request.tools):
         yield request.tool_path(number), tool
     for number, message in enumerate(request.messages):
-        if (item := _read_declaration(message)) is not None:
-            from tornado_gate.wire.openai_responses.request import parse_tool
-
-            for place, value in enumerate(item["tools"]):
-                if isinstance(value, Mapping):
-                    yield f"{request.path(number)}.tools.{place}", parse_tool(value)
+        if (declaration := _read_declaration(message)) is not None:
+            yield from _iterate_members(f"{request.path(number)}.tools", declaration.value, declaration.tools)
 
 
 def _iterate_tools(request: ChatRequest) -> Iterator[tuple[str, Tool | VendorTool]]:
     """The same, with the members of namespaces in place of these. A name that is declared again is the same tool."""
     seen: set[str] = set()
     for path, tool in _iterate_declared(request):
-        group = _get_vendor_value(tool)
+        group = _get_group(tool)
         if group is None:
             if isinstance(tool, VendorTool) or tool.name not in seen:
                 seen |= {tool.name} if isinstance(tool, Tool) else set()
                 yield path, tool
             continue
-        for place, member in _iterate_members(group):
-            made = _make_member(group, member)
-            name = made.name if isinstance(made, Tool) else str(made.value.get("name"))
+        for member_path, member in _iterate_members(f"{path}.tools", group.value, group.members):
+            qualified = _qualify_member(group.value, member)
+            name = _get_name(qualified)
             if name not in seen:
                 seen.add(name)
-                yield f"{path}.tools.{place}", made
+                yield member_path, qualified
 
 
-def _get_vendor_value(tool: Tool | VendorTool) -> Mapping[str, Any] | None:
-    """The value of a namespace, None for any other tool."""
+def _get_group(tool: Tool | VendorTool) -> VendorTool | None:
+    """The tool if it is a namespace, None for any other tool."""
     if isinstance(tool, VendorTool) and tool.value.get("type") == NAMESPACE and isinstance(tool.value.get("name"), str):
-        return tool.value
+        return tool
     return None
 
 
-def _iterate_members(group: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    members = group.get("tools")
-    for place, member in enumerate(members if isinstance(members, list) else ()):
-        if isinstance(member, Mapping):
-            yield place, member
+def _iterate_members(
+    path: str, owner: Mapping[str, Any], members: Sequence[Tool | VendorTool]
+) -> Iterator[tuple[str, Tool | VendorTool]]:
+    """Path and value of each tool in the array at `path`, which `owner` has; `members` are its objects, parsed."""
+    indexes = [index for index, value in enumerate(owner.get("tools") or ()) if isinstance(value, Mapping)]
+    for index, member in zip(indexes, members, strict=True):
+        yield f"{path}.{index}", member
 
 
-def _make_member(group: Mapping[str, Any], member: Mapping[str, Any]) -> Tool | VendorTool:
+def _qualify_member(group: Mapping[str, Any], member: Tool | VendorTool) -> Tool | VendorTool:
     """A tool of a namespace. The description of the namespace precedes its own."""
-    from tornado_gate.wire.openai_responses.request import parse_tool
+    name = _qualify(str(group["name"]), _get_name(member))
+    own = member.description if isinstance(member, Tool) else member.value.get("description")
+    description = "\n\n".join(text for text in (group.get("description"), own) if isinstance(text, str) and text)
+    if isinstance(member, Tool):
+        return replace(member, name=name, description=description or member.description)
+    changed = {"name": name, "description": description} if description else {"name": name}
+    return replace(member, value={**member.value, **changed})
 
-    described = [
-        text for text in (group.get("description"), member.get("description")) if isinstance(text, str) and text
-    ]
-    changed: dict[str, Any] = {**member, "name": _qualify(str(group["name"]), str(member.get("name")))}
-    if described:
-        changed["description"] = "\n\n".join(described)
-    return parse_tool(changed)
+
+def _get_name(tool: Tool | VendorTool) -> str:
+    return tool.name if isinstance(tool, Tool) else str(tool.value.get("name"))
 
 
 def _qualify_calls(message: Message) -> Message:

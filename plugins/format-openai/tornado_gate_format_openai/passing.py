@@ -11,7 +11,6 @@ from typing import Any, Final
 from tornado_gate import passthrough, sse
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, Meter, Usage, VerbatimRequest, WireRequest
-from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.openai_speech import find_frame_error
 from tornado_gate_format_openai.verbatim import OpenAIAdapter
 
@@ -63,7 +62,7 @@ class EndMeter:
         if frame is not None and frame.data.strip() == _DONE:
             self.finished = self.done = True
             return False
-        body = parse_frame(raw)
+        body = sse.parse_json(raw)
         if find_frame_error(body) is not None:
             self.done = True
         elif isinstance(body, Mapping) and body.get("type") == self._last:

@@ -9,7 +9,7 @@ import pytest
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Meter, Usage
-from tornado_gate.wire.openai_chat import ChatStreamMeter, note_body, parse_frame
+from tornado_gate.wire.openai_chat import ChatStreamMeter, note_body
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2}
 
@@ -61,9 +61,9 @@ def test_after_an_error_nothing_may_follow() -> None:
 
 
 def test_the_json_of_a_frame_is_found() -> None:
-    assert parse_frame(b'event: x\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') == {"a": 1}
-    assert parse_frame(b": ping\n\n") is None
-    assert parse_frame(b"data: {\n\n") is None
+    assert sse.parse_json(b'event: x\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') == {"a": 1}
+    assert sse.parse_json(b": ping\n\n") is None
+    assert sse.parse_json(b"data: {\n\n") is None
 
 
 def test_a_whole_answer_is_noted() -> None:

@@ -15,7 +15,7 @@ from tornado_gate.wire.anthropic_messages.errors import (
 )
 from tornado_gate.wire.anthropic_messages.ids import parse_id, render_id
 from tornado_gate.wire.anthropic_messages.json_values import BETA_HEADER, WIRE_FORMAT
-from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, note_container, parse_frame
+from tornado_gate.wire.anthropic_messages.meter import MessagesStreamMeter, note_body, note_container
 from tornado_gate.wire.anthropic_messages.model_features import ModelFeatures
 from tornado_gate.wire.anthropic_messages.request import (
     choose_max_tokens,
@@ -51,7 +51,6 @@ __all__ = [
     "note_body",
     "note_container",
     "parse_error",
-    "parse_frame",
     "parse_id",
     "parse_request",
     "parse_response",

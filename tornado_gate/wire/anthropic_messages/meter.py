@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate.streams import sse
 from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.anthropic_messages.errors import find_error
@@ -40,7 +38,7 @@ class MessagesStreamMeter:
         """Read one frame."""
         if _METERED_FRAME.search(raw) is None:
             return
-        body = parse_frame(raw)
+        body = sse.parse_json(raw)
         if not isinstance(body, Mapping):
             return
         match body.get("type"):
@@ -66,15 +64,6 @@ class MessagesStreamMeter:
         if isinstance(usage, Mapping):
             self._usage |= drop_null(usage)
             self._meter.usage = parse_usage(self._usage) or self._meter.usage
-
-
-def parse_frame(raw: bytes) -> Any:
-    """The parsed JSON data of a raw frame; None when the frame has no data or its data is not JSON."""
-    frame = sse.parse(raw)
-    try:
-        return None if frame is None else orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def note_container(issued: IssuedObjects, holder: Any) -> None:

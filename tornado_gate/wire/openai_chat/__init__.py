@@ -13,7 +13,6 @@ from tornado_gate.wire.openai_chat.meter import (
     ImageStreamMeter,
     note_audio,
     note_body,
-    parse_frame,
 )
 from tornado_gate.wire.openai_chat.parts import WIRE_FORMAT
 from tornado_gate.wire.openai_chat.request import parse_request, render_request
@@ -40,7 +39,6 @@ __all__ = [
     "note_body",
     "parse_error",
     "parse_finish_reason",
-    "parse_frame",
     "parse_request",
     "parse_response",
     "parse_stream",

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
 from tornado_gate.streams import sse
 from tornado_gate.types import IssuedObjects, Meter
 from tornado_gate.wire.openai_chat.errors import find_error
@@ -43,7 +41,7 @@ class ChatStreamMeter:
             return False
         if _METERED_FRAME.search(raw) is None:
             return False
-        body = parse_frame(raw)
+        body = sse.parse_json(raw)
         if not isinstance(body, dict):
             return False
         if find_error(body) is not None:
@@ -62,7 +60,7 @@ class ImageStreamMeter(ChatStreamMeter):
     """Also notes the number of pictures in the deltas."""
 
     def note(self, raw: bytes) -> bool:
-        if b'"images"' in raw and isinstance(body := parse_frame(raw), dict):
+        if b'"images"' in raw and isinstance(body := sse.parse_json(raw), dict):
             self._meter.images += count_images(body, "delta")
         return super().note(raw)
 
@@ -87,15 +85,6 @@ def note_audio(issued: IssuedObjects, raw: bytes, noted: set[bytes]) -> None:
             noted.add(found[1])
             issued.ids.append(("audio", found[1].decode()))
             issued.due = True
-
-
-def parse_frame(raw: bytes) -> Any:
-    """Return the JSON value in a raw frame's data; None if it has no data or invalid JSON."""
-    frame = sse.parse(raw)
-    try:
-        return None if frame is None else orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def note_body(meter: Meter, body: Any) -> None:

@@ -16,6 +16,7 @@ from tornado_gate.types import Message, Opaque, Part, Text, Thinking, ToolCall, 
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, parse_content, select_unknown_non_null
 from tornado_gate.wire.openai_responses.server_tools import parse_made_item
+from tornado_gate.wire.openai_responses.tools import parse_tools
 
 _BOOKKEEPING_MEMBERS: Final = ("id", "status", "type")
 _NON_MODEL_ITEM_TYPES: Final = frozenset(
@@ -182,7 +183,8 @@ def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, 
                 inner = {f"{key}.{number}": _join_path(place, f"output.{number}") for number in range(len(output))}
                 conversation.names |= inner
         case _:
-            message = Message(role="user", parts=(VendorPart(wire_format=WIRE_FORMAT, value=item),))
+            part = VendorPart(wire_format=WIRE_FORMAT, value=item, tools=parse_tools(item.get("tools")))
+            message = Message(role="user", parts=(part,))
             conversation.add(message, place, [place])
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from tornado_gate.codec.byte_search import search
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.types import IssuedObjects, Meter
-from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.openai_chat.response import read_string
 from tornado_gate.wire.openai_responses import errors
 from tornado_gate.wire.openai_responses.stored_items import list_issued
@@ -55,7 +55,7 @@ class ResponsesStreamMeter:
         """Note one frame. Always returns False, because this format has no frame that must be hidden from the client."""
         if (number := search(raw, b'"sequence_number"', _SEQUENCE_NUMBER)) is not None:
             self._number = int(number[1]) + 1
-        if _is_metered(raw) and isinstance(body := parse_frame(raw), Mapping):
+        if _is_metered(raw) and isinstance(body := sse.parse_json(raw), Mapping):
             self._note_body(body)
         return False
 

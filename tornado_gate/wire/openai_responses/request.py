@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.types import Call, ChatRequest, Message, Reasoning, ResponseFormat, Text, Tool, ToolChoice, VendorTool
+from tornado_gate.types import Call, ChatRequest, Message, Reasoning, ResponseFormat, Text, ToolChoice, VendorTool
 from tornado_gate.wire.openai_chat.parts import add_extra, drop_none, select_unknown
 from tornado_gate.wire.openai_responses.message_parser import ParsedConversation, iterate_paths, parse_input
 from tornado_gate.wire.openai_responses.message_renderer import render_input
 from tornado_gate.wire.openai_responses.parts import WIRE_FORMAT, select_unknown_non_null
-from tornado_gate.wire.openai_responses.server_tools import list_includes, parse_server_tool, render_server_tool
+from tornado_gate.wire.openai_responses.server_tools import list_includes, render_server_tool
+from tornado_gate.wire.openai_responses.tools import parse_tool
 from tornado_gate.wire.openai_schema import render_json_schema
 from tornado_gate.wire.prompt_cache import CacheMarkers, select_losses
 from tornado_gate.wire.reasoning import find_effort
@@ -58,7 +59,6 @@ _UNSUPPORTED_FIELDS: Final = (
     "audio",
 )
 _TOOL_MODES: Final = ("auto", "none", "required")
-_TOOL_MEMBERS: Final = ("type", "name", "description", "parameters", "strict")
 _FORMAT_MEMBERS: Final = ("type", "name", "description", "schema", "strict")
 
 
@@ -104,21 +104,6 @@ def _parse_reasoning(value: Mapping[str, Any] | None) -> Reasoning | None:
     if value is None or (value.get("effort") is None and value.get("summary") is None):
         return None
     return Reasoning(effort=value.get("effort"), summary=value.get("summary"))
-
-
-def parse_tool(value: Mapping[str, Any], include: Sequence[str] = ()) -> Tool | VendorTool:
-    """Return one tool; a `VendorTool` unless it is a function. `include` is that of the request."""
-    match value:
-        case {"type": "function", "name": str(name)}:
-            return Tool(
-                name=name,
-                description=value.get("description"),
-                parameters=value.get("parameters"),
-                strict=value.get("strict"),
-                extra=select_unknown_non_null(value, *_TOOL_MEMBERS),
-            )
-        case _:
-            return VendorTool(wire_format=WIRE_FORMAT, value=value, server=parse_server_tool(value, include))
 
 
 def _parse_tool_choice(value: Any) -> ToolChoice | None:

@@ -16,12 +16,12 @@ import orjson
 from tornado_gate import REMOVE, passthrough, patch_json
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError
+from tornado_gate.streams import sse
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
 from tornado_gate.types.large_json import load_json
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import openai_images
-from tornado_gate.wire.openai_chat import parse_frame
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_format_openai import verbatim
 from tornado_gate_format_openai.images.edits import (
@@ -145,7 +145,7 @@ class _ImageMeter:
         """Record one frame. Frames of partial images are searched, not parsed."""
         if _is_quiet(raw):
             return False
-        body = parse_frame(raw)
+        body = sse.parse_json(raw)
         if openai_images.find_frame_error(body) is not None:
             self.done = True
         elif isinstance(body, Mapping):
