@@ -11,15 +11,15 @@ from typing import Any
 import orjson
 import pytest
 
-import tornado_gate_anthropic
-import tornado_gate_format_openai
-import tornado_gate_openai
+import tornado_gate_anthropic.provider
+import tornado_gate_openai.format
+import tornado_gate_openai.provider
 from tests.support.gates import make_config, make_services, model
 from tests.support.nesting import nested
 from tornado_gate import provider_impl, sse, types
 from tornado_gate.config.model import ProviderConfig, Secret
-from tornado_gate.gateway import pipeline
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.pipeline import pipeline
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import replace
 
@@ -73,7 +73,7 @@ def services_to(tmp_path: Path, url: str, plugin: str, implementation: Any) -> S
         plugins={"format-openai": True, plugin: True},
         providers={"up": provider},
     )
-    return make_services(tmp_path, config, **{"format-openai": tornado_gate_format_openai, plugin: implementation})
+    return make_services(tmp_path, config, **{"format-openai": tornado_gate_openai.format, plugin: implementation})
 
 
 async def chat_stream(services: Services, closing: AsyncExitStack, path: str) -> AsyncIterator[bytes]:
@@ -132,7 +132,7 @@ async def stream_of(
 @pytest.mark.gen_test
 @pytest.mark.parametrize("path", QUESTIONS)
 async def test_a_translated_stream_is_one_flow_over_the_upstreams_body(tmp_path: Path, path: str) -> None:
-    iterators, said = await stream_of(tmp_path, "anthropic", tornado_gate_anthropic, A_EVENTS, path)
+    iterators, said = await stream_of(tmp_path, "anthropic", tornado_gate_anthropic.provider, A_EVENTS, path)
     assert iterators == ["Flow", "HttpResponse"]
     assert b'"hello"' in said
     assert said.endswith(b"data: [DONE]\n\n") or b"event: response.completed\n" in said
@@ -140,7 +140,7 @@ async def test_a_translated_stream_is_one_flow_over_the_upstreams_body(tmp_path:
 
 @pytest.mark.gen_test
 async def test_a_verbatim_stream_is_one_flow_over_the_upstreams_body(tmp_path: Path) -> None:
-    iterators, said = await stream_of(tmp_path, "openai", tornado_gate_openai, O_EVENTS)
+    iterators, said = await stream_of(tmp_path, "openai", tornado_gate_openai.provider, O_EVENTS)
     assert iterators == ["Flow", "HttpResponse"]
     assert b'"content":"hello"' in said
     assert said.endswith(b"data: [DONE]\n\n")

@@ -19,11 +19,11 @@ from tornado.tcpclient import TCPClient
 
 from tests.support.gates import KEY, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
+from tornado_gate.admission.body_budget import BodyClaim
 from tornado_gate.codec import multipart
 from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
-from tornado_gate.gateway.body_budget import BodyClaim
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import replace
@@ -303,7 +303,7 @@ async def test_a_format_may_decline_the_verbatim_lane(send: Any, gate: Gate, pro
 
 
 def rebuilt(gate: Gate) -> Any:
-    from tornado_gate.gateway.snapshot import build
+    from tornado_gate.pipeline.snapshot import build
 
     return build(gate.snapshot.config, gate.host, gate.snapshot.number + 1)
 

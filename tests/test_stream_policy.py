@@ -14,7 +14,7 @@ from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, Wait, answer, sse
 from tests.support.variants import vary
 from tornado_gate.errors import InvalidField
-from tornado_gate.gateway.stream_policy import StreamPolicy, parse_stream_policy
+from tornado_gate.guards.stream_policy import StreamPolicy, parse_stream_policy
 
 KEY = "test-key-of-stream-policies"
 CONF = """

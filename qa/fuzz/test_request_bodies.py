@@ -18,8 +18,8 @@ from tests.support.gates import open_key_store
 from tornado_gate.codec import json_body
 from tornado_gate.config import load
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.explain import check_request
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.explain import check_request
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server.openapi.document import build_document
 from tornado_gate.telemetry.metrics import Metrics

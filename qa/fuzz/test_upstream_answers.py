@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tornado_gate_anthropic
-import tornado_gate_format_anthropic
-import tornado_gate_format_gemini
-import tornado_gate_format_openai
-import tornado_gate_gemini
-import tornado_gate_openai
+import tornado_gate_anthropic.format
+import tornado_gate_anthropic.provider
+import tornado_gate_gemini.format
+import tornado_gate_gemini.provider
+import tornado_gate_openai.format
+import tornado_gate_openai.provider
 from bench.soak.formats import make_request
 from bench.soak.vendors import RightAnswer, Vendors
 from qa.fuzz.mutations import mutate
@@ -32,15 +32,15 @@ from tornado_gate.testing import call_to, collect_chunks, iterate, load_format, 
 
 NONCE = "0123456789abcdef"
 PROVIDERS = {
-    "chat": (tornado_gate_openai, "/v1/chat/completions", "http://upstream.test/v1"),
-    "messages": (tornado_gate_anthropic, "/v1/messages", "http://upstream.test"),
-    "generate": (tornado_gate_gemini, "/v1beta/models/m:generateContent", "http://upstream.test"),
+    "chat": (tornado_gate_openai.provider, "/v1/chat/completions", "http://upstream.test/v1"),
+    "messages": (tornado_gate_anthropic.provider, "/v1/messages", "http://upstream.test"),
+    "generate": (tornado_gate_gemini.provider, "/v1beta/models/m:generateContent", "http://upstream.test"),
 }
 FORMATS = {
-    "chat": (tornado_gate_format_openai, "/v1/chat/completions"),
-    "responses": (tornado_gate_format_openai, "/v1/responses"),
-    "messages": (tornado_gate_format_anthropic, "/v1/messages"),
-    "generate": (tornado_gate_format_gemini, "/v1beta/models/{model}:generateContent"),
+    "chat": (tornado_gate_openai.format, "/v1/chat/completions"),
+    "responses": (tornado_gate_openai.format, "/v1/responses"),
+    "messages": (tornado_gate_anthropic.format, "/v1/messages"),
+    "generate": (tornado_gate_gemini.format, "/v1beta/models/{model}:generateContent"),
 }
 
 

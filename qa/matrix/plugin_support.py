@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tornado_gate.cli.plugin_matrix import render_markdown
-from tornado_gate.gateway.support_matrix import SupportRow, list_support
+from tornado_gate.pipeline.support_matrix import SupportRow, list_support
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.testing.conformance.declaration import find_declaration

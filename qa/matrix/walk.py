@@ -1,6 +1,6 @@
 """Send one field at a time through a format and a provider, and classify the result. No request leaves the process.
 
-The steps are those of `tornado_gate.gateway.pipeline` up to the upstream request: the verbatim lane when the provider
+The steps are those of `tornado_gate.pipeline.pipeline` up to the upstream request: the verbatim lane when the provider
 supports the route's wire format, else the common lane, including the core's handling of signatures between the two.
 """
 
@@ -21,8 +21,8 @@ from qa.matrix.responses import CONVERSATION, PREVIOUS
 from qa.matrix.trips import Shelf, Trip, arrived, marks, no_chance, trip_of, uploads
 from qa.matrix.ways import Upstream, Way
 from tornado_gate.errors import GateError
-from tornado_gate.gateway import signatures
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.pipeline import signatures
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.types import (
@@ -40,7 +40,7 @@ from tornado_gate.types import (
     replace,
 )
 from tornado_gate.types.value import Value
-from tornado_gate_format_openai import conversation_store
+from tornado_gate_openai.format.stored import conversation_store
 
 SILENT: Final = "SILENT"
 MISNAMED: Final = "MISNAMED"

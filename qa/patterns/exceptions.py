@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from tornado_gate.gateway import routing
+from tornado_gate.targets import routing
 from tornado_gate.telemetry import redaction, spellings
 
 BOUNDED: Final[dict[str, tuple[int, str]]] = {
@@ -78,7 +78,7 @@ COMPILED: Final[dict[str, tuple[str, Callable[[], list[re.Pattern[Any]]]]]] = {
         lambda: [re.compile(r"\[[A-Z][A-Z0-9_]{0,29}_[0-9]{1,9}\]"), re.compile(r"[A-Z][A-Z0-9_]{0,29}[0-9]{1,9}")],
     ),
     "tornado_gate/codec/form_parser.py:FormParser.__init__": ("search", _compile_border),
-    "tornado_gate/gateway/routing.py:_compile_pattern": (
+    "tornado_gate/targets/routing.py:_compile_pattern": (
         "fullmatch",
         lambda: [routing._compile_pattern(path) for path in ROUTES],
     ),
@@ -104,7 +104,7 @@ TEXTS: Final[dict[str, tuple[str, ...]]] = {
     "tornado_gate/codec/form_parser.py:FormParser.__init__": ("\r\n--" + "-" * 69, "\r\n--" + "ab" * 35 + "\r"),
     "tornado_gate/telemetry/redaction.py:SecretMask.__init__": (SECRET[:-1], SECRET + "x", "a" * 23 + "."),
     "tornado_gate/telemetry/redaction.py:_compile_short_pattern": ("key: ", "key is====", "key aaaaaaa"),
-    "tornado_gate/gateway/routing.py:_compile_pattern": ("/v1beta/models/", ":generateContent", "/v1/a/videos/", "/"),
+    "tornado_gate/targets/routing.py:_compile_pattern": ("/v1beta/models/", ":generateContent", "/v1/a/videos/", "/"),
     "tornado_gate/wire/model_table.py:ModelTable.__init__": ("gpt-", "mini", "gpt-mini", "o1"),
     "redact/tornado_gate_redact/detectors.py:_JWT": ("eyJ", "eyJaaaaaaaaaa.eyJ", "eyJ" + "a" * 400 + ".eyJ"),
 }

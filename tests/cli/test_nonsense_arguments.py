@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "conf").mkdir()
     (tmp_path / "a folder").mkdir()
     (tmp_path / "conf" / "gate.yaml").write_text(CONF, encoding="utf-8")
-    monkeypatch.setattr("tornado_gate.server.process.run", lambda *_: None)
+    monkeypatch.setattr("tornado_gate.server.process.process.run", lambda *_: None)
     monkeypatch.setattr("tornado_gate.cli.plugin_new._write_files", lambda *_: None)
     monkeypatch.setattr("tornado_gate.plugins.lock.write_lock", lambda *_: None)
     return tmp_path

@@ -259,7 +259,7 @@ def read_words(response: httpx.Response) -> str:
         (["../up"], 2, "letters, digits and hyphens"),
         (["one", "--format", "--wrapper"], 2, "cannot be combined"),
         (["one", "--format", "--openai-compatible"], 2, "is for providers"),
-        (["Format_OpenAI"], 1, "pip uninstall tornado-gate-format-openai"),
+        (["Format_OpenAI"], 1, "pip uninstall tornado-gate-openai"),
         (["tornado-gate-local"], 1, "is installed already"),
         (["full"], 1, "is not empty"),
         (["taken"], 1, "is a file"),

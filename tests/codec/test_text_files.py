@@ -11,14 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tornado_gate.codec.text_files import UnreadableFile, parse_data_url, read_base64, read_data_url, read_source_text
-from tornado_gate.streams.text_views import view_request
+from tornado_gate.guards.text_views import view_request
 from tornado_gate.types import Data, File, Text
-from tornado_gate.wire.anthropic_messages.sources import render_document
-from tornado_gate.wire.gemini_generate.parts import parse_part as parse_gemini_part
-from tornado_gate.wire.openai_chat.parts import parse_part
-from tornado_gate.wire.text_maps.anthropic_messages import MESSAGES
-from tornado_gate.wire.text_maps.gemini import GENERATE
-from tornado_gate.wire.text_maps.openai_chat import CHAT
+from tornado_gate_anthropic.fields.texts import MESSAGES
+from tornado_gate_anthropic.wire.messages.sources import render_document
+from tornado_gate_gemini.fields.texts import GENERATE
+from tornado_gate_gemini.wire.generate.parts import parse_part as parse_gemini_part
+from tornado_gate_openai.fields.chat_texts import CHAT
+from tornado_gate_openai.wire.chat.parts import parse_part
 
 CANARY = b"the canary sings"
 PLAIN = base64.b64encode(CANARY).decode()

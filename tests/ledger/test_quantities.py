@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tornado_gate.config.prices import PriceSchema, build_price
-from tornado_gate.gateway.metering import MeterStep
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.prices import make_price
+from tornado_gate.pipeline.metering import MeterStep
 from tornado_gate.types import Meter, ResponseStart, Usage
-from tornado_gate.wire import openai_realtime
-from tornado_gate.wire.anthropic_messages.usage import parse_usage as parse_anthropic
-from tornado_gate.wire.gemini_generate.usage import parse_usage as parse_gemini
-from tornado_gate.wire.openai_chat.meter import note_body as note_chat
-from tornado_gate.wire.openai_responses.meter import note_body as note_response
+from tornado_gate_anthropic.wire.messages.usage import parse_usage as parse_anthropic
+from tornado_gate_gemini.wire.generate.usage import parse_usage as parse_gemini
+from tornado_gate_openai.wire import realtime
+from tornado_gate_openai.wire.chat.meter import note_body as note_chat
+from tornado_gate_openai.wire.responses.meter import note_body as note_response
 
 REALTIME = {
     **{"input": 4, "cached_input": 0.4, "output": 16, "audio_input": 32, "cached_audio_input": 0.4, "audio_output": 64},
@@ -39,7 +39,7 @@ def test_cached_sound_of_a_realtime_session_costs_what_cached_sound_costs() -> N
         },
         "output_token_details": {"text_tokens": 60, "audio_tokens": 240},
     }
-    parsed = openai_realtime.parse_usage({"type": "response.done", "response": {"usage": usage}})
+    parsed = realtime.parse_usage({"type": "response.done", "response": {"usage": usage}})
     exact = 72 * 4 + 128 * Decimal("0.4") + 288 * 32 + 512 * Decimal("0.4") + 60 * 16 + 240 * 64
     assert cost(REALTIME, parsed) == exact / 10**6
 

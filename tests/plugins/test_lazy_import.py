@@ -23,7 +23,9 @@ from tornado_gate import format_impl, lazy_import
 from tornado_gate.cli import cli
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lazy_import import take_waiting
-from tornado_gate.wire import anthropic_messages, formats, openai_chat
+from tornado_gate.wire import formats
+from tornado_gate_anthropic.wire import messages
+from tornado_gate_openai.wire import chat
 
 SERVE = """
 import sys
@@ -136,17 +138,17 @@ def test_a_server_starts_without_what_no_request_has_needed_yet(tmp_path: Path, 
     served.child.stop()
     unneeded = {
         "aiohttp",
-        *(f"tornado_gate_format_openai.{name}" for name in ("embeddings", "images", "realtime", "speech", "videos")),
-        *(f"tornado_gate_openai.{name}" for name in ("media", "realtime", "videos")),
+        *(f"tornado_gate_openai.format.{name}" for name in ("embeddings", "images", "realtime", "speech", "videos")),
+        *(f"tornado_gate_openai.provider.{name}" for name in ("media", "realtime", "videos")),
         *(
             f"tornado_gate.wire.{name}"
             for name in ("anthropic_messages", "gemini_generate", "openai_images", "openai_realtime")
         ),
-        "tornado_gate_format_anthropic.lanes",
-        "tornado_gate_format_gemini.lanes",
+        "tornado_gate_anthropic.format.lanes",
+        "tornado_gate_gemini.format.lanes",
     }
     assert unneeded & served.imported == set()
-    assert {"tornado_gate.wire.openai_chat", "tornado_gate_format_openai.conversations"} <= served.imported
+    assert {"tornado_gate_openai.wire.chat", "tornado_gate_openai.format.conversations"} <= served.imported
 
 
 def form(field: str, filename: str, data: bytes) -> tuple[bytes, str]:
@@ -216,9 +218,9 @@ def test_a_server_imports_the_rest_by_itself(tmp_path: Path, upstream: str) -> N
     imported = set(served.child.wait_for_line(r"^after a moment: (.*)")[1].split())
     served.child.stop()
     assert {
-        "tornado_gate_format_openai.videos",
-        "tornado_gate_openai.media",
-        "tornado_gate_format_gemini.lanes",
+        "tornado_gate_openai.format.videos",
+        "tornado_gate_openai.provider.media",
+        "tornado_gate_gemini.format.lanes",
     } <= imported
 
 
@@ -303,5 +305,5 @@ def test_the_commands_name_a_plugin_whose_rest_cannot_be_imported(
 
 
 def test_every_wire_format_has_the_name_that_tables_know_it_by() -> None:
-    assert openai_chat.WIRE_FORMAT == formats.OPENAI_CHAT
-    assert anthropic_messages.WIRE_FORMAT == formats.ANTHROPIC_MESSAGES
+    assert chat.WIRE_FORMAT == formats.OPENAI_CHAT
+    assert messages.WIRE_FORMAT == formats.ANTHROPIC_MESSAGES

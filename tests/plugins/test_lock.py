@@ -261,7 +261,7 @@ def test_what_is_written_is_read_and_other_names_of_a_distribution_are_the_same(
     found = read_lock(conf)
     assert found is not None
     assert found.entries == entries
-    assert set(entries) >= {"tornado-gate-local", "tornado-gate-format-openai"}
+    assert set(entries) >= {"tornado-gate-local", "tornado-gate-openai"}
 
 
 def test_the_command_writes_the_lock_tells_changes_and_checks(site: Path, conf: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.guides import find_example
 from tornado_gate import PluginEntry, format_impl, plugin_impl, provider_impl, types
 from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions
 from tornado_gate.errors import ConfigError, InvalidField, PluginUnavailable
-from tornado_gate.gateway.plugin_setup import ModelNames
+from tornado_gate.pipeline.plugin_setup import ModelNames
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.plugins.wrappers import Scope

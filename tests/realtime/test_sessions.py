@@ -15,7 +15,7 @@ from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.config.model import Config, KeyEntry, RealtimeConfig, Secret
 from tornado_gate.errors import GateError, RateLimited
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller

@@ -23,10 +23,10 @@ from tests.support.gates import KEY, make_services, model
 from tests.support.served import CHAT, Ask, FakeProvider, error_of
 from tests.support.variants import vary
 from tornado_gate import types
+from tornado_gate.admission import body_budget, body_rates
+from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.gateway import body_budget, body_rates
-from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.server.app import GateApplication, make_app
 from tornado_gate.server.services import Services
 from tornado_gate.types import replace

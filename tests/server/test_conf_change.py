@@ -11,7 +11,7 @@ import pytest
 
 from tornado_gate import config as conf
 from tornado_gate.config.model import Config
-from tornado_gate.server.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
+from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 
 TEXT = """\
 plugins:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.admin_console import AdminConsole, serve_console
 from tornado_gate.config.edit import EditRefused, set_plugin
-from tornado_gate.server.conf_diff import make_diff, mask_secrets
+from tornado_gate.server.process.conf_diff import make_diff, mask_secrets
 
 CANARY = "canary-of-the-test-0123456789"
 NAMES = (

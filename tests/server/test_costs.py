@@ -15,9 +15,9 @@ from tests.support.gates import ANSWER, START, WORDS, FakeProvider
 from tests.support.served import CHAT, Ask
 from tornado_gate import errors, types
 from tornado_gate.config.model import PriceEntry, Rates
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import build
 from tornado_gate.ledger.reports import Reports, RequestRow
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.types.value import replace
 
 PRICE = PriceEntry(rates=Rates(input=Decimal("2.5"), output=Decimal(10)))

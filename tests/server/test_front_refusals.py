@@ -11,9 +11,9 @@ import pytest
 from tests.server.test_refused_bodies import connect
 from tests.support.front import Answer
 from tests.support.gates import KEY
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.refusals import Limit
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.front_refusals import GateRefusals
 
 ours = pytest.mark.parametrize("http_server", ["httptools"], indirect=True)

@@ -17,7 +17,7 @@ from tornado.tcpclient import TCPClient
 from tests.support.gates import KEY, START, WORDS, FakeProvider
 from tests.support.served import BODY_LIMIT, CHAT, LIMITED, NARROW, Ask, error_of
 from tornado_gate import errors, types
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.app import PUBLIC_HANDLERS
 from tornado_gate.types import replace
 
@@ -265,7 +265,7 @@ async def test_a_fault_of_the_gateway_itself_shows_nothing(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("tornado_gate.gateway.pipeline.RequestCache", fails)
+    monkeypatch.setattr("tornado_gate.pipeline.pipeline.RequestCache", fails)
     response = await ask("/plain", CHAT, headers={"x-request-id": "look-me-up"})
     assert (response.code, error_of(response)["code"]) == (500, "internal_error")
     assert b"secret" not in response.body

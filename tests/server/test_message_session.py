@@ -16,19 +16,19 @@ from tornado.netutil import bind_sockets
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-import tornado_gate_format_openai
+import tornado_gate_openai.format
 from tests.support.gates import ANSWER, KEY, FakeProvider, make_config, make_services
 from tests.support.gates import model as make_model
 from tornado_gate import format_impl, types
 from tornado_gate.config.model import LimitsConfig, RealtimeConfig
-from tornado_gate.gateway.snapshot import build
 from tornado_gate.http.server.front import HttpServer
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.server.app import make_app
 from tornado_gate.server.handlers.message_lanes import MAX_PARALLEL, MAX_WAITING, Lanes
 from tornado_gate.server.handlers.message_socket import MessageSocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.types import PartDelta
-from tornado_gate_format_openai.response_socket import open_socket
+from tornado_gate_openai.format.response_socket import open_socket
 
 MANY = 400
 CREATE = {"type": "response.create", "model": "m", "input": "Hi", "store": False}
@@ -36,7 +36,7 @@ CREATE = {"type": "response.create", "model": "m", "input": "Hi", "store": False
 
 @asynccontextmanager
 async def serving(
-    tmp_path: Path, fake: FakeProvider, minutes: float = 60.0, format: Any = tornado_gate_format_openai, **limits: int
+    tmp_path: Path, fake: FakeProvider, minutes: float = 60.0, format: Any = tornado_gate_openai.format, **limits: int
 ) -> AsyncIterator[tuple[Services, Callable[[], connect]]]:
     rules = RealtimeConfig(minutes=minutes)
     config = make_config(tmp_path, realtime=rules, limits=LimitsConfig(**limits))
@@ -206,11 +206,11 @@ async def test_a_caller_who_leaves_during_the_handshake_leaves_no_session(
 def make_format(open_socket: Callable[..., Any]) -> ModuleType:
     """The format, with another adapter."""
     made = ModuleType("format_with_another_adapter")
-    vars(made).update(vars(tornado_gate_format_openai))
+    vars(made).update(vars(tornado_gate_openai.format))
 
     @format_impl
     def routes() -> list[types.Route]:
-        found = tornado_gate_format_openai.routes()
+        found = tornado_gate_openai.format.routes()
         return [route if route.messages is None else replace(route, messages=open_socket) for route in found]
 
     made.routes = routes  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from tornado.httputil import HTTPHeaders
 
 from tests.support.front import Answer, Client
 from tests.support.gates import KEY
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.app import EXPLAIN_PATH, PUBLIC_HANDLERS
 from tornado_gate.server.services import Services
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from tornado_gate.config.written import is_unwritten
-from tornado_gate.server import reloader as module
-from tornado_gate.server.heap import GARBAGE_THRESHOLDS
-from tornado_gate.server.reloader import Reloader, get_file_state
+from tornado_gate.server.process import reloader as module
+from tornado_gate.server.process.heap import GARBAGE_THRESHOLDS
+from tornado_gate.server.process.reloader import Reloader, get_file_state
 
 CONF = """
 providers:

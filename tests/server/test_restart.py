@@ -19,8 +19,8 @@ import pytest
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import Child
 from tests.support.variants import vary
-from tornado_gate.server.handover import Successor
-from tornado_gate.server.listeners import Listeners
+from tornado_gate.server.process.handover import Successor
+from tornado_gate.server.process.listeners import Listeners
 
 KEY = "test-key-of-restarts"
 CONF = f"""

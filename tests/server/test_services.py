@@ -11,7 +11,7 @@ import pytest
 from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.config.model import LimitsConfig, RealtimeConfig, VideosConfig
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.snapshot import build
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller, replace
 

@@ -13,11 +13,11 @@ from tests.support.front import Client
 from tests.support.gates import KEY, START, WORDS, FakeProvider
 from tests.support.served import CHAT
 from tornado_gate import types
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import build
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import Limit
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.types import replace
 

@@ -22,7 +22,7 @@ from tornado.web import Application
 
 from tests.support.served import Ask, error_of
 from tornado_gate.errors import NotFound
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers import files as handlers
 from tornado_gate.server.handlers.files import RangeNotSatisfiable, format_content_disposition, parse_range
 from tornado_gate.server.handlers.media import MediaHandler

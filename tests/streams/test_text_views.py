@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tornado_gate.errors import RequestError
-from tornado_gate.streams.text_views import view_request, view_response
+from tornado_gate.guards.text_views import view_request, view_response
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import Span, find_spans
-from tornado_gate.wire.text_maps.anthropic_messages import MESSAGES
-from tornado_gate.wire.text_maps.gemini import GENERATE, INTERACTIONS
-from tornado_gate.wire.text_maps.openai_chat import CHAT
-from tornado_gate.wire.text_maps.openai_media import TRANSCRIPTIONS
-from tornado_gate.wire.text_maps.openai_responses import RESPONSES
+from tornado_gate_anthropic.fields.texts import MESSAGES
+from tornado_gate_gemini.fields.texts import GENERATE, INTERACTIONS
+from tornado_gate_openai.fields.chat_texts import CHAT
+from tornado_gate_openai.fields.media_texts import TRANSCRIPTIONS
+from tornado_gate_openai.fields.response_texts import RESPONSES
 
 EMAIL = re.compile(r"[\w.]+@[\w.]+\w")
 

@@ -204,7 +204,12 @@ def _become(message: dict[str, Any], stdout: int, stderr: int) -> list[str]:
 
 def _import_modules() -> None:
     """Import what a gateway imports, except what reads the environment (prometheus_client)."""
-    for name in ("tornado_gate.cli", "tornado_gate.server.process", "tornado_gate.server.supervisor", "uvloop"):
+    for name in (
+        "tornado_gate.cli",
+        "tornado_gate.server.process.process",
+        "tornado_gate.server.process.supervisor",
+        "uvloop",
+    ):
         importlib.import_module(name)
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server import pages

@@ -16,8 +16,8 @@ import orjson
 from tornado_gate import errors, format_impl, provider_impl, sse, types
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config, KeyEntry, ModelEntry, ModelTarget, ProviderConfig, Secret, ServerConfig
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import app
 from tornado_gate.server.services import Services

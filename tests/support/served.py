@@ -19,8 +19,8 @@ from tests.support.gates import KEY, FakeProvider, make_config, make_services
 from tests.support.variants import vary
 from tornado_gate.config import model
 from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.front import HttpServer
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.app import make_app
 from tornado_gate.server.services import Services
 

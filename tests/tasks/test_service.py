@@ -16,9 +16,9 @@ from tests.support.gates import make_config, make_services, model
 from tornado_gate import format_impl, provider_impl, types
 from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.gateway.pipeline import PreparedAnswer
-from tornado_gate.gateway.snapshot import build
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
+from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.pipeline.snapshot import build
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.services import Services
 from tornado_gate.tasks.provider_client import ProviderClient

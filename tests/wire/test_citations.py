@@ -10,8 +10,11 @@ import pytest
 from tornado_gate.streams.events import Collector
 from tornado_gate.testing import iterate
 from tornado_gate.types import ChatResult, Choice, Citation, ServerToolUse, Text, VendorPart
-from tornado_gate.wire import anthropic_messages, gemini_generate, openai_chat, openai_responses
-from tornado_gate.wire.gemini_generate.grounding import read_citations
+from tornado_gate_anthropic.wire import messages
+from tornado_gate_gemini.wire import generate
+from tornado_gate_gemini.wire.generate.grounding import read_citations
+from tornado_gate_openai.wire import chat as openai_chat
+from tornado_gate_openai.wire import responses
 
 URL = "https://example.com/a"
 WEB = {"web": {"uri": URL, "title": "A"}}
@@ -73,7 +76,7 @@ def test_sources_of_every_kind_are_citations() -> None:
 def stream_gemini(*chunks: dict[str, Any], cites: bool = True) -> tuple[Any, ...]:
     async def read() -> ChatResult:
         collector = Collector()
-        async for event in gemini_generate.parse_stream(iterate(chunks), cites=cites):
+        async for event in generate.parse_stream(iterate(chunks), cites=cites):
             collector.add(event)
         return collector.result()
 
@@ -140,16 +143,16 @@ def test_each_format_has_the_sources_that_it_can_name() -> None:
     assert chat["choices"][0]["message"]["annotations"] == [
         {"type": "url_citation", "url_citation": {name: web[name] for name in web if name != "type"}}
     ]
-    response = openai_responses.render_response(whole, id="resp_1", model="m", created=1, asked={})
+    response = responses.render_response(whole, id="resp_1", model="m", created=1, asked={})
     assert response["output"][0]["content"][1]["annotations"] == [
         {**web, "start_index": 0, "end_index": 2},
         {"type": "file_citation", "file_id": "file_1", "filename": "a.pdf", "index": 2},
     ]
-    message = anthropic_messages.render_response(whole, id="msg_1", model="m")
+    message = messages.render_response(whole, id="msg_1", model="m")
     kinds = [citation["type"] for citation in message["content"][1]["citations"]]
     assert kinds == ["web_search_result_location", "search_result_location", "char_location"]
     assert message["content"][1]["citations"][2] == DOCUMENT
-    candidate = gemini_generate.render_response(whole, id="r", model="m")["candidates"][0]
+    candidate = generate.render_response(whole, id="r", model="m")["candidates"][0]
     assert candidate["content"]["parts"] == [{"text": "Un. Deux."}]
     assert candidate["groundingMetadata"] == {
         "groundingChunks": [
@@ -169,19 +172,19 @@ def test_pages_that_were_found_are_the_sources_of_a_candidate_without_citations(
     found = VendorPart(wire_format="anthropic-messages", value={"type": "web_search_tool_result"}, server=use)
     page = ServerToolUse(id="p", kind="web_fetch", step="call", url=URL)
     read = VendorPart(wire_format="anthropic-messages", value={"type": "server_tool_use"}, server=page)
-    body = gemini_generate.render_response(result(found, read, Text(text="Un.")), id="r", model="m")
+    body = generate.render_response(result(found, read, Text(text="Un.")), id="r", model="m")
     candidate = body["candidates"][0]
     assert candidate["groundingMetadata"] == {"groundingChunks": [WEB]}
     assert candidate["urlContextMetadata"] == {
         "urlMetadata": [{"retrievedUrl": URL, "urlRetrievalStatus": "URL_RETRIEVAL_STATUS_SUCCESS"}]
     }
-    items = openai_responses.render_response(result(read), id="resp_1", model="m", created=1, asked={})["output"]
+    items = responses.render_response(result(read), id="resp_1", model="m", created=1, asked={})["output"]
     assert items[0]["action"] == {"type": "open_page", "url": URL}
 
 
 def test_a_page_that_another_vendor_read_is_counted_by_messages() -> None:
     page = ServerToolUse(id="p", kind="web_fetch", url=URL)
     whole = result(VendorPart(wire_format="gemini-generate", value={}, server=page), Text(text="Un."))
-    message = anthropic_messages.render_response(whole, id="msg_1", model="m")
+    message = messages.render_response(whole, id="msg_1", model="m")
     assert [block["type"] for block in message["content"]] == ["text"]
     assert message["usage"]["server_tool_use"] == {"web_search_requests": 0, "web_fetch_requests": 1}

@@ -11,7 +11,10 @@ from google.genai import types as vendor
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.testing import iterate
-from tornado_gate.wire import anthropic_messages, gemini_generate, openai_chat, openai_completions, openai_responses
+from tornado_gate_anthropic.wire import messages
+from tornado_gate_gemini.wire import generate
+from tornado_gate_openai.wire import chat as openai_chat
+from tornado_gate_openai.wire import completions, responses
 
 ORDINARY = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length"}
 FILTERED = {
@@ -36,12 +39,12 @@ def body(reason: str) -> dict[str, Any]:
 
 
 def whole(render: Callable[..., Any], reason: str, **more: Any) -> Any:
-    return render(gemini_generate.parse_response(body(reason)), id="x_1", model="m", **more)
+    return render(generate.parse_response(body(reason)), id="x_1", model="m", **more)
 
 
 def streamed(render: Callable[..., AsyncIterator[Any]], reason: str, **more: Any) -> list[Any]:
     async def read() -> list[Any]:
-        events = gemini_generate.parse_stream(iterate([body(reason)]))
+        events = generate.parse_stream(iterate([body(reason)]))
         return [chunk async for chunk in render(events, id="x_1", model="m", **more)]
 
     return asyncio.run(read())
@@ -49,8 +52,8 @@ def streamed(render: Callable[..., AsyncIterator[Any]], reason: str, **more: Any
 
 RAISING: list[tuple[Callable[..., Any], Callable[..., Any], dict[str, Any], dict[str, Any]]] = [
     (openai_chat.render_response, openai_chat.render_stream, {"created": 1}, {"include_usage": False}),
-    (openai_completions.render_response, openai_completions.render_stream, {"created": 1}, {"include_usage": False}),
-    (anthropic_messages.render_response, anthropic_messages.render_stream, {}, {}),
+    (completions.render_response, completions.render_stream, {"created": 1}, {"include_usage": False}),
+    (messages.render_response, messages.render_stream, {}, {}),
 ]
 
 
@@ -69,25 +72,25 @@ def test_a_failed_end_is_an_error_with_the_upstreams_reason(way: Any, reason: st
 
 @pytest.mark.parametrize("reason", [*FAILED, "A_REASON_OF_TOMORROW"])
 def test_a_failed_end_is_a_failed_response(reason: str) -> None:
-    answer = whole(openai_responses.render_response, reason, created=1, asked={})
+    answer = whole(responses.render_response, reason, created=1, asked={})
     assert answer["status"] == "failed"
     assert reason in answer["error"]["message"]
-    last = streamed(openai_responses.render_stream, reason, created=1, asked={})[-1]
+    last = streamed(responses.render_stream, reason, created=1, asked={})[-1]
     assert last["type"] == "response.failed"
     assert reason in last["response"]["error"]["message"]
 
 
 @pytest.mark.parametrize("reason", FAILED)
 def test_a_failed_end_keeps_its_reason_for_a_caller_of_the_same_format(reason: str) -> None:
-    assert whole(gemini_generate.render_response, reason)["candidates"][0]["finishReason"] == reason
-    assert streamed(gemini_generate.render_stream, reason)[-1]["candidates"][0]["finishReason"] == reason
+    assert whole(generate.render_response, reason)["candidates"][0]["finishReason"] == reason
+    assert streamed(generate.render_stream, reason)[-1]["candidates"][0]["finishReason"] == reason
 
 
 @pytest.mark.parametrize("reason", sorted(FILTERED))
 def test_an_answer_that_was_filtered_is_told_as_one(reason: str) -> None:
     chat = whole(openai_chat.render_response, reason, created=1)
     assert chat["choices"][0]["finish_reason"] == "content_filter"
-    assert whole(anthropic_messages.render_response, reason)["stop_reason"] == "refusal"
+    assert whole(messages.render_response, reason)["stop_reason"] == "refusal"
 
 
 def test_a_reason_of_any_length_is_shown_in_part() -> None:

@@ -11,8 +11,8 @@ from tornado_gate.testing import call_to
 from tornado_gate.types import PartStart, StreamEvent, Tool, ToolCall, VendorTool
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.namespaces import flatten_namespaces, list_qualified_names
-from tornado_gate.wire.openai_responses import parse_request
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
+from tornado_gate_openai.wire.responses import parse_request
 
 RULE = ChatFeatures(longest_tool_name=64)
 EXEC = {"type": "custom", "name": "exec", "description": "Runs code.", "format": {"type": "grammar", "syntax": "lark"}}

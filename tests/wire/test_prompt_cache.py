@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from tornado_gate.testing import call_to, target_of
 from tornado_gate.types import Call
-from tornado_gate.wire import anthropic_messages, gemini_generate, openai_chat, openai_responses
 from tornado_gate.wire.prompt_cache import CacheMarkers
+from tornado_gate_anthropic.wire import messages as anthropic_messages
+from tornado_gate_gemini.wire import generate
+from tornado_gate_openai.wire import chat as openai_chat
+from tornado_gate_openai.wire import responses
 
 SHORT = {"type": "ephemeral"}
 LONG = {"type": "ephemeral", "ttl": "1h"}
@@ -182,7 +185,7 @@ def test_openais_breakpoints_become_claudes_markers() -> None:
     parts = [{"type": "input_text", "text": "a", "prompt_cache_breakpoint": point} for point in reversed(points)]
     hints = {"prompt_cache_key": "k", "prompt_cache_retention": "24h", "prompt_cache_options": {"ttl": "30m"}}
     body = {"model": "m", "input": [{"role": "user", "content": parts}], **hints}
-    sent = anthropic_messages.render_request(call, openai_responses.parse_request(body))
+    sent = anthropic_messages.render_request(call, responses.parse_request(body))
     assert [block["cache_control"] for block in sent["messages"][0]["content"]] == [LONG, SHORT, SHORT]
     assert not sent.keys() & hints.keys()
     assert set(call.losses) == hints.keys()
@@ -248,14 +251,14 @@ def test_claudes_markers_are_reported_at_an_upstream_without_markers() -> None:
     assert "cache" not in str(body)
     assert losses == ALL_MARKERS
     call = call_for()
-    gemini_generate.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY))
+    generate.render_request(call, anthropic_messages.parse_request(CLAUDES_BODY))
     assert set(call.losses) == ALL_MARKERS
 
 
 def test_markers_become_breakpoints_of_responses() -> None:
     call = call_for()
     request = anthropic_messages.parse_request(CLAUDES_BODY)
-    body = openai_responses.render_request(call, request, cache_markers="breakpoints")
+    body = responses.render_request(call, request, cache_markers="breakpoints")
     marked = [
         {"type": "input_text", "text": words, "prompt_cache_breakpoint": POINT} for words in ("Rules", "Hi", "blue")
     ]
@@ -264,7 +267,7 @@ def test_markers_become_breakpoints_of_responses() -> None:
     assert body["input"][4]["output"] == marked[2:]
     assert set(call.losses) == UNSENT
     chat = openai_chat.parse_request({"model": "m", "messages": [user("Hi", cache_control=LONG)]})
-    body = openai_responses.render_request(call, chat, cache_markers="breakpoints")
+    body = responses.render_request(call, chat, cache_markers="breakpoints")
     assert body["input"][0]["content"] == marked[1:2]
 
 
@@ -272,7 +275,7 @@ def test_breakpoints_between_openais_formats_keep_their_lifetime() -> None:
     call = call_for()
     point = {**POINT, "ttl": "12h"}
     part = {"type": "input_text", "text": "a", "prompt_cache_breakpoint": point}
-    request = openai_responses.parse_request({"model": "m", "input": [{"role": "user", "content": [part]}]})
+    request = responses.parse_request({"model": "m", "input": [{"role": "user", "content": [part]}]})
     body = openai_chat.render_request(call, request, cache_markers="breakpoints")
     assert body["messages"][0]["content"] == [text("a", prompt_cache_breakpoint=point)]
     assert call.losses == []

@@ -23,9 +23,9 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
-from tornado_gate.wire.anthropic_messages import parse_request
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.tool_names import fit_tools, map_tool_names, rename_tools, restore_tools
+from tornado_gate_anthropic.wire.messages import parse_request
 
 RULE = ChatFeatures(longest_tool_name=64)
 LETTER_FIRST = ChatFeatures(longest_tool_name=64, tool_name_signs="_-.:", tool_name_letter_first=True)

@@ -8,8 +8,11 @@ import pytest
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Message, Part, Text, ToolCall, ToolResult
-from tornado_gate.wire import anthropic_messages, gemini_generate, openai_chat, openai_responses
 from tornado_gate.wire.tool_pairs import pair_tool_results
+from tornado_gate_anthropic.wire import messages as anthropic_messages
+from tornado_gate_gemini.wire import generate
+from tornado_gate_openai.wire import chat as openai_chat
+from tornado_gate_openai.wire import responses
 
 HELLO = Message(role="user", parts=(Text(text="Hi"),))
 
@@ -104,7 +107,7 @@ BODIES: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "generate": (
-        lambda body: gemini_generate.parse_request(body, model="m", stream=False),
+        lambda body: generate.parse_request(body, model="m", stream=False),
         {
             "call": {"role": "model", "parts": [{"functionCall": {"id": one, "name": "f"}} for one in ("a", "b")]},
             "a": {"role": "user", "parts": [{"functionResponse": {"id": "a", "name": "f", "response": {"x": 1}}}]},
@@ -157,7 +160,7 @@ def test_responses_name_the_call_id_or_the_field_of_the_earlier_items() -> None:
     ]
     for items, earlier, param in cases:
         with pytest.raises(InvalidField) as caught:
-            pair_tool_results(openai_responses.parse_request({"model": "m", "input": items}, earlier))
+            pair_tool_results(responses.parse_request({"model": "m", "input": items}, earlier))
         assert caught.value.param == param, (items, earlier)
 
 

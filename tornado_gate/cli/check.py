@@ -28,7 +28,7 @@ def check(conf_file: Path | None) -> None:
     from tornado_gate.config import FileFaults, describe
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.plugins.path_files import find_path_files
-    from tornado_gate.server.process import Overrides, check_plugins, load_config
+    from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
     path = find(conf_file)
     host = PluginHost()

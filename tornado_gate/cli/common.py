@@ -73,7 +73,7 @@ def find(conf_file: Path | None) -> Path | None:
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
     """Return the checked configuration. Exits with a list of all faults if it is invalid."""
-    from tornado_gate.server.process import Overrides, load_config
+    from tornado_gate.server.process.process import Overrides, load_config
 
     path = find(conf_file)
     try:

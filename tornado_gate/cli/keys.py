@@ -34,7 +34,7 @@ from tornado_gate.cli.key_options import (
 )
 from tornado_gate.cli.tasktexts import escape_unprintable
 from tornado_gate.errors import ConfigError
-from tornado_gate.server.command_name import format_command
+from tornado_gate.server.process.command_name import format_command
 
 if TYPE_CHECKING:
     from tornado_gate.accounts.keys import KeyStore, StoredKey
@@ -165,9 +165,9 @@ def _check_operations(path: Path | None, config: Config, operations: tuple[str, 
     if not operations:
         return
     from tornado_gate.config.faults import KnownNames
-    from tornado_gate.gateway.conf_checks import list_operations
+    from tornado_gate.pipeline.conf_checks import list_operations
     from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.server.process import check_plugins
+    from tornado_gate.server.process.process import check_plugins
 
     try:
         snapshot = check_plugins(config, PluginHost())

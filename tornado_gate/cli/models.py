@@ -12,7 +12,7 @@ from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_mes
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tornado_gate.gateway.snapshot import ConfiguredProvider
+    from tornado_gate.pipeline.snapshot import ConfiguredProvider
     from tornado_gate.types import Target
 
 
@@ -32,7 +32,7 @@ def show_model(name: str, conf_file: Path | None, as_json: bool) -> None:
     source, in the order in which the rows apply. Unknown models get the facts of the newest family.
     """
     from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.server.process import Overrides, check_plugins, load_config
+    from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
     path = find(conf_file)
     try:

@@ -12,14 +12,14 @@ from tornado_gate.cli.common import format_table
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
-    from tornado_gate.gateway.support_matrix import SupportRow
     from tornado_gate.hookspecs import Capabilities
+    from tornado_gate.pipeline.support_matrix import SupportRow
     from tornado_gate.plugins.host import Plugin, PluginHost
 
 
 def list_rows(host: PluginHost, plugins: Iterable[Plugin], config: Config) -> list[SupportRow]:
     """The rows of all provider plugins that work: with their entries in conf, else with an entry of the defaults."""
-    from tornado_gate.gateway.support_matrix import list_support
+    from tornado_gate.pipeline.support_matrix import list_support
     from tornado_gate.plugins.lanes import FormatLane
 
     usable = [plugin for plugin in plugins if not plugin.error and not plugin.wrapper]
@@ -35,7 +35,7 @@ def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict
     """What each entry of the plugin supports, by the entry's name; {} if the plugin needs settings and has no entry."""
     from tornado_gate.config.model import ProviderConfig
     from tornado_gate.errors import ConfigError, GateError
-    from tornado_gate.gateway.snapshot import configure_entry
+    from tornado_gate.pipeline.snapshot import configure_entry
     from tornado_gate.plugins.lanes import ProviderLane
 
     lane = ProviderLane(host, plugin, [])
@@ -61,7 +61,7 @@ def echo_matrix(rows: list[SupportRow], *, as_json: bool) -> None:
 
 def render_matrix(rows: list[SupportRow]) -> str:
     """The rows as a table."""
-    from tornado_gate.gateway.support_matrix import WORDS
+    from tornado_gate.pipeline.support_matrix import WORDS
 
     formats = list(rows[0].cells) if rows else []
     cells = [[row.provider, row.operation, *(WORDS[row.cells[name]] for name in formats)] for row in rows]
@@ -70,7 +70,7 @@ def render_matrix(rows: list[SupportRow]) -> str:
 
 def render_markdown(rows: list[SupportRow]) -> str:
     """The rows as a table of Markdown."""
-    from tornado_gate.gateway.support_matrix import WORDS
+    from tornado_gate.pipeline.support_matrix import WORDS
 
     formats = list(rows[0].cells) if rows else []
     lines = [["provider", "operation", *formats], ["---"] * (2 + len(formats))]

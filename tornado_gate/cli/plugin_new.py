@@ -170,7 +170,7 @@ def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
 
 def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
     """What was written, the commands to run next, and the lines for conf."""
-    from tornado_gate.server.command_name import get_command_name
+    from tornado_gate.server.process.command_name import get_command_name
 
     module = plugin.replace("-", "_")
     command = get_command_name()

@@ -37,8 +37,8 @@ def serve(
     """
     gc.disable()  # imported modules are permanent; the server enables it after its start
     from tornado_gate.database.engine import DatabaseError
-    from tornado_gate.server.listeners import ServeError
-    from tornado_gate.server.process import Overrides, run
+    from tornado_gate.server.process.listeners import ServeError
+    from tornado_gate.server.process.process import Overrides, run
 
     path = find(conf_file)
     try:

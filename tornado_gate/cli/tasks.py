@@ -24,7 +24,7 @@ from tornado_gate.cli.tasktexts import (
     sort_active_first,
 )
 from tornado_gate.cli.webhook_secret import webhook_secret
-from tornado_gate.server.command_name import get_command_name
+from tornado_gate.server.process.command_name import get_command_name
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config

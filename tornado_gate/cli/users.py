@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, format_table, load, protect_storage
-from tornado_gate.server.command_name import format_command
+from tornado_gate.server.process.command_name import format_command
 
 if TYPE_CHECKING:
     from tornado_gate.accounts.accounts import Accounts

@@ -249,7 +249,7 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     `body_bytes_per_second` is refused; 0 means no minimum.
 
     `open_requests`, `loop_lag_seconds` and `memory_bytes` are bounds of a process beyond which new requests are refused
-    (`gateway/overload.py`); `memory_bytes` None: a part of the container's memory.
+    (`admission/overload.py`); `memory_bytes` None: a part of the container's memory.
 
     The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
     `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others; `file_bytes` for one file, such as a

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from tornado_gate.errors import NotAllowed
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.attempts import try_targets
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.outcomes import note_success
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.attempts import try_targets
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecretClaims, ClientSecrets
 from tornado_gate.realtime.inner_models import add_inner_models
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.targets.outcomes import note_success
 from tornado_gate.types import (
     Call,
     Caller,

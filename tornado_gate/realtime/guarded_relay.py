@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 
 from tornado_gate.errors import GateError, InternalError, PluginError
-from tornado_gate.gateway.guards import Review
+from tornado_gate.guards.decisions import Review
+from tornado_gate.guards.text_events import Event, EventTexts
 from tornado_gate.plugins.guard_lanes import Side
 from tornado_gate.realtime.relay import POLICY_VIOLATION, UPSTREAM_FAILED, Relay, wait_for
-from tornado_gate.streams.text_events import Event, EventTexts
 from tornado_gate.types import Call
 from tornado_gate.types.text_maps import Shape
 

@@ -8,19 +8,19 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final
 
+from tornado_gate.admission.estimates import estimate_prompt_tokens
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.attempts import call_provider, make_deadlines, try_targets
-from tornado_gate.gateway.estimates import estimate_prompt_tokens
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.guards import review_inner_request
-from tornado_gate.gateway.metering import MeterStep
-from tornado_gate.gateway.observers import tell_observers
-from tornado_gate.gateway.outcomes import note_end
-from tornado_gate.gateway.pricing import record_usage
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.guards.decisions import review_inner_request
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
+from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.metering import MeterStep
+from tornado_gate.pipeline.observers import tell_observers
+from tornado_gate.pipeline.pricing import record_usage
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
+from tornado_gate.targets.outcomes import note_end
 from tornado_gate.types import Call, ChatRequest, Meter, Request, SpeechRequest, StreamEvent, Text
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import State, field, replace

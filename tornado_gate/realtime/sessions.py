@@ -18,11 +18,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from tornado_gate.admission.bounds import LONGEST_TITLE, OPEN, make_counter_id
 from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import AuthenticationFailed, GateError, NotAllowed, RateLimited, Unavailable
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.limits.bounds import LONGEST_TITLE, OPEN, make_counter_id
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.types import Bound, Caller
 
 log = logging.getLogger(__name__)

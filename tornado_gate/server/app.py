@@ -23,15 +23,14 @@ from tornado.web import Application
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.admission.body_budget import BodyBudget
+from tornado_gate.admission.body_rates import BodyRates
+from tornado_gate.admission.kept_bytes import KeptBytes
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
-from tornado_gate.gateway.body_budget import BodyBudget
-from tornado_gate.gateway.body_rates import BodyRates
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.health_checks import HealthChecks
-from tornado_gate.gateway.kept_bytes import KeptBytes
-from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
@@ -63,6 +62,7 @@ from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore, load_media_secret
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics

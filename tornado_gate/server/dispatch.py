@@ -7,13 +7,13 @@ from collections.abc import Awaitable
 from typing import Final
 
 from tornado_gate.errors import AuthenticationFailed, BlockedByGuard, GateError
-from tornado_gate.gateway import pipeline
-from tornado_gate.gateway.auth import HOW_TO_SEND_KEY
-from tornado_gate.gateway.guarded_replies import review_answer
-from tornado_gate.gateway.guards import begin_review
-from tornado_gate.gateway.other_models import check_other_models
-from tornado_gate.gateway.pipeline import PreparedAnswer
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.guards.decisions import begin_review
+from tornado_gate.pipeline import pipeline
+from tornado_gate.pipeline.auth import HOW_TO_SEND_KEY
+from tornado_gate.pipeline.guarded_replies import review_answer
+from tornado_gate.pipeline.other_models import check_other_models
+from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.realtime import connect
 from tornado_gate.server.services import Services

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.refusals import Limit, render_refusal
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers.common import get_request_id, make_default_headers
 from tornado_gate.telemetry.logs import AccessLine, log_access
 

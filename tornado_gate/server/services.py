@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
+from tornado_gate.admission.body_budget import BodyBudget
+from tornado_gate.admission.body_rates import BodyRates
+from tornado_gate.admission.kept_bytes import KeptBytes
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.body_budget import BodyBudget
-from tornado_gate.gateway.body_rates import BodyRates
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.health_checks import HealthChecks
-from tornado_gate.gateway.kept_bytes import KeptBytes
-from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.health_checks import HealthChecks
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.storage.conversation_state import SharedMemory

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import Literal
 
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord
 

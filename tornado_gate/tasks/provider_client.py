@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from tornado_gate.errors import PluginError, Unavailable
-from tornado_gate.gateway.attempts import call_provider
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.outcomes import note_failure, note_success
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.pipeline.attempts import call_provider
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
+from tornado_gate.targets.outcomes import note_failure, note_success
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.tasks.usage import make_caller

@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator, Sequence
 
 import orjson
 
+from tornado_gate.admission.estimates import USUAL_VIDEO_SECONDS, Estimate
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
-from tornado_gate.gateway.candidates import Candidate, choose_target
-from tornado_gate.gateway.estimates import USUAL_VIDEO_SECONDS, Estimate
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.ledger.costs import Quantities
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
+from tornado_gate.targets.candidates import Candidate, choose_target
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.tasks.request_image import describe_image, load_image, stream_image

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tornado_gate.config.model import PluginOptions
-from tornado_gate.streams.text_views import view_request
+from tornado_gate.guards.text_views import view_request
 from tornado_gate.testing.answer_texts import join_texts
 from tornado_gate.testing.conformance.driver import Driver, open_driver
 from tornado_gate.testing.conformance.examples import Example

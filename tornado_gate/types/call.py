@@ -67,7 +67,7 @@ class Bound(NamedTuple):
     gateway.
 
     `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of
-    the `family` (requests, tokens, open, periods: `limits/bounds.py`). `title` is the subject's name for people, "" if it is
+    the `family` (requests, tokens, open, periods: `admission/bounds.py`). `title` is the subject's name for people, "" if it is
     `subject` itself.
     """
 
@@ -191,7 +191,7 @@ class Meter(State):
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response. `ends_at`:
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
     nano-dollars of a complete answer, where the caller was told it. `streamed`: the caller has requested a stream. `claim`:
-    what the request has reserved of its bounds (`gateway/admission.py`); None if nothing limits it. `is_inner`: the request is
+    what the request has reserved of its bounds (`admission/reservations.py`); None if nothing limits it. `is_inner`: the request is
     part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard has
     refused the answer, which costs what it costs.
 

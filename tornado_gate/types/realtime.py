@@ -2,7 +2,7 @@
 
 The wire format has two dialects: "beta", the one in the gateway's contract (``response.audio.delta``, ``modalities``), and
 "current", the one of the vendor's SDKs (``response.output_audio.delta``, ``session.type``). The core translates between them if
-caller and upstream use different ones (`tornado_gate.wire.openai_realtime`); a provider's `Socket` declares its dialect.
+caller and upstream use different ones (`tornado_gate_openai.wire.realtime`); a provider's `Socket` declares its dialect.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All callers of a provider entry share one account at the upstream, to which an id is enough to read what another caller stored
 there. So the core records for each account the ids that the upstream issued to it (`IssuedObjects`), and refuses ids that are
 not recorded (`ObjectReference`). A format says where its requests have references (`Route.references`) and which ids a response
-issues (`VerbatimRequest.issued`); `gateway/upstream_objects.py` does the rest.
+issues (`VerbatimRequest.issued`); `targets/upstream_objects.py` does the rest.
 """
 
 from __future__ import annotations

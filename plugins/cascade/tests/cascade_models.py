@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate.realtime.voice import VoiceSession
 from tornado_gate.types import (
     ChatRequest,
     Finish,
@@ -24,6 +23,7 @@ from tornado_gate.types import (
     UsageReport,
 )
 from tornado_gate_cascade.voice_model import CascadeModels, CascadeVoiceModel
+from tornado_gate_openai.voice import VoiceSession
 
 ALL = CascadeModels(chat="the-chat", transcription="the-ears", speech="the-voice", voice="onyx")
 SOUND_OF_A_LETTER = b"\x10\x20" * 240

@@ -1,6 +1,6 @@
 """cascade: a realtime voice provider built on three other models of the gateway: transcription, chat and speech.
 
-`tornado_gate.realtime.voice` manages the session with its items, turns and events; this plugin implements its voice model.
+`tornado_gate_openai.voice` manages the session with its items, turns and events; this plugin implements its voice model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from tornado_gate import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import PluginError, UnsupportedOperation
-from tornado_gate.realtime.voice import VoiceSession
 from tornado_gate.types import (
     Call,
     RealtimeRequest,
@@ -25,6 +24,7 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate_cascade.voice_model import CascadeModels, CascadeVoiceModel
+from tornado_gate_openai.voice import VoiceSession
 
 __version__ = "0.1.0"
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.realtime.voice import AudioPiece, Turn
 from tornado_gate.streams.events import close as close_events
 from tornado_gate.types import InnerModelCaller, SpeechChunk, SpeechRequest, SpeechStart, StreamError
 from tornado_gate.types.value import Value
+from tornado_gate_openai.voice import AudioPiece, Turn
 
 MAX_CONCURRENT: Final = 2
 """Sentences generated at a time: the one that is playing, and the next."""

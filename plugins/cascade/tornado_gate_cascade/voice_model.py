@@ -18,19 +18,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
-from tornado_gate.realtime.voice import (
-    AudioPart,
-    CallPiece,
-    CutShortPiece,
-    Piece,
-    SentenceSplitter,
-    TextPiece,
-    Transcript,
-    Turn,
-    UsagePiece,
-    make_chat_request,
-    to_wav,
-)
 from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
     ChatRequest,
@@ -50,6 +37,19 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import State, Value, field
 from tornado_gate_cascade.speaking import FailedStage, SentenceSpeech, SpeechQueue
+from tornado_gate_openai.voice import (
+    AudioPart,
+    CallPiece,
+    CutShortPiece,
+    Piece,
+    SentenceSplitter,
+    TextPiece,
+    Transcript,
+    Turn,
+    UsagePiece,
+    make_chat_request,
+    to_wav,
+)
 
 MAX_WAITING_PIECES: Final = 256
 """Limit of queued chat pieces that are not sent yet; then the chat stream pauses (back-pressure)."""

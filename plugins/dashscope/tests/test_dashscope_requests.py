@@ -13,7 +13,7 @@ from dashscope_calls import BASE, PNG, asked, call_for, sent
 from tornado_gate.errors import InvalidField, UnsupportedOperation
 from tornado_gate.testing import KEY, chat
 from tornado_gate.types import Data, Link
-from tornado_gate.wire.dashscope_images import parse_request
+from tornado_gate_openai.wire.dashscope_images import parse_request
 
 PICTURE = Link(url="https://h.example/a.png")
 

@@ -1,6 +1,6 @@
 """Provider for images at Alibaba Model Studio (DashScope): Qwen-Image, Wan, Z-Image.
 
-The wire format is in `tornado_gate.wire.dashscope_images`; this package has the URLs, the differences between models, and the
+The wire format is in `tornado_gate_openai.wire.dashscope_images`; this package has the URLs, the differences between models, and the
 tasks of asynchronous models. Responses contain image URLs that are valid for one day; the plugin downloads the images.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and the pages named in each module.
@@ -32,7 +32,11 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import replace
-from tornado_gate.wire.dashscope_images import (
+from tornado_gate_dashscope import tasks
+from tornado_gate_dashscope.address import GENERATION_PATH, MESSAGES_TASK_PATH
+from tornado_gate_dashscope.models import BOTH_OPERATIONS, OPERATIONS_OF_MODEL, choose_task_path, fit_request
+from tornado_gate_dashscope.settings import DashScopeSettings, read_settings
+from tornado_gate_openai.wire.dashscope_images import (
     FailureReport,
     ImageLocation,
     make_error,
@@ -40,10 +44,6 @@ from tornado_gate.wire.dashscope_images import (
     render_request,
     render_task,
 )
-from tornado_gate_dashscope import tasks
-from tornado_gate_dashscope.address import GENERATION_PATH, MESSAGES_TASK_PATH
-from tornado_gate_dashscope.models import BOTH_OPERATIONS, OPERATIONS_OF_MODEL, choose_task_path, fit_request
-from tornado_gate_dashscope.settings import DashScopeSettings, read_settings
 
 _TASK_CONTEXT: Final = "task"
 

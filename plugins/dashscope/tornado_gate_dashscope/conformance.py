@@ -1,6 +1,6 @@
 """For ``tornado-gate plugins check dashscope``: what the vendor answers, synchronously and by tasks.
 
-Source: the pages that `tornado_gate_dashscope.tasks` and `tornado_gate.wire.dashscope_images` name.
+Source: the pages that `tornado_gate_dashscope.tasks` and `tornado_gate_openai.wire.dashscope_images` name.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 from tornado_gate.types import Call, ImageRequest, Operation
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import replace
-from tornado_gate.wire.dashscope_images import WIRE_FORMAT
 from tornado_gate_dashscope.address import IMAGES_TASK_PATH, MESSAGES_TASK_PATH, PROMPT_TASK_PATH
+from tornado_gate_openai.wire.dashscope_images import WIRE_FORMAT
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from tornado_gate.http import upstream
 from tornado_gate.types import BufferedBody, Call, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire.dashscope_images import FailureReport, ImageTask, make_error, parse_task
 from tornado_gate_dashscope.address import build_task_url
 from tornado_gate_dashscope.settings import DashScopeSettings
+from tornado_gate_openai.wire.dashscope_images import FailureReport, ImageTask, make_error, parse_task
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.realtime.voice import RATE, measure_level
 from tornado_gate.types import RealtimeRequest
 from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.realtime import open_session
+from tornado_gate_openai.voice import RATE, measure_level
 
 SECONDS = 30
 

@@ -1,4 +1,4 @@
-"""Realtime voice conversations with the embedded provider: a `VoiceModel` for `tornado_gate.realtime.voice`.
+"""Realtime voice conversations with the embedded provider: a `VoiceModel` for `tornado_gate_openai.voice`.
 
 Answers are those of local-chat, spoken as by local-tts, sentence by sentence, in worker processes. Speech is not
 recognised: for input audio the answer states its length and loudness.
@@ -14,7 +14,15 @@ from contextlib import aclosing
 from typing import Final
 
 from tornado_gate.errors import InvalidField
-from tornado_gate.realtime.voice import (
+from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
+from tornado_gate.types.value import replace
+from tornado_gate_local.answer import count_usage, estimate_size, make_choices
+from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.media.speech import SpeechOrder, check_order, iterate_portions, make_speech
+from tornado_gate_local.media.voices import SAMPLE_RATE
+from tornado_gate_local.media.workers import POOL
+from tornado_gate_local.words import split_tokens
+from tornado_gate_openai.voice import (
     AudioPart,
     AudioPiece,
     CallPiece,
@@ -30,14 +38,6 @@ from tornado_gate.realtime.voice import (
     measure_level,
     to_decibels,
 )
-from tornado_gate.types import Call, ChatRequest, Choice, RealtimeRequest, Text, ToolCall, Usage
-from tornado_gate.types.value import replace
-from tornado_gate_local.answer import count_usage, estimate_size, make_choices
-from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.speech import SpeechOrder, check_order, iterate_portions, make_speech
-from tornado_gate_local.media.voices import SAMPLE_RATE
-from tornado_gate_local.media.workers import POOL
-from tornado_gate_local.words import split_tokens
 
 LONG_INPUT_SIZE: Final = 100_000
 """Characters of a conversation, or bytes of audio, from which the work moves to a thread."""

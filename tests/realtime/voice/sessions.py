@@ -10,7 +10,8 @@ from array import array
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tornado_gate.realtime.voice import (
+from tornado_gate.types import Usage
+from tornado_gate_openai.voice import (
     RATE,
     AudioPart,
     AudioPiece,
@@ -22,7 +23,6 @@ from tornado_gate.realtime.voice import (
     UsagePiece,
     VoiceSession,
 )
-from tornado_gate.types import Usage
 
 SECONDS = 10
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.realtime.voice.sessions import silence, tone
-from tornado_gate.realtime.voice import audio
-from tornado_gate.realtime.voice.audio import ALAW, PCM, ULAW
+from tornado_gate_openai.voice import audio
+from tornado_gate_openai.voice.audio import ALAW, PCM, ULAW
 
 
 def test_a_wav_file_holds_the_sound():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.realtime.voice.sessions import SPOKEN, Client, ScriptedMind, b64, silence, tone
-from tornado_gate.realtime.voice import CallPiece, SessionLimits
+from tornado_gate_openai.voice import CallPiece, SessionLimits
 
 
 def _words(text: str) -> st.SearchStrategy[str]:

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone
-from tornado_gate.realtime.voice import AudioPiece, SessionLimits, TextPiece
+from tornado_gate_openai.voice import AudioPiece, SessionLimits, TextPiece
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 

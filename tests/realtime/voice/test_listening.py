@@ -10,7 +10,7 @@ import pytest
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone, types
 from tornado_gate.errors import UpstreamOverloaded
-from tornado_gate.realtime.voice import AudioPiece, SessionLimits, TextPiece, Transcript, measure_level
+from tornado_gate_openai.voice import AudioPiece, SessionLimits, TextPiece, Transcript, measure_level
 
 VAD = {"type": "server_vad", "threshold": 0.5, "prefix_padding_ms": 200, "silence_duration_ms": 400}
 

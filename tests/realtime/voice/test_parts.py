@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.realtime.voice.sessions import tone
-from tornado_gate.realtime.voice import AudioPart, ImagePart, Item, SentenceSplitter, TextPart, Turn, make_chat_request
-from tornado_gate.realtime.voice.buffers import InputBuffer, Outbox
-from tornado_gate.realtime.voice.chat import NO_RESULT
-from tornado_gate.realtime.voice.sentences import MAX_SENTENCE_LENGTH
-from tornado_gate.realtime.voice.vad import FRAME_BYTES, DetectionSettings, SpeechDetector, SpeechStarted, SpeechStopped
 from tornado_gate.types import Image, Message, Text, Tool, ToolCall, ToolChoice, ToolResult
+from tornado_gate_openai.voice import AudioPart, ImagePart, Item, SentenceSplitter, TextPart, Turn, make_chat_request
+from tornado_gate_openai.voice.buffers import InputBuffer, Outbox
+from tornado_gate_openai.voice.chat import NO_RESULT
+from tornado_gate_openai.voice.sentences import MAX_SENTENCE_LENGTH
+from tornado_gate_openai.voice.vad import FRAME_BYTES, DetectionSettings, SpeechDetector, SpeechStarted, SpeechStopped
 
 
 def fed(*texts: str) -> tuple[list[str], list[str]]:

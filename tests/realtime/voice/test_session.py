@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 
 from tests.realtime.voice.sessions import SPOKEN, TEXT_ONLY, Client, ScriptedMind, b64, silence, tone, types
 from tornado_gate.errors import UpstreamError, UpstreamOverloaded
-from tornado_gate.realtime.voice import (
+from tornado_gate.types import Usage
+from tornado_gate_openai.voice import (
     AudioPiece,
     CallPiece,
     CutShortPiece,
@@ -21,7 +22,6 @@ from tornado_gate.realtime.voice import (
     UsagePiece,
     measure_level,
 )
-from tornado_gate.types import Usage
 
 VENDOR = TypeAdapter(RealtimeServerEvent)
 

@@ -16,12 +16,12 @@ from google.genai import types as genai_types
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-import tornado_gate_format_anthropic
-import tornado_gate_format_gemini
-import tornado_gate_format_openai
+import tornado_gate_anthropic.format
+import tornado_gate_gemini.format
+import tornado_gate_openai.format
 from qa.matrix.walk import Recollection
 from tornado_gate import sse
-from tornado_gate.streams.text_streams import guard_stream
+from tornado_gate.guards.text_streams import guard_stream
 from tornado_gate.testing import call_to, iterate, load_format, target_of, wire_request
 from tornado_gate.types import (
     Finish,
@@ -220,32 +220,32 @@ _GEMINI_QUESTION: Final = {
 }
 DIALECTS: Final = {
     "chat": Dialect(
-        tornado_gate_format_openai,
+        tornado_gate_openai.format,
         "/v1/chat/completions",
         {**_STREAMED, "messages": _QUESTION, "logprobs": True},
         read_chat,
     ),
     "completions": Dialect(
-        tornado_gate_format_openai, "/v1/completions", {**_STREAMED, "prompt": "Hi"}, read_completion, kinds=("text",)
+        tornado_gate_openai.format, "/v1/completions", {**_STREAMED, "prompt": "Hi"}, read_completion, kinds=("text",)
     ),
     "responses": Dialect(
-        tornado_gate_format_openai, "/v1/responses", {**_STREAMED, "input": "Hi", "store": False}, read_responses
+        tornado_gate_openai.format, "/v1/responses", {**_STREAMED, "input": "Hi", "store": False}, read_responses
     ),
     "messages": Dialect(
-        tornado_gate_format_anthropic,
+        tornado_gate_anthropic.format,
         "/v1/messages",
         {**_STREAMED, "max_tokens": 9, "messages": _QUESTION, "thinking": {"type": "enabled", "budget_tokens": 1024}},
         read_messages,
     ),
     "gemini": Dialect(
-        tornado_gate_format_gemini,
+        tornado_gate_gemini.format,
         "/v1beta/models/{model}:streamGenerateContent",
         _GEMINI_QUESTION,
         read_gemini,
         query=(("alt", "sse"),),
     ),
     "gemini array": Dialect(
-        tornado_gate_format_gemini,
+        tornado_gate_gemini.format,
         "/v1beta/models/{model}:streamGenerateContent",
         _GEMINI_QUESTION,
         read_gemini,

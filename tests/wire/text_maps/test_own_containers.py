@@ -10,17 +10,17 @@ from typing import Any, Final
 import orjson
 import pytest
 
-import tornado_gate_format_gemini
-import tornado_gate_format_openai
+import tornado_gate_gemini.format
+import tornado_gate_openai.format
 from tornado_gate import sse
 from tornado_gate.errors import InvalidField
-from tornado_gate.streams.text_streams import guard_stream
-from tornado_gate.streams.text_views import view_request, view_response
+from tornado_gate.guards.text_streams import guard_stream
+from tornado_gate.guards.text_views import view_request, view_response
 from tornado_gate.testing import iterate
 from tornado_gate.types import GuardedText, Opaque, Span, find_spans
 from tornado_gate.types.text_maps import TextMap
-from tornado_gate.wire.gemini_generate.json_values import parse_signature, render_signature
-from tornado_gate.wire.openai_responses.compaction import make_compaction_item, restore_items
+from tornado_gate_gemini.wire.generate.json_values import parse_signature, render_signature
+from tornado_gate_openai.wire.responses.compaction import make_compaction_item, restore_items
 
 SECRET: Final = "ann@example.org"
 CIPHER: Final = "gAAAA" + "b3BhcXVl" * 20
@@ -35,8 +35,8 @@ def find_map(plugin: Any, path: str) -> TextMap:
     return found
 
 
-RESPONSES: Final = find_map(tornado_gate_format_openai, "/v1/responses")
-GEMINI: Final = find_map(tornado_gate_format_gemini, "/v1beta/models/{model}:generateContent")
+RESPONSES: Final = find_map(tornado_gate_openai.format, "/v1/responses")
+GEMINI: Final = find_map(tornado_gate_gemini.format, "/v1beta/models/{model}:generateContent")
 
 
 def redact(texts: list[GuardedText]) -> list[Span]:

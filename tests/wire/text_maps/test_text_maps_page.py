@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from tornado_gate import sse
-from tornado_gate.streams.text_streams import guard_stream
-from tornado_gate.streams.text_views import view_request
+from tornado_gate.guards.text_streams import guard_stream
+from tornado_gate.guards.text_views import view_request
 from tornado_gate.testing import iterate
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import tornado_gate_format_anthropic
-import tornado_gate_format_gemini
-import tornado_gate_format_openai
+import tornado_gate_anthropic.format
+import tornado_gate_gemini.format
+import tornado_gate_openai.format
 from qa.matrix import media, ways
 from qa.matrix.fields import Attached
 from qa.matrix.walk import door
-from tornado_gate.streams.text_walks import COMMON_WORDS, find_texts
+from tornado_gate.guards.text_walks import COMMON_WORDS, find_texts
 
-FORMATS: Final = (tornado_gate_format_openai, tornado_gate_format_anthropic, tornado_gate_format_gemini)
+FORMATS: Final = (tornado_gate_openai.format, tornado_gate_anthropic.format, tornado_gate_gemini.format)
 OPAQUE_PLACES: Final = Path(__file__).parent / "opaque_places.txt"
 """One line for each place of a request whose strings are no texts, such as pictures. A new line means that guards no longer see
 a member."""

@@ -18,8 +18,7 @@ from tornado_gate.errors import (
     RequestError,
     Unavailable,
 )
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import MatchedRoute, ServedRoute
+from tornado_gate.pipeline import auth
 from tornado_gate.server.admin.bodies import check_body
 from tornado_gate.server.admin.parameters import parse_query
 from tornado_gate.server.admin.routes import TABLE
@@ -29,6 +28,7 @@ from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.services import Services
+from tornado_gate.targets.routing import MatchedRoute, ServedRoute
 from tornado_gate.types import Route
 
 MAX_BODY_BYTES = 64 * 1024

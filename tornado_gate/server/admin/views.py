@@ -14,12 +14,12 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
-from tornado_gate.gateway.circuits import EVERYBODY, Circuit
-from tornado_gate.gateway.routing import resolve_upstream_model
-from tornado_gate.gateway.snapshot import ConfiguredProvider, Snapshot, collect_secrets
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot, collect_secrets
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import Plugin, make_absent_plugin
 from tornado_gate.server.services import Services
+from tornado_gate.targets.circuits import EVERYBODY, Circuit
+from tornado_gate.targets.routing import resolve_upstream_model
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.model_names import canonicalize_glob, canonicalize_name

@@ -11,7 +11,7 @@ from typing import Any
 from tornado_gate.accounts.key_rules import find_binding_team
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.session_keys import create_session_key
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.types import Caller
 

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
-from tornado_gate.gateway.snapshot import Snapshot
-from tornado_gate.gateway.support_matrix import WORDS, SupportRow, list_support
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.pipeline.support_matrix import WORDS, SupportRow, list_support
 from tornado_gate.server.admin.views import describe_plugins
-from tornado_gate.server.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 from tornado_gate.server.services import Services
 
 PLUGINS = "/console/plugins"

@@ -10,9 +10,9 @@ import msgspec
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.errors import GateError, NotFound
-from tornado_gate.gateway.explain import explain_choice
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import RequestRow
+from tornado_gate.pipeline.explain import explain_choice
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler

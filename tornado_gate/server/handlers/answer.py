@@ -10,14 +10,14 @@ from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.admission.reservations import render_limit_headers
 from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
-from tornado_gate.gateway.admission import render_limit_headers
-from tornado_gate.gateway.pipeline import PreparedAnswer
-from tornado_gate.gateway.pricing import compute_answer_cost
-from tornado_gate.gateway.stream_policy import HEADER, parse_stream_policy
+from tornado_gate.guards.stream_policy import HEADER, parse_stream_policy
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.ledger.entries import BODY_BYTES, find_end_user
+from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay

@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from tornado_gate.accounts.keys import digest_key
+from tornado_gate.admission.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.codec import json_body, multipart
 from tornado_gate.errors import GateError, TooLarge, UnsupportedMediaType
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
-from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Caller, Route, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
 

@@ -10,8 +10,8 @@ from tornado.httputil import HTTPServerRequest
 from tornado.web import Application, HTTPError, RequestHandler
 
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.cors import make_cors_headers
 from tornado_gate.server.handlers.exchange import CallerConnection

@@ -14,14 +14,14 @@ from tornado.httputil import HTTPServerRequest
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.observers import tell_observers
-from tornado_gate.gateway.pricing import record_usage
-from tornado_gate.gateway.snapshot import Snapshot
 from tornado_gate.http import nearness
 from tornado_gate.http.forwarded import Origin, find_origin
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.observers import tell_observers
+from tornado_gate.pipeline.pricing import record_usage
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.telemetry.logs import AccessLine, log_access
 from tornado_gate.types import NO_TARGET, Call, Caller, Meter
 

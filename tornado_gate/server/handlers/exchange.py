@@ -29,10 +29,10 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.admission.reservations import render_limit_headers
 from tornado_gate.errors import GateError, InternalError, RateLimited, RequestError
-from tornado_gate.gateway.admission import render_limit_headers
-from tornado_gate.gateway.gate import Gate
 from tornado_gate.http.server.response_head import clean_header_value
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.cors import is_private, make_cors_headers
 from tornado_gate.types import Call

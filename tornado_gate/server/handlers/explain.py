@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.explain import explain
-from tornado_gate.gateway.routing import MatchedRoute, ServedRoute
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.explain import explain
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.services import Services
+from tornado_gate.targets.routing import MatchedRoute, ServedRoute
 from tornado_gate.types import Route
 
 ROUTE = Route("POST", "/v1/_explain", "explain")

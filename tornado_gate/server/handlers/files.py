@@ -13,7 +13,7 @@ from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import RequestError
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile
 
 CHUNK_BYTES = 256 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.storage.files import MediaStore, file_not_found_error

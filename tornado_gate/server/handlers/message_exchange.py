@@ -14,17 +14,17 @@ import orjson
 from tornado.httputil import HTTPHeaders, RequestStartLine
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.errors import GateError, InternalError, Unavailable, UpstreamError
-from tornado_gate.gateway.body_budget import SMALL_BYTES
-from tornado_gate.gateway.explain import check_request
-from tornado_gate.gateway.pipeline import PreparedAnswer
-from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.websocket.connection import WebSocketConnection
+from tornado_gate.pipeline.explain import check_request
+from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import sse
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Reply, SocketRequest, WireRequest
 
 EVENT_STREAM: Final = "text/event-stream"

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from tornado.httputil import HTTPHeaders, RequestStartLine
 
+from tornado_gate.admission.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError, InvalidField, TooLarge
-from tornado_gate.gateway.body_budget import SMALL_BYTES, BodyClaim
 from tornado_gate.http.websocket.connection import WebSocketConnection
 from tornado_gate.server.handlers.exchange import CallerRequest
 from tornado_gate.server.handlers.message_exchange import MessageConnection, MessageContext, MessageExchange

@@ -13,17 +13,17 @@ from tornado.httputil import HTTPHeaders
 
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, PluginError, Unavailable
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
+from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.message_exchange import MessageContext
 from tornado_gate.server.handlers.message_session import Handshake, MessageSession
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Caller, MessageAdapter
 
 log = logging.getLogger(__name__)

@@ -17,14 +17,13 @@ from tornado.httputil import HTTPHeaders
 
 from tornado_gate.accounts.keys import digest_key
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.guards import Review, begin_session_review
-from tornado_gate.gateway.other_models import check_message
-from tornado_gate.gateway.pricing import compute_session_cost
-from tornado_gate.gateway.routing import MatchedRoute
+from tornado_gate.guards.decisions import Review, begin_session_review
 from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.other_models import check_message
+from tornado_gate.pipeline.pricing import compute_session_cost
 from tornado_gate.realtime.client_secrets import SECRET_PREFIX, ClientSecretClaims
 from tornado_gate.realtime.connect import authenticate_secret, connect
 from tornado_gate.realtime.guarded_relay import GuardedRelay
@@ -35,6 +34,7 @@ from tornado_gate.server.handlers.common import find_request_origin, lower_heade
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import SignedFileStore
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.telemetry.redaction import make_mask
 from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, Usage, WireRequest
 

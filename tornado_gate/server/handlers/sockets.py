@@ -6,12 +6,12 @@ from tornado.web import Finish
 from tornado.websocket import WebSocketHandler
 
 from tornado_gate.errors import NotAllowed, RequestError
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.routing import MatchedRoute
 from tornado_gate.http.websocket.server import is_key
+from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
+from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Caller
 
 CALLER_LEFT, WEBSOCKET_VERSION = 499, "13"

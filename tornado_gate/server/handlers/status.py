@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 
 from tornado_gate import __version__
 from tornado_gate.errors import GateError, NotAllowed
-from tornado_gate.gateway import auth
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.cors import is_allowed, make_preflight_headers

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.gateway.gate import Gate
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.types.value import Value
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from tornado_gate import __version__
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.openapi.admin_routes import build_admin_routes
 from tornado_gate.server.openapi.operations import (
     SECURITY,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornado_gate.errors import GateError
-from tornado_gate.gateway.routing import ServedRoute
-from tornado_gate.gateway.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.openapi.errors import ERROR_SCHEMA, ExampleError, describe_status
 from tornado_gate.server.openapi.samples import Sample, render_samples
 from tornado_gate.server.openapi.schemas import JsonValue, SchemaRegistry
+from tornado_gate.targets.routing import ServedRoute
 from tornado_gate.types import Caller, Model, Route, RouteDescription, RouteExample
 from tornado_gate.types.value import Value, replace
 

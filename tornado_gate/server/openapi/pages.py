@@ -7,7 +7,7 @@ from typing import Any
 
 from tornado_gate import __version__
 from tornado_gate.errors import NotFound
-from tornado_gate.gateway.gate import Gate
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.console.assets import get_asset_address
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin

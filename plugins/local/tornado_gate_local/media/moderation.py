@@ -14,8 +14,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from tornado_gate.types.value import Value
-from tornado_gate.wire.openai_moderations import CATEGORIES
 from tornado_gate_local.media.workers import POOL, WorkerPool
+from tornado_gate_openai.wire.moderations import CATEGORIES
 
 FLAG_THRESHOLD = 0.5
 MAX_CHARACTERS_IN_LOOP = 4_000  # longer inputs are processed in a worker process

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from tornado_gate.wire.openai_compatible import OpenAICompatible
+from tornado_gate_openai.compatible import OpenAICompatible
 
 
 class Acme(OpenAICompatible):

@@ -1,0 +1,75 @@
+"""Replies of the common lane: stream events to one JSON body, or to server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+
+from tornado_gate import sse
+from tornado_gate.codec.ids import make_unique_id
+from tornado_gate.errors import GateError, UpstreamError
+from tornado_gate.streams.events import close, dump_result, render_collected, render_events
+from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
+from tornado_gate_anthropic.format.models import render_models
+from tornado_gate_anthropic.format.thinking import MessagesState, omit_thinking
+from tornado_gate_anthropic.wire.messages import MessagesStreamRenderer, render_error, render_frame, render_response
+
+KEEP_ALIVE: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+JSON_TYPE: Final = "application/json"
+EVENT_STREAM_TYPE: Final = "text/event-stream; charset=utf-8"
+
+
+def render_error_frame(error: GateError, request_id: str) -> bytes:
+    """Return the ``error`` event that ends a failed stream."""
+    return sse.render_json(render_error(error, request_id), "error")
+
+
+def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """Return the reply to a messages request. Its `model` is the name that the caller sent."""
+    if isinstance(request.reply_state, MessagesState) and request.reply_state.omits_thinking:
+        events = omit_thinking(events)
+    envelope: dict[str, Any] = {"id": f"msg_{make_unique_id()[:24]}", "model": call.model or request.model}
+    if request.stream:
+        writer = MessagesStreamRenderer(**envelope)
+        chunks = render_events(
+            events,
+            writer.append_frames,
+            lambda: b"".join(map(render_frame, writer.end())),
+            lambda error: render_error_frame(error, call.id),
+        )
+        return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
+    whole = render_collected(events, lambda result: dump_result(result, render_response(result, **envelope)))
+    return Reply(content_type=JSON_TYPE, chunks=whole)
+
+
+def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
+    """Return the reply to a token count request."""
+    return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
+
+
+async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        async for event in events:
+            if isinstance(event, TokenCount):
+                yield orjson.dumps({"input_tokens": event.input_tokens})
+                return
+    finally:
+        await close(events)
+    raise UpstreamError("The upstream's token count response has no token count. Try again.")
+
+
+def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
+    """Return the reply to a model list request."""
+    return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
+
+
+async def _render_models(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
+    try:
+        async for event in events:
+            if isinstance(event, ModelList):
+                yield orjson.dumps(render_models(event, request))
+    finally:
+        await close(events)

@@ -1,0 +1,204 @@
+"""Chat completions, text completions and responses.
+
+Source of the answers: openai-python 3.52, types/chat/chat_completion.py, types/completion.py and types/responses/response.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.types import JsonSchema, RouteDescription, RouteExample
+from tornado_gate_openai.fields.chat import ChatBodySchema
+from tornado_gate_openai.fields.descriptions.parts import (
+    ANY_OBJECT,
+    COUNT,
+    MODEL_MEMBER,
+    NULLABLE_TEXT,
+    STREAM_MEMBER,
+    STRINGS,
+    TEXT,
+    USAGE,
+    make_object,
+)
+from tornado_gate_openai.fields.responses import ResponseBodySchema
+from tornado_gate_openai.format.completions import CompletionBodySchema
+
+_PART: Final[JsonSchema] = make_object(
+    ("type",),
+    type={"type": "string", "description": "`text`, `image_url`, `input_audio`, `file`, …"},
+    text=TEXT,
+    image_url=make_object(("url",), url=TEXT, detail=TEXT),
+)
+_MESSAGE: Final[JsonSchema] = make_object(
+    ("role",),
+    role={"type": "string", "description": "`system`, `developer`, `user`, `assistant`, `tool` or `function`."},
+    content={"anyOf": [TEXT, {"type": "array", "items": _PART}, {"type": "null"}]},
+    name=NULLABLE_TEXT,
+    tool_calls={"type": ["array", "null"], "items": ANY_OBJECT},
+    tool_call_id=NULLABLE_TEXT,
+)
+_TOOLS: Final[JsonSchema] = {
+    "type": "array",
+    "description": "Tools that the model may call. Tools of unknown types go upstream.",
+    "items": ANY_OBJECT,
+}
+_TOOL_CHOICE: Final[JsonSchema] = {
+    "description": "`none`, `auto`, `required`, or a tool.",
+    "anyOf": [TEXT, ANY_OBJECT],
+}
+_CHAT_MEMBERS: Final[Mapping[str, JsonSchema]] = {
+    "model": MODEL_MEMBER,
+    "messages": {"type": "array", "minItems": 1, "description": "The conversation.", "items": _MESSAGE},
+    "stream": STREAM_MEMBER,
+    "max_completion_tokens": {"description": "The most tokens of the answer, with those of reasoning."},
+    "max_tokens": {"description": "An older name of `max_completion_tokens`."},
+    "tools": _TOOLS,
+    "tool_choice": _TOOL_CHOICE,
+    "functions": {"type": "array", "items": ANY_OBJECT, "description": "An older form of `tools`."},
+    "function_call": {"anyOf": [TEXT, ANY_OBJECT], "description": "An older form of `tool_choice`."},
+    "logit_bias": {"type": "object", "additionalProperties": {"type": "number"}},
+    "metadata": STRINGS,
+    "prediction": make_object(("type", "content"), type=TEXT),
+    "response_format": {"description": "Text, any JSON object, or JSON that follows a schema."},
+}
+_CHAT: Final[JsonSchema] = make_object(
+    ("id", "object", "created", "model", "choices"),
+    id=TEXT,
+    object={"const": "chat.completion"},
+    created=COUNT,
+    model=TEXT,
+    choices={
+        "type": "array",
+        "items": make_object(("index", "message", "finish_reason"), index=COUNT, message=_MESSAGE, finish_reason=TEXT),
+    },
+    usage=USAGE,
+)
+_COMPLETION: Final[JsonSchema] = make_object(
+    ("id", "object", "created", "model", "choices"),
+    id=TEXT,
+    object={"const": "text_completion"},
+    created=COUNT,
+    model=TEXT,
+    choices={"type": "array", "items": make_object(("index", "text", "finish_reason"), index=COUNT, text=TEXT)},
+    usage=USAGE,
+)
+_PROMPT: Final[JsonSchema] = {
+    "description": "A text, several texts, tokens, or several arrays of tokens.",
+    "anyOf": [TEXT, {"type": "array", "minItems": 1}],
+}
+_INPUT: Final[JsonSchema] = {
+    "description": "A text, or items: messages, calls of functions and their outputs, reasoning, …",
+    "anyOf": [TEXT, {"type": "array", "items": ANY_OBJECT}],
+}
+_RESPONSE_MEMBERS: Final[Mapping[str, JsonSchema]] = {
+    "model": MODEL_MEMBER,
+    "input": _INPUT,
+    "stream": STREAM_MEMBER,
+    "instructions": {"description": "The system prompt."},
+    "tools": _TOOLS,
+    "tool_choice": _TOOL_CHOICE,
+    "metadata": STRINGS,
+    "previous_response_id": {"description": "The response that this one continues."},
+}
+RESPONSE: Final[JsonSchema] = make_object(
+    ("id", "object", "created_at", "model", "status", "output"),
+    id=TEXT,
+    object={"const": "response"},
+    created_at={"type": "number"},
+    model=TEXT,
+    status=TEXT,
+    output={"type": "array", "items": ANY_OBJECT},
+    usage={"anyOf": [USAGE, {"type": "null"}]},
+    error={"type": ["object", "null"]},
+)
+_STATE_BODY: Final = make_object(("model",), **{name: {**schema} for name, schema in _RESPONSE_MEMBERS.items()})
+_HELLO: Final[Any] = [{"role": "user", "content": "Say hello."}]
+_CITY: Final[Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_WEATHER: Final[Any] = {
+    "messages": [{"role": "user", "content": "What is the weather in Prague?"}],
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "get_weather", "description": "The weather of a city.", "parameters": _CITY},
+        }
+    ],
+}
+_SCHEMA: Final[Any] = {
+    "messages": [{"role": "user", "content": "Name a city."}],
+    "response_format": {"type": "json_schema", "json_schema": {"name": "city", "schema": _CITY}},
+}
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "/v1/chat/completions": RouteDescription(
+        summary="Create a chat completion",
+        tag="chat",
+        body=ChatBodySchema,
+        members=_CHAT_MEMBERS,
+        answer=_CHAT,
+        media_types={
+            "text/event-stream": 'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hi"}}]}\n\n'
+            "data: [DONE]\n\n"
+        },
+        examples=(
+            RouteExample(name="text", summary="A question", body={"messages": _HELLO}),
+            RouteExample(name="stream", summary="A stream", body={"messages": _HELLO, "stream": True}),
+            RouteExample(name="tool", summary="A tool", body=_WEATHER),
+            RouteExample(name="schema", summary="JSON that follows a schema", body=_SCHEMA),
+        ),
+    ),
+    "/v1/completions": RouteDescription(
+        summary="Complete a text",
+        tag="chat",
+        body=CompletionBodySchema,
+        members={
+            "model": MODEL_MEMBER,
+            "prompt": _PROMPT,
+            "stream": STREAM_MEMBER,
+            "logit_bias": _CHAT_MEMBERS["logit_bias"],
+        },
+        answer=_COMPLETION,
+        media_types={"text/event-stream": 'data: {"object": "text_completion", "choices": [{"text": "Hi"}]}\n\n'},
+        examples=(RouteExample(name="text", summary="A text", body={"prompt": "Once upon a time", "max_tokens": 20}),),
+    ),
+    "/v1/responses": RouteDescription(
+        summary="Create a response",
+        tag="responses",
+        body=ResponseBodySchema,
+        members=_RESPONSE_MEMBERS,
+        answer=RESPONSE,
+        media_types={
+            "text/event-stream": 'event: response.created\ndata: {"type": "response.created", "response": {…}}\n\n'
+            'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "Hi"}\n\n'
+        },
+        examples=(
+            RouteExample(name="text", summary="A question", body={"input": "Say hello."}),
+            RouteExample(name="stream", summary="A stream", body={"input": "Say hello.", "stream": True}),
+            RouteExample(
+                name="tool",
+                summary="A function",
+                body={
+                    "input": _WEATHER["messages"],
+                    "tools": [{"type": "function", "name": "get_weather", "parameters": _CITY}],
+                },
+            ),
+        ),
+    ),
+    "/v1/responses/compact": RouteDescription(
+        summary="Compact a conversation",
+        description="Takes fields of `/v1/responses`, of which only the model is required.",
+        tag="responses",
+        body=_STATE_BODY,
+        answer=make_object(("id", "object", "output"), id=TEXT, output={"type": "array", "items": ANY_OBJECT}),
+        examples=(RouteExample(name="items", summary="A conversation", body={"input": _HELLO}),),
+    ),
+    "/v1/responses/input_tokens": RouteDescription(
+        summary="Count the tokens of a response's input",
+        description="Takes fields of `/v1/responses`. An estimate where no target of the model counts tokens.",
+        tag="responses",
+        body=_STATE_BODY,
+        answer=make_object(("object", "input_tokens"), object=TEXT, input_tokens=COUNT),
+        examples=(RouteExample(name="text", summary="A question", body={"input": "Say hello."}, operation="chat"),),
+    ),
+}
+"""The routes that create something from a text, by path; all are POST."""

@@ -1,0 +1,150 @@
+"""Stored turns of the responses route: kept in the caller's memory, found by ``previous_response_id``.
+
+A record is one turn with the id of the turn before it: ``{"previous": id or null, "input": [items], "response": body}``, or with
+its place in a conversation that the gateway keeps: ``"conversation": {"id": …, "last": name of the member before it}``. A
+copy of a response that an upstream stores has its provider entry in ``"kept_by"``; only other targets use the copy. The
+memory belongs to the caller's account, so the ids of other accounts are not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tornado_gate.errors import InvalidField, NotFound, RequestError
+from tornado_gate.types import Call
+from tornado_gate_openai.format.stored import conversation_store
+from tornado_gate_openai.wire.responses import get_item_type, get_response_id, is_own_compaction
+
+TurnRecord = Mapping[str, Any]
+ItemList = list[dict[str, Any]]
+
+MAX_TURNS: Final = 1000
+"""Maximum number of turns that are loaded of a chain, counted from its end."""
+
+
+async def save_turn(
+    call: Call,
+    previous: str | None,
+    items: Iterable[Mapping[str, Any]],
+    body: Mapping[str, Any],
+    *,
+    last: str = "",
+    kept_by: str = "",
+) -> None:
+    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`.
+
+    `last` is the name of the member of a kept conversation after which the turn came. `kept_by` is the provider entry whose
+    upstream stores the response, for a copy.
+    """
+    record: dict[str, Any] = {"previous": previous, "input": list(items), "response": dict(body)}
+    if last:
+        record["conversation"] = {"id": conversation_store.get_id(body), "last": last}
+    if kept_by:
+        record["kept_by"] = kept_by
+    await call.memory.put(make_name(str(body["id"])), record, call.responses.seconds)
+
+
+async def find_turn(call: Call, response_id: str) -> TurnRecord | None:
+    """Return the record of a response, or None when this account has none with that id."""
+    record = await call.memory.get(make_name(response_id))
+    return record if isinstance(record, Mapping) else None
+
+
+async def delete_turn(call: Call, response_id: str) -> None:
+    """Delete a record."""
+    await call.memory.delete(make_name(response_id))
+
+
+async def get_turn(call: Call, response_id: str, param: str) -> TurnRecord:
+    """Return the record of a response. Raises `response_not_found_error`; `param` is the field or parameter with the id."""
+    record = await find_turn(call, response_id)
+    if record is None:
+        raise response_not_found_error(response_id, param)
+    return record
+
+
+PREVIOUS_RESPONSE_ID = "previous_response_id"
+
+
+def response_not_found_error(response_id: str, param: str) -> RequestError:
+    """Return the error for an unknown response: a 404, but a 400 for ``previous_response_id``.
+
+    The vendor's 400 has the code ``previous_response_not_found``, on which clients send the whole conversation again.
+    Source: reports of the vendor's clients, e.g. maximhq/bifrost issue 2441 (2026-03).
+    """
+    shown = response_id[:100]
+    if param == PREVIOUS_RESPONSE_ID:
+        return InvalidField(
+            param, f"Previous response with id '{shown}' not found.", code="previous_response_not_found"
+        )
+    return NotFound(
+        f"The response '{shown}' does not exist, or it was deleted or has expired.",
+        param=param,
+        code="response_not_found",
+    )
+
+
+def item_not_found_error(item_id: str, param: str) -> NotFound:
+    """Return the error for an unknown item."""
+    message = f"The item '{item_id[:100]}' does not exist. Send the item itself instead of a reference."
+    return NotFound(message, param=param, code="item_not_found")
+
+
+async def load_history(call: Call, response_id: str) -> ItemList:
+    """Return all items up to and including the response `response_id`, oldest first; none before a compaction by the gateway.
+
+    Raises InvalidField (code ``previous_response_not_found``) when a turn of the chain is missing.
+    """
+    turns: list[ItemList] = []
+    wanted: str | None = response_id
+    while wanted is not None and len(turns) < MAX_TURNS:
+        record = await get_turn(call, wanted, PREVIOUS_RESPONSE_ID)
+        asked, output = record["input"], record["response"]["output"]
+        if "kept_by" in record:
+            asked, output = (
+                conversation_store.make_portable(items, lambda: call.drop_field(PREVIOUS_RESPONSE_ID))
+                for items in (asked, output)
+            )
+        if any(map(is_own_compaction, output)):  # it stands for everything before it
+            turns.append(output)
+            break
+        turns.append([*asked, *output])
+        if place := record.get("conversation"):
+            conversation = await conversation_store.get(call, place["id"], PREVIOUS_RESPONSE_ID)
+            turns.append(conversation_store.select_items(call, conversation, place["last"]))
+        wanted = record["previous"]
+    return [item for turn in reversed(turns) for item in turn]
+
+
+async def resolve_references(call: Call, items: ItemList, known: ItemList, *, strict: bool) -> ItemList:
+    """Return `items` with each reference replaced by its item, taken from `known` or from a stored response.
+
+    A reference to an unknown item is kept; when `strict`, it raises NotFound with its path.
+    """
+    found: ItemList = []
+    by_id = {item["id"]: item for item in known if "id" in item}
+    for number, item in enumerate(items):
+        if get_item_type(item) != "item_reference":
+            found.append(item)
+            continue
+        wanted = str(item["id"])
+        target = by_id.get(wanted) or await _find_item(call, wanted)
+        if target is None and strict:
+            raise item_not_found_error(wanted, f"input.{number}.id")
+        found.append(target or item)
+    return found
+
+
+async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
+    """The item in a stored response; None for one that the target itself keeps, which finds it by its id."""
+    record = await find_turn(call, get_response_id(item_id))
+    if record is None or ("kept_by" in record and record["kept_by"] == call.target.provider):
+        return None
+    output = record["response"]["output"]
+    return next((item for item in output if item.get("id") == item_id), None)
+
+
+def make_name(response_id: str) -> str:
+    """Return the name of a record in ``call.memory``."""
+    return f"openai-responses:{response_id}"

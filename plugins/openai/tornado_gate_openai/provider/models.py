@@ -1,0 +1,217 @@
+"""What the chat models of an upstream accept, and a translated request that fits its model. Pure.
+
+The facts about OpenAI's models are in `models.yaml`. Models of other upstreams are unknown: they get the struct's defaults, which
+accept everything except custom tools. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are
+not changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from tornado_gate.types import Call, ChatRequest, Part, Reasoning, ServerToolKind, Thinking, VendorTool
+from tornado_gate.types.value import replace
+from tornado_gate.wire import formats
+from tornado_gate.wire.fitting import find_dropped, fit_request, has_begun_answer, report_begun_answer
+from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.prompt_cache import CacheMarkers
+from tornado_gate.wire.reasoning import find_effort, fit_effort
+from tornado_gate.wire.tool_names import fit_tools
+from tornado_gate_openai.provider import content, schemas
+
+Api = Literal["chat", "responses"]
+
+FORMAT_OF_API: Final = {"chat": formats.OPENAI_CHAT, "responses": formats.OPENAI_RESPONSES}
+_SAMPLING_FIELDS: Final = ("temperature", "top_p", "logprobs", "top_logprobs")
+_DEFAULT_EFFORT: Final = "medium"
+
+
+class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
+    """`api` is the API that the model wants, `tools_api` the one for requests with tools.
+
+    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or "never".
+    `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens`` of the
+    responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
+    `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API summarizes the
+    reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts;
+    `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
+    `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
+    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format ``json_object``
+    the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``. `server_tools`
+    are those of the responses API; `chat_server_tools` those of the chat API, which only search models have. `cache_markers`: the
+    markers of reusable prefixes that it accepts in translated requests.
+    """
+
+    api: Api = "chat"
+    tools_api: Api = "chat"
+    sampling: Literal["always", "without_reasoning", "never"] = "always"
+    default_effort: str | None = None
+    least_output: int | None = None
+    reasoning_content: bool = False
+    cache_markers: CacheMarkers = "none"
+    chat_server_tools: tuple[ServerToolKind, ...] = ()
+    responses_efforts: tuple[str, ...] = ()
+    summaries: bool = True
+    chat_thinking: bool = True
+    images: bool = True
+    audio: bool = True
+    image_types: tuple[str, ...] | None = None
+    audio_types: tuple[str, ...] | None = None
+    files: tuple[str, ...] | None = None
+    chat_files: tuple[str, ...] | None = None
+    longest_call_id: int | None = None
+    longest_chat_call_id: int | None = None
+    strict_subset: bool = False
+    json_word: bool = False
+    stored_metadata: bool = False
+
+
+def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
+    """Whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
+    reasoning = request.reasoning
+    if reasoning is not None and features.efforts:
+        shown = features.summaries and not features.chat_thinking and (reasoning.visible or reasoning.summary)
+        effort = _get_asked_effort(reasoning, features)
+        if (shown and effort != "none") or effort in features.responses_efforts:
+            return True
+    return features.chat_files is not None and content.has_other_content(request, features.chat_files)
+
+
+def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
+    """`request` as the model accepts it at `api`. Reports each loss to `call.drop_field`."""
+    if api == "chat":
+        request = _drop_own_reasoning(call, request)
+    if request.wire_format == FORMAT_OF_API[api]:
+        return request
+    request = fit_tools(call, request, features)
+    if not features.prefill and request.wire_format not in FORMAT_OF_API.values() and has_begun_answer(request):
+        report_begun_answer(call, request)  # the model answers anew
+    if api == "chat":
+        features = replace(features, server_tools=features.chat_server_tools)
+    request = fit_request(call, request, features)
+    request = schemas.fit_schemas(call, request, features)
+    request = content.fit_content(call, request, content.ContentRules.of(features, api))
+    request = _fit_reasoning(call, request, features, api)
+    request = _fit_sampling(call, request, features)
+    least = features.least_output
+    if api == "responses" and least is not None and request.max_tokens is not None and request.max_tokens < least:
+        call.drop_field(request.field_name("max_tokens"))
+        request = replace(request, max_tokens=least)
+    return request
+
+
+def wants_server_tool(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
+    """Whether a request has a server tool that the model has at the responses API only."""
+    return any(
+        isinstance(tool, VendorTool)
+        and tool.server is not None
+        and tool.server.kind in features.server_tools
+        and tool.server.kind not in features.chat_server_tools
+        for tool in request.tools
+    )
+
+
+def _drop_own_reasoning(call: Call, request: ChatRequest) -> ChatRequest:
+    """`request` without encrypted reasoning that this upstream issued, which only the responses API accepts.
+
+    It is not a loss: the caller did not send it, or got it from the other API of the same model.
+    """
+    issuer = call.target.provider
+    messages = tuple(
+        replace(message, parts=tuple(part for part in message.parts if not _is_issued_by(part, issuer)))
+        if any(_is_issued_by(part, issuer) for part in message.parts)
+        else message
+        for message in request.messages
+    )
+    return request if messages == request.messages else replace(request, messages=messages)
+
+
+def _is_issued_by(part: Part, issuer: str) -> bool:
+    return isinstance(part, Thinking) and part.signature is not None and part.signature.issuer == issuer
+
+
+def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
+    """`request` with an effort that the model accepts. One that was computed from a budget is replaced without a report."""
+    if features.efforts is None:
+        return request
+    request = _fit_summary(call, request, features, api)
+    reasoning = request.reasoning
+    if api == "chat" and request.tools and features.tools_api == "responses" and "none" in features.efforts:
+        return _refrain_from_reasoning(call, request, features)
+    if reasoning is None:
+        return request
+    asked = _get_asked_effort(reasoning, features)
+    if not features.efforts:
+        if asked not in (None, "none") or reasoning.enabled:
+            call.drop_field(request.field_name("reasoning"))
+        return replace(request, reasoning=None)
+    efforts = features.efforts
+    if api == "chat":
+        efforts = tuple(effort for effort in efforts if effort not in features.responses_efforts)
+    fitted = asked and fit_effort(asked, efforts)
+    if fitted == reasoning.effort and asked is not None:
+        return request
+    computed = reasoning.effort is None and (reasoning.budget_tokens or 0) > 0
+    if fitted != asked and (not computed or fitted is None):
+        call.drop_field(request.field_name("reasoning"))
+    return replace(request, reasoning=Reasoning(effort=fitted, summary=reasoning.summary, visible=reasoning.visible))
+
+
+def _fit_summary(call: Call, request: ChatRequest, features: OpenAIModelFeatures, api: Api) -> ChatRequest:
+    """`request` without the wish to see the reasoning where it cannot be seen."""
+    reasoning = request.reasoning
+    if reasoning is None or not (reasoning.summary or reasoning.visible):
+        return request
+    if features.efforts and (features.summaries if api == "responses" else features.chat_thinking):
+        return request
+    effort = _get_asked_effort(reasoning, features)
+    if effort != "none" and (
+        features.efforts or effort is None
+    ):  # without efforts, one that was asked for is reported itself
+        call.drop_field(request.field_name("reasoning.summary"))
+    return replace(request, reasoning=replace(reasoning, summary=None, visible=False))
+
+
+def _refrain_from_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+    """`request` with the effort none: at the chat API the model calls tools only then."""
+    asked = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
+    if asked not in (None, "none"):
+        call.drop_field(request.field_name("reasoning"))
+    return replace(request, reasoning=Reasoning(effort="none"))
+
+
+def _get_asked_effort(reasoning: Reasoning, features: OpenAIModelFeatures) -> str | None:
+    """The requested effort; None for reasoning without one at a model that reasons by default."""
+    if reasoning.effort is not None:
+        return reasoning.effort
+    if reasoning.enabled is False or reasoning.budget_tokens == 0:
+        return "none"
+    if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
+        return find_effort(reasoning.budget_tokens)
+    wanted = reasoning.enabled or reasoning.budget_tokens is not None
+    return _DEFAULT_EFFORT if wanted and features.default_effort == "none" else None
+
+
+def _fit_sampling(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
+    if features.sampling == "always":
+        return request
+    effort = (request.reasoning.effort if request.reasoning else None) or features.default_effort
+    if features.sampling == "without_reasoning" and effort == "none":
+        return request
+    return replace(request, **find_dropped(call, request, _SAMPLING_FIELDS))
+
+
+def drop_tool_members(call: Call, request: ChatRequest, body: dict[str, Any], api: Api) -> None:
+    """Remove the members about tools from a body without tools, which the vendor rejects."""
+    if "tools" in body or request.wire_format == FORMAT_OF_API[api]:
+        return
+    choice = body.pop("tool_choice", None)
+    body.pop("parallel_tool_calls", None)
+    if choice not in (None, "auto", "none"):
+        call.drop_field(request.field_name("tool_choice"))
+
+
+def drop_metadata(call: Call, request: ChatRequest, features: OpenAIModelFeatures, body: dict[str, Any]) -> None:
+    """Remove ``metadata`` from the body of a chat that is not stored, where the vendor rejects it."""
+    if features.stored_metadata and body.get("store") is not True and body.pop("metadata", None):
+        call.drop_field(request.field_name("metadata"))

@@ -1,0 +1,533 @@
+"""Whatever the operation: a dead target is left alone, the next is tried, and each failure is counted and logged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support.gates import FakeProvider, PlainFormat, answers, make_config, make_services, model
+from tornado_gate import errors, format_impl, provider_impl, types
+from tornado_gate.config.model import PriceEntry
+from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.pipeline import pipeline
+from tornado_gate.pipeline.explain import explain
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import build
+from tornado_gate.realtime import connect
+from tornado_gate.realtime.inner_models import InnerModels
+from tornado_gate.server.dispatch import dispatch
+from tornado_gate.server.services import Services
+from tornado_gate.tasks.provider_client import ProviderClient
+from tornado_gate.tasks.record import TaskRecord, encode_request
+from tornado_gate.types import replace
+
+CALLER = types.Caller(id="key_1", account="a")
+FAILURES, OPEN_SECONDS = 3, 10.0
+CIRCUITS = CircuitsConfig(failures=FAILURES, open_seconds=OPEN_SECONDS)
+CHATS = ("chat", "embeddings", "images", "speech", "moderations", "transcriptions")
+OPERATIONS = frozenset({*CHATS, "realtime", "videos"})
+DOWN = errors.UpstreamError("down")
+
+
+class EveryRoute(PlainFormat):
+    """PlainFormat for every operation; a request for a video is one for its prompt."""
+
+    @format_impl
+    def routes(self) -> list[types.Route]:
+        plain = [types.Route("POST", f"/{name}", name) for name in CHATS]
+        return [*plain, types.Route("POST", "/videos", "videos")]
+
+    @format_impl
+    def translate_request(self, wire: types.WireRequest) -> types.Request:
+        if wire.route.operation == "videos":
+            return types.VideoRequest(model=wire.json["model"], prompt=wire.json["ask"])
+        return chat_request(wire.json["model"])
+
+    @format_impl
+    def translate_response(self, request: types.Request, events: AsyncIterator[types.StreamEvent]) -> types.Reply:
+        if isinstance(request, types.VideoRequest):
+            return types.Reply(content_type="application/json", chunks=aiter_empty())
+        return super().translate_response(request, events)
+
+
+async def aiter_empty() -> AsyncIterator[bytes]:
+    yield b"{}"
+
+
+def chat_request(name: str) -> types.ChatRequest:
+    return types.ChatRequest(model=name, messages=(types.Message(role="user", parts=(types.Text(text="hi"),)),))
+
+
+async def answers_videos_too(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+    if call.operation == "videos":
+        yield types.VideoOperation(status="queued", operation={"id": "1"})
+        return
+    async for event in answers(provider, call):
+        yield event
+
+
+class AnyProvider(FakeProvider):
+    """Does everything, in one way."""
+
+    def __init__(self, raises: BaseException | None = None) -> None:
+        super().__init__(script=answers_videos_too, operations=OPERATIONS, raises=raises)
+
+    @provider_impl
+    async def open_socket(self, call: types.Call) -> Any:
+        self.asked.append(call)
+        call.closing.callback(self.closed.append, call.id)
+        if self.raises is not None:
+            raise self.raises
+        return NoSocket()
+
+
+class NoSocket:
+    """A conversation in which nothing is said."""
+
+    dialect = "current"
+    close_code = None
+    close_reason = ""
+
+    async def send(self, text: str) -> None: ...
+    async def receive(self) -> None: ...
+    async def close(self, code: int = 1000, reason: str = "") -> None: ...
+
+
+@dataclass
+class Side:
+    request: types.RealtimeRequest
+    subprotocol = ""
+
+
+@dataclass
+class House:
+    """A gateway with the model "m" at `first`, which falls back to `second`; its circuits go by `now`."""
+
+    services: Services
+    first: AnyProvider
+    second: AnyProvider
+    now: float = 1000.0
+
+    @property
+    def gate(self) -> Gate:
+        return self.services.gate
+
+    def metric(self, provider: str, kind: str) -> float:
+        """How many attempts at a provider have failed in this way."""
+        name = f'tornado_gate_upstream_errors_total{{kind="{kind}",provider="{provider}"}} '
+        lines = self.gate.metrics.render()[0].decode().splitlines()
+        return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+    def call(self, operation: str, closing: AsyncExitStack) -> types.Call:
+        return types.Call(id="r", operation=operation, format="plain", model="m", caller=CALLER, closing=closing)
+
+    def wire(self, operation: str) -> types.WireRequest:
+        route = next(one for one in self.gate.snapshot.formats["plain"].routes if one.operation == operation)
+        body = {"model": "m", "ask": "hi"}
+        return types.WireRequest(
+            route=route, path=route.path, path_arguments={}, query={}, headers={}, raw=orjson.dumps(body), json=body
+        )
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    first, second = AnyProvider(raises=DOWN), AnyProvider()
+    entries = {"m": model("m", "first", fallback=("other",)), "other": model("other", "second")}
+    config = make_config(tmp_path, entries, providers=("first", "second"), circuits=CIRCUITS)
+    services = make_services(tmp_path, config, plain=EveryRoute, first=first, second=second)
+    house = House(services, first, second)
+    services.gate.health.clock = lambda: house.now
+    return house
+
+
+Way = Callable[[House], Awaitable[Any]]
+
+
+async def ask_pipeline(operation: str, house: House) -> None:
+    async with AsyncExitStack() as closing:
+        answer = await dispatch(
+            house.services, house.gate.snapshot, house.call(operation, closing), house.wire(operation)
+        )
+        assert isinstance(answer, pipeline.PreparedAnswer)
+        assert [chunk async for chunk in answer.reply.chunks]
+
+
+async def ask_realtime(house: House) -> None:
+    side: Any = Side(types.RealtimeRequest(model="m"))
+    async with AsyncExitStack() as closing:
+        call, socket = await connect.connect(house.gate, house.gate.snapshot, house.call("realtime", closing), side)
+        assert isinstance(socket, NoSocket)
+        assert call.target.provider
+        assert call.inner is not None
+
+
+async def ask_inner(house: House) -> None:
+    async with AsyncExitStack() as closing:
+        inner = InnerModels(house.gate, house.gate.snapshot, house.call("realtime", closing))
+        assert [event async for event in inner.ask("m", "chat", chat_request("m"))]
+
+
+WAYS: dict[str, Way] = {
+    **{name: partial(ask_pipeline, name) for name in CHATS},
+    "realtime": ask_realtime,
+    "inner model": ask_inner,
+}
+
+every_way = pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS.keys())
+
+
+def run(ask: Way, house: House, times: int = 1) -> None:
+    async def main() -> None:
+        for _ in range(times):
+            await ask(house)
+
+    asyncio.run(main())
+
+
+def fail(ask: Way, house: House, times: int = 1) -> errors.GateError:
+    for _ in range(times):
+        with pytest.raises(errors.GateError) as caught:
+            run(ask, house)
+    return caught.value
+
+
+# Falling back
+
+
+@every_way
+def test_the_next_target_is_tried_when_one_fails(house: House, ask: Way, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    run(ask, house)
+    (failed,), (served,) = house.first.asked, house.second.asked
+    assert (failed.target.provider, served.target.provider) == ("first", "second")
+    assert served.meter.attempts == 2
+    assert house.metric("first", "upstream_error") == 1
+    (line,) = [record for record in caplog.records if record.message == "target failed: upstream_error"]
+    fields = {"request_id": "r", "provider": "first", "model": "m", "upstream_model": "m", "status": 502}
+    assert line.__dict__["fields"] == fields
+
+
+@every_way
+def test_what_a_failed_attempt_opened_is_closed_before_the_next_begins(house: House, ask: Way) -> None:
+    async def sees(_provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        assert house.first.closed == ["r"]
+        async for event in answers_videos_too(_provider, call):
+            yield event
+
+    house.second.script = sees
+    run(ask, house)
+    assert house.first.closed == house.second.closed == ["r"]
+
+
+@every_way
+def test_a_plugin_that_raises_is_passed_over(house: House, ask: Way) -> None:
+    house.first.raises = KeyError("x")
+    run(ask, house)
+    assert house.metric("first", "plugin_failed") == 1
+
+
+@every_way
+def test_the_last_failure_is_the_answer_when_no_target_is_left(house: House, ask: Way) -> None:
+    house.second.raises = errors.UpstreamTimeout("late")
+    assert fail(ask, house) is house.second.raises
+    assert (house.metric("first", "upstream_error"), house.metric("second", "upstream_timeout")) == (1, 1)
+
+
+# What is no fault of the target
+
+
+@every_way
+def test_an_upstreams_own_400_is_the_answer_and_opens_no_circuit(house: House, ask: Way) -> None:
+    house.first.raises = errors.UpstreamRefused("too long", status=400)
+    assert fail(ask, house, times=2 * FAILURES) is house.first.raises
+    assert len(house.first.asked) == 2 * FAILURES
+    assert not house.second.asked
+    assert house.metric("first", "upstream_refused") == 2 * FAILURES
+
+
+@every_way
+def test_a_busy_target_stays_in_service_and_every_request_falls_back(house: House, ask: Way) -> None:
+    house.first.raises = errors.UpstreamRateLimited("slow")
+    run(ask, house, times=40)
+    assert len(house.first.asked) == len(house.second.asked) == 40
+
+
+@every_way
+def test_a_caller_who_leaves_gives_the_probe_back(house: House, ask: Way) -> None:
+    run(ask, house, times=FAILURES)
+    house.now += OPEN_SECONDS
+    house.first.raises = asyncio.CancelledError()
+    with pytest.raises(asyncio.CancelledError):
+        run(ask, house)
+    assert house.first.closed == ["r"] * (FAILURES + 1)
+    house.first.raises = None
+    run(ask, house)
+    assert len(house.first.asked) == FAILURES + 2
+
+
+# Circuits
+
+
+@every_way
+def test_failures_open_the_circuit_and_the_target_is_skipped(house: House, ask: Way) -> None:
+    run(ask, house, times=FAILURES + 5)
+    assert len(house.first.asked) == FAILURES
+    assert [call.meter.attempts for call in house.second.asked] == [2] * FAILURES + [1] * 5
+
+
+@every_way
+def test_one_request_probes_and_its_success_puts_the_target_back(house: House, ask: Way) -> None:
+    run(ask, house, times=FAILURES)
+    house.now += OPEN_SECONDS
+    run(ask, house, times=3)  # the first of them is a probe that fails
+    assert len(house.first.asked) == FAILURES + 1
+    house.now += OPEN_SECONDS
+    house.first.raises = None
+    run(ask, house, times=3)
+    assert len(house.first.asked) == FAILURES + 4
+
+
+@every_way
+def test_with_every_circuit_open_the_answer_says_when_to_come_back(house: House, ask: Way) -> None:
+    house.second.raises = DOWN
+    fail(ask, house, times=FAILURES)
+    house.now += 3.5
+    refused = fail(ask, house)
+    assert isinstance(refused, errors.Unavailable)
+    assert refused.message == "All targets of model 'm' are unavailable. Retry after 7 s."
+    assert (refused.status, refused.headers) == (503, {"Retry-After": "7"})
+    assert [len(house.first.asked), len(house.second.asked)] == [
+        FAILURES + 1,
+        FAILURES,
+    ]  # the last resort has failed too
+
+
+@every_way
+def test_with_every_circuit_open_the_least_bad_target_is_tried(house: House, ask: Way) -> None:
+    house.second.raises = DOWN
+    fail(ask, house, times=FAILURES)
+    house.now += 1
+    house.first.raises = house.second.raises = None
+    run(ask, house)  # long before the circuits are due
+    assert [len(house.first.asked), len(house.second.asked)] == [FAILURES + 1, FAILURES]
+    run(ask, house)
+    assert len(house.first.asked) == FAILURES + 2
+
+
+def test_one_request_at_a_time_is_the_last_resort(house: House) -> None:
+    async def hangs(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+        reached.set()
+        await go_on.wait()
+        async for event in answers(provider, call):
+            yield event
+
+    async def main() -> None:
+        last = asyncio.create_task(WAYS["chat"](house))
+        await reached.wait()
+        with pytest.raises(errors.Unavailable) as refused:
+            await WAYS["chat"](house)
+        assert refused.value.headers == {"Retry-After": "10"}
+        go_on.set()
+        await last
+
+    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
+    house.services.replace(build(config, house.gate.host, 2))
+    fail(WAYS["chat"], house, times=FAILURES)
+    house.first.raises, house.first.script = None, hangs
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    run(lambda _house: main(), house)
+    assert len(house.first.asked) == FAILURES + 1
+
+
+# Videos: asked later than they are accepted
+
+
+def record(house: House, provider: str) -> TaskRecord:
+    request = encode_request(types.VideoRequest(model="m", prompt="a cat"))
+    return TaskRecord(
+        id=f"video_{0:032x}",
+        account="a",
+        model="m",
+        provider=provider,
+        upstream_model="m",
+        created_at=house.now,
+        deadline=house.now + 60,
+        request=request,
+    )
+
+
+async def begin_upstream(house: House) -> types.VideoOperation:
+    """As a task does whose turn has come."""
+    client = ProviderClient(house.gate, house.services.fetcher)
+    return await client.begin(record(house, "first"), types.VideoRequest(model="m", prompt="a cat"))
+
+
+async def create_video(house: House, **headers: str) -> str:
+    """The provider for which a task is kept."""
+    tasks = house.services.tasks
+    await tasks.engine.store.open()
+    async with AsyncExitStack() as closing:
+        call, _ = await tasks.create(
+            house.gate.snapshot,
+            replace(house.call("videos", closing), headers=headers),
+            house.wire("videos"),
+            house.gate.snapshot.formats["plain"],
+        )
+    return call.target.provider
+
+
+def test_a_video_that_cannot_be_begun_counts_for_the_circuit_and_the_metrics(house: House) -> None:
+    fail(begin_upstream, house, times=2)
+    assert house.metric("first", "upstream_error") == 2
+    house.first.raises = None
+    run(begin_upstream, house)
+    house.first.raises = DOWN
+    fail(begin_upstream, house, times=FAILURES - 1)
+    assert asyncio.run(create_video(house)) == "first"
+    fail(begin_upstream, house)
+    assert asyncio.run(create_video(house)) == "second"
+
+
+def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) -> None:
+    async def main() -> list[str]:
+        return [await create_video(house) for _ in range(3)]
+
+    fail(begin_upstream, house, times=FAILURES)
+    assert asyncio.run(main()) == ["second"] * 3
+    house.now += OPEN_SECONDS
+    assert asyncio.run(main()) == ["first"] * 3
+    house.first.raises = None
+    run(begin_upstream, house)
+    circuit = house.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    assert circuit is not None
+    assert circuit.state("a", house.now) == "closed"
+
+
+def test_a_video_at_a_fallback_counts_for_the_circuit_that_requests_of_this_target_use(house: House) -> None:
+    async def begin_at_fallback(house: House) -> None:
+        client = ProviderClient(house.gate, house.services.fetcher)
+        task = replace(record(house, "second"), upstream_model="other")  # of a request for the model "m"
+        await client.begin(task, types.VideoRequest(model="m", prompt="a cat"))
+
+    async def ask_other(house: House) -> None:
+        async with AsyncExitStack() as closing:
+            inner = InnerModels(house.gate, house.gate.snapshot, house.call("realtime", closing))
+            assert [event async for event in inner.ask("other", "chat", chat_request("other"))]
+
+    house.second.raises = DOWN
+    fail(begin_at_fallback, house, times=FAILURES)
+    assert isinstance(fail(ask_other, house), errors.Unavailable)
+
+
+async def breaks_off(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+    async for event in answers(provider, call):
+        if isinstance(event, types.PartEnd):
+            raise DOWN
+        yield event
+
+
+def test_a_late_failure_of_an_inner_model_counts_too(house: House) -> None:
+    house.first.raises, house.first.script = None, breaks_off
+    for _ in range(FAILURES):
+        run(ask_inner, house)  # the last event is a StreamError
+    assert house.metric("first", "upstream_error") == FAILURES
+    assert not house.second.asked
+    run(ask_inner, house)
+    assert len(house.second.asked) == 1
+
+
+def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:
+    house.second.raises = DOWN
+    fail(ask_realtime, house, times=FAILURES)
+    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
+    house.services.replace(build(config, house.gate.host, 2))
+    refused = fail(create_video, house)
+    assert (refused.status, refused.headers) == (503, {"Retry-After": "10"})
+
+
+def test_a_repeated_video_request_gets_its_task_although_every_circuit_is_open(house: House) -> None:
+    async def create(key: str) -> str:
+        return await create_video(house, **{"idempotency-key": key})
+
+    assert asyncio.run(create("again")) == "first"
+    fail(begin_upstream, house, times=FAILURES)
+    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
+    house.services.replace(build(config, house.gate.host, 2))
+    assert asyncio.run(create("again")) == "first"
+    with pytest.raises(errors.Unavailable):
+        asyncio.run(create("another"))
+
+
+# _explain: a dry run
+
+
+def explained(house: House) -> dict[str, Any]:
+    async def main() -> dict[str, Any]:
+        async with AsyncExitStack() as closing:
+            return await explain(house.gate, house.gate.snapshot, house.call("chat", closing), house.wire("chat"))
+
+    return asyncio.run(main())
+
+
+def test_explain_names_the_target_that_a_request_would_get(house: House) -> None:
+    assert explained(house)["target"]["provider"] == "first"
+    run(WAYS["chat"], house, times=FAILURES)
+    told = explained(house)
+    assert told["target"]["provider"] == "second"
+    assert [target["circuit"] for target in told["targets"]] == ["open", "closed"]
+
+
+def test_explain_takes_no_probe_and_counts_nothing(house: House) -> None:
+    run(WAYS["chat"], house, times=FAILURES)
+    house.now += OPEN_SECONDS
+    for _ in range(3):
+        told = explained(house)
+        assert told["target"]["provider"] == "first"
+        assert told["targets"][0]["circuit"] == "half-open"
+    assert len(house.first.asked) == FAILURES
+    assert house.metric("first", "upstream_error") == FAILURES
+    house.first.raises = None
+    run(WAYS["chat"], house)
+    assert len(house.first.asked) == FAILURES + 1
+
+
+def test_explain_names_the_last_resort(house: House) -> None:
+    house.second.raises = DOWN
+    fail(WAYS["chat"], house, times=FAILURES)
+    told = explained(house)
+    assert told["target"]["provider"] == "first"
+    assert told["why"].startswith("every circuit is open")
+    assert len(house.first.asked) == FAILURES
+
+
+# Prices
+
+
+def apply_prices(house: House, prices: dict[str, PriceEntry]) -> None:
+    config = replace(house.gate.snapshot.config, unpriced="deny", prices=prices)
+    house.gate.replace(build(config, house.gate.host, 2))
+
+
+@pytest.mark.parametrize("ask", [*WAYS.values(), partial(ask_pipeline, "videos")], ids=[*WAYS.keys(), "videos"])
+def test_a_model_without_a_price_is_refused_before_anything_is_sent(house: House, ask: Way) -> None:
+    apply_prices(house, {})
+    error = fail(ask, house)
+    assert (error.status, error.code, error.param) == (403, "unpriced_model", "model")
+    assert not house.first.asked + house.second.asked
+
+
+@every_way
+def test_only_targets_with_a_price_are_tried(house: House, ask: Way) -> None:
+    apply_prices(house, {"other": PriceEntry(per_request=Decimal(1))})
+    run(ask, house)
+    assert [len(house.first.asked), len(house.second.asked)] == [0, 1]

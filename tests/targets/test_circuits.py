@@ -1,0 +1,215 @@
+"""Circuits open, are probed by one request, and close; what one account causes closes nothing to others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.targets import circuits
+from tornado_gate.targets.circuits import EVERYBODY, Circuit, CircuitBreakers
+from tornado_gate.types import Target
+
+RULES = CircuitsConfig(failures=3, open_seconds=10)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def failing(times: int, *accounts: str) -> tuple[Circuit, Clock]:
+    circuit, clock = Circuit(), Clock()
+    for number in range(times):
+        circuit.record_failure((accounts or ("a",))[number % len(accounts or "a")], clock(), RULES)
+    return circuit, clock
+
+
+def target(model: str = "m", provider: str = "p", entry: str = "entry") -> Target:
+    return Target(provider=provider, plugin="x", model=entry, upstream_model=model)
+
+
+def test_a_target_is_left_alone_after_failures_in_a_row() -> None:
+    circuit, clock = failing(2)
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("a", clock())
+
+
+def test_a_success_in_between_begins_the_count_again() -> None:
+    circuit, clock = failing(2)
+    circuit.record_success("a")
+    circuit.record_failure("a", clock(), RULES)
+    assert circuit.allows("a", clock())
+
+
+def test_half_of_the_last_twenty_failing_opens_too() -> None:
+    circuit, clock = failing(0)
+    for _ in range(10):
+        circuit.record_failure("a", clock(), RULES)
+        circuit.record_success("a")
+    circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("a", clock())
+
+
+def test_one_request_probes_and_its_success_closes() -> None:
+    circuit, clock = failing(3)
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    assert not circuit.allows("a", clock())
+    circuit.record_success("a")
+    assert circuit.allows("a", clock())
+    assert circuit.allows("a", clock())
+
+
+def test_a_failed_probe_opens_again() -> None:
+    circuit, clock = failing(3)
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("a", clock())
+    clock.now += 10
+    assert circuit.allows("a", clock())
+
+
+def test_a_response_that_begins_closes_and_its_late_failure_opens_again() -> None:
+    circuit, clock = failing(3)
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.record_start("a")
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("a", clock())
+
+
+def test_responses_that_begin_and_then_fail_open_it() -> None:
+    circuit, clock = failing(0)
+    for _ in range(3):
+        assert circuit.allows("a", clock())
+        circuit.record_start("a")
+        circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("a", clock())
+
+
+def test_a_probe_whose_caller_left_gives_the_next_request_a_chance() -> None:
+    circuit, clock = failing(3)
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.release_probe()
+    assert circuit.allows("a", clock())
+
+
+def test_looking_at_a_circuit_takes_no_probe() -> None:
+    circuit, clock = failing(3)
+    assert not circuit.would_allow("a", clock())
+    clock.now += 10
+    assert [circuit.would_allow("a", clock()) for _ in range(3)] == [True] * 3
+    assert circuit.allows("a", clock())
+    assert not circuit.would_allow("a", clock())
+
+
+def test_the_state_and_the_wait_follow_the_clock() -> None:
+    circuit, clock = failing(0)
+    assert (circuit.state("a", clock()), circuit.wait_seconds("a", clock())) == ("closed", 0)
+    circuit, clock = failing(3)
+    clock.now += 4
+    assert (circuit.state("a", clock()), circuit.wait_seconds("a", clock())) == ("open", 6)
+    clock.now += 6
+    assert (circuit.state("a", clock()), circuit.wait_seconds("a", clock())) == ("half-open", 0)
+    circuit.allows("a", clock())
+    assert (circuit.state("a", clock()), circuit.wait_seconds("a", clock())) == ("open", 0)
+
+
+# Accounts
+
+
+def test_failures_of_one_account_open_it_for_this_account_only() -> None:
+    circuit, clock = failing(30, "a")
+    assert not circuit.allows("a", clock())
+    assert all(circuit.allows("b", clock()) for _ in range(5))
+    assert (circuit.state("b", clock()), circuit.wait_seconds("b", clock())) == ("closed", 0)
+
+
+def test_failures_of_two_accounts_open_it_for_everybody() -> None:
+    circuit, clock = failing(3, "a", "b")
+    assert circuit.blocked == EVERYBODY
+    assert not any(circuit.allows(account, clock()) for account in "abc")
+
+
+def test_a_second_account_that_fails_too_opens_it_for_everybody_at_once() -> None:
+    circuit, clock = failing(3, "a")
+    circuit.record_failure("b", clock(), RULES)
+    assert not circuit.allows("c", clock())
+
+
+def test_successes_of_others_keep_it_open_for_the_account_that_fails_half_of_the_time() -> None:
+    circuit, clock = failing(0)
+    for _ in range(11):
+        circuit.record_failure("a", clock(), RULES)
+        circuit.record_success("b")
+    assert not circuit.allows("a", clock())
+    circuit.record_success("b")
+    assert not circuit.allows("a", clock())
+    assert circuit.allows("b", clock())
+
+
+def test_after_a_probe_of_one_account_it_stays_open_for_everybody() -> None:
+    circuit, clock = failing(4, "a", "b")
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES)
+    assert not circuit.allows("b", clock())
+
+
+# Many circuits
+
+
+def test_a_circuit_belongs_to_an_upstream_model_of_a_provider_entry() -> None:
+    health = CircuitBreakers(Clock())
+    found = health.find_or_create(target("m"), "a")
+    assert found is not None
+    assert health.find(target("m", entry="another name of it")) is found
+    assert health.find(target("n")) is None
+    assert health.find(target("m", provider="q")) is None
+
+
+def open_circuit(health: CircuitBreakers, name: str, *accounts: str) -> Circuit:
+    circuit = health.find_or_create(target(name), accounts[0])
+    assert circuit is not None
+    for number in range(4):
+        circuit.record_failure(accounts[number % len(accounts)], health.clock(), RULES)
+    return circuit
+
+
+@pytest.mark.parametrize("bound", ["MAX_CIRCUITS", "MAX_CIRCUITS_PER_ACCOUNT"])
+def test_circuits_do_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    monkeypatch.setattr(circuits, bound, 10)
+    health = CircuitBreakers(Clock())
+    for number in range(30):
+        assert health.find_or_create(target(str(number)), "a") is not None
+    assert [health.find(target(str(number))) is None for number in range(30)] == [True] * 20 + [False] * 10
+
+
+def test_names_that_an_account_invents_evict_only_its_own_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuits, "MAX_CIRCUITS_PER_ACCOUNT", 10)
+    health = CircuitBreakers(Clock())
+    health.find_or_create(target("of b"), "b")
+    for number in range(30):
+        health.find_or_create(target(str(number)), "a")
+    assert health.find(target("of b")) is not None
+
+
+def test_an_open_circuit_is_never_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuits, "MAX_CIRCUITS", 3)
+    clock = Clock()
+    health = CircuitBreakers(clock)
+    gone: list[Circuit] = []
+    health.on_forget = gone.append
+    opened = [open_circuit(health, name, "a", "b") for name in "xyz"]
+    assert health.find_or_create(target("new"), "c") is None
+    assert [health.find(target(name)) for name in "xyz"] == opened
+    clock.now += 10
+    assert health.find_or_create(target("new"), "c") is not None
+    assert gone == opened[:1]

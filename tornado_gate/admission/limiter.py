@@ -1,0 +1,344 @@
+"""Reserves before a request is served and settles after it, in the store of conf; in that of the machine while Redis is away.
+
+What is reserved counts in the minute, the day and the month in which the request was admitted. What a request did not use is
+returned there; what it used beyond its estimate counts when that is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from tornado_gate.admission.bounds import OPEN, REQUESTS, make_bound
+from tornado_gate.admission.embedded import EmbeddedStore
+from tornado_gate.admission.refusals import NO_LEVELS, find_lowest, make_refusal, render_headers
+from tornado_gate.admission.store import Level, Moment, Outcome, Store, StoreUnavailable
+from tornado_gate.errors import RateLimited
+from tornado_gate.ledger.costs import MAX_COST
+from tornado_gate.ledger.spending import Used, find_period
+from tornado_gate.types import Bound, LimitLevels
+from tornado_gate.types.value import State, field
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS: Final = 5.0
+PROBE_SECONDS: Final = 0.5
+GUESSES: Final = 3
+"""How often a guess is lowered to what is left, of which others take some meanwhile."""
+NO_MOMENT: Final = Moment(0, 0, 0)
+MOST_TOKENS: Final = 10**12
+"""Of one request: the sum of a bucket has 55 bits."""
+
+Reader = Callable[[Sequence[Bound]], Mapping[Bound, Used]]
+"""Reads from the ledger what the subjects of bounds have used in the current day and month. Blocks; raises Exception."""
+
+
+class LimiterMetrics(Protocol):
+    """What the limiter reports; `telemetry.metrics.Metrics` is the implementation."""
+
+    def count_limit_refusal(self, bound: str, subject: str) -> None: ...
+    def observe_limit_store(self, store: str, seconds: float) -> None: ...
+    def set_limit_store_away(self, away: bool) -> None: ...
+    def count_dropped_limit_counters(self, count: int) -> None: ...
+
+
+class Reservation(State):
+    """What was reserved for each bound, when, and where. Empty `bounds`: nothing."""
+
+    bounds: tuple[Bound, ...]
+    amounts: list[int]
+    moment: Moment
+    store: Store | None
+
+
+class Claim(State):
+    """What one request has reserved: for its caller and its model, and for the account at which it is served.
+
+    `has_begun`: only as one request, because guards review it; what it may use is reserved when it is admitted.
+    """
+
+    of_request: list[Reservation] = field(default_factory=list)
+    of_target: Reservation | None = None
+    has_begun: bool = False
+    levels: LimitLevels = NO_LEVELS
+
+    @property
+    def counts_amounts(self) -> bool:
+        """Whether something of it is settled to the tokens or the money that the request has used."""
+        return any(bound.family not in (REQUESTS, OPEN) for one in self.list_reservations() for bound in one.bounds)
+
+    def list_reservations(self) -> list[Reservation]:
+        return self.of_request if self.of_target is None else [*self.of_request, self.of_target]
+
+
+class Limiter:
+    """The bounds of a process. `remote` is the store of conf, None: that of the machine."""
+
+    def __init__(
+        self, local: EmbeddedStore, remote: Store | None, read_ledger: Reader, metrics: LimiterMetrics
+    ) -> None:
+        self.local = local
+        self.remote = remote
+        self._read_ledger = read_ledger
+        self._metrics = metrics
+        self._is_remote_away = False
+        self._reading: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._releasing: set[asyncio.Task[Outcome]] = set()
+        self._local_failed_at = float("-inf")
+
+    async def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._watch_ledger(), name="read the spending of budgets")]
+        if self.remote is not None:
+            with suppress(StoreUnavailable):
+                await self.remote.start()
+            self._tasks.append(asyncio.create_task(self._watch_remote(self.remote), name="watch the store of limits"))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self.remote is not None:
+            await self.remote.close()
+        await self.local.close()
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether requests are counted on this machine although conf names a store for several."""
+        return self._is_remote_away
+
+    async def reserve(
+        self, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int] | None = None
+    ) -> tuple[Reservation, Sequence[Level]]:
+        """Reserve an amount for each bound, or nothing. Raises RateLimited for the bound that refuses.
+
+        `least` are smaller amounts, where `amounts` are guesses: of what is left of a bound, as much as is guessed is reserved.
+        """
+        began = time.perf_counter()
+        store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+        least = amounts if least is None else least
+        try:
+            outcome, amounts = await self._reserve_in(store, bounds, amounts, least)
+        except StoreUnavailable as error:
+            store, outcome, amounts = await self._reserve_without(store, bounds, amounts, least, error)
+        self._metrics.observe_limit_store(store.name, time.perf_counter() - began)
+        if outcome.moment is not None:
+            return Reservation(bounds, list(amounts), outcome.moment, store), outcome.levels
+        refusal = make_refusal(outcome.levels, dict(zip(bounds, amounts, strict=True)), time.time())
+        refusal.levels = find_lowest(outcome.levels)
+        refusal.headers |= render_headers(refusal.levels)
+        self._metrics.count_limit_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
+        raise refusal
+
+    async def _reserve_in(
+        self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int]
+    ) -> tuple[Outcome, Sequence[int]]:
+        """The outcome, and the amounts that were reserved or refused."""
+        outcome = await self._reserve_amounts(store, bounds, amounts)
+        for _ in range(GUESSES):
+            fitting = None if outcome.moment is not None else _fit_amounts(outcome.levels, bounds, amounts, least)
+            if fitting is None:
+                break
+            amounts = fitting
+            outcome = await self._reserve_amounts(store, bounds, amounts)
+        return outcome, amounts
+
+    async def _reserve_amounts(self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> Outcome:
+        outcome = await self._reserve_uninterrupted(store, bounds, amounts)
+        if outcome.unread:
+            await self._read_again(store, outcome.unread)
+            outcome = await self._reserve_uninterrupted(store, bounds, amounts)
+            if outcome.unread:
+                raise StoreUnavailable("the counters of days and months cannot be begun")
+        return outcome
+
+    async def _reserve_uninterrupted(self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> Outcome:
+        """What is reserved while the caller leaves is returned."""
+        if store is self.local:
+            return await store.reserve(bounds, amounts)
+        task = asyncio.ensure_future(store.reserve(bounds, amounts))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._releasing.add(task)
+            task.add_done_callback(lambda done: self._release(done, store, bounds, amounts))
+            raise
+
+    def _release(
+        self, done: asyncio.Task[Outcome], store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]
+    ) -> None:
+        self._releasing.discard(done)
+        if not done.cancelled() and done.exception() is None and (moment := done.result().moment) is not None:
+            store.change(bounds, [-amount for amount in amounts], moment)
+
+    async def _reserve_without(
+        self,
+        store: Store,
+        bounds: tuple[Bound, ...],
+        amounts: Sequence[int],
+        least: Sequence[int],
+        error: StoreUnavailable,
+    ) -> tuple[Store, Outcome, Sequence[int]]:
+        """Reserve on this machine while the store of conf is away, and admit without counting when that fails too."""
+        reason = error
+        if store is self.remote:
+            self._note_remote_away(error)
+            try:
+                return self.local, *await self._reserve_in(self.local, bounds, amounts, least)
+            except StoreUnavailable as local_error:
+                reason = local_error
+        now = time.monotonic()
+        if now - self._local_failed_at > CHECK_SECONDS:
+            self._local_failed_at = now
+            log.error("limits and budgets are not counted: %s", reason)
+        return self.local, Outcome([], NO_MOMENT), amounts
+
+    # After the request
+
+    def settle(self, reservation: Reservation, tokens: int, cost: int) -> None:
+        """The request has ended and has used this, in tokens and nano-dollars. Frees its place among the open requests."""
+        used = _bound_used(tokens, cost)
+        changes = []
+        for bound, amount in zip(reservation.bounds, reservation.amounts, strict=True):
+            if bound.family == REQUESTS:
+                changes.append(0)
+            elif bound.family == OPEN:
+                changes.append(-amount)
+            else:
+                changes.append(used["usd" if bound.name.startswith("usd") else "tokens"] - amount)
+        self._change(reservation, changes)
+
+    def cancel(self, reservation: Reservation) -> None:
+        """The request was not admitted after all: nothing of it counts."""
+        self._change(reservation, [-amount for amount in reservation.amounts])
+
+    def add_used(self, reservation: Reservation, tokens: int, cost: int) -> None:
+        """The request goes on and has used this in all: what exceeds its estimate counts now."""
+        used = _bound_used(tokens, cost)
+        changes = [0] * len(reservation.bounds)
+        for index, bound in enumerate(reservation.bounds):
+            if bound.family not in (REQUESTS, OPEN):
+                more = used["usd" if bound.name.startswith("usd") else "tokens"] - reservation.amounts[index]
+                if more > 0:
+                    changes[index] = more
+                    reservation.amounts[index] += more
+        if any(changes) and reservation.store is not None and reservation.moment is not NO_MOMENT:
+            reservation.store.change(reservation.bounds, changes, reservation.moment)
+
+    def _change(self, reservation: Reservation, changes: Sequence[int]) -> None:
+        if reservation.store is not None and reservation.moment is not NO_MOMENT and any(changes):
+            reservation.store.change(reservation.bounds, changes, reservation.moment)
+        reservation.store = None
+
+    def make_exhausted_error(self, levels: Sequence[Level]) -> RateLimited:
+        """The error that ends a session which has used more than a bound allows."""
+        error = make_refusal(levels, {level.bound: 0 for level in levels}, time.time())
+        self._metrics.count_limit_refusal(error.exceeded["bound"], error.exceeded["subject"])
+        return error
+
+    async def read(self, bounds: Sequence[Bound]) -> Sequence[Level]:
+        """What is used of each bound; nothing while no store can be used."""
+        store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+        with suppress(StoreUnavailable):
+            return await store.read(bounds)
+        return ()
+
+    def describe(self, reservation: Reservation) -> list[Any]:
+        """A reservation as JSON values, for a task that another process may settle; without what ends with the request."""
+        kept = [
+            [bound.kind, bound.subject, bound.name, amount]
+            for bound, amount in zip(reservation.bounds, reservation.amounts, strict=True)
+            if bound.family not in (REQUESTS, OPEN)
+        ]
+        return [list(reservation.moment), kept] if kept and reservation.moment is not NO_MOMENT else []
+
+    def leave(self, reservation: Reservation) -> None:
+        """What `describe` described is settled elsewhere."""
+        kept = [index for index, bound in enumerate(reservation.bounds) if bound.family in (REQUESTS, OPEN)]
+        reservation.bounds = tuple(reservation.bounds[index] for index in kept)
+        reservation.amounts = [reservation.amounts[index] for index in kept]
+
+    def restore(self, described: Sequence[Any]) -> Reservation:
+        """The reservation that `describe` described, in any process."""
+        moment, kept = described
+        bounds = tuple(make_bound(kind, subject, name, 0) for kind, subject, name, _ in kept)
+        store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+        return Reservation(bounds, [amount for *_, amount in kept], Moment(*moment), store)
+
+    # Days and months
+
+    async def _read_again(self, store: Store, bounds: Iterable[Bound]) -> None:
+        """Read from the ledger what the subjects of bounds have used. Requests for the same subjects wait for one reading."""
+        wanted = {bound.counter: bound for bound in bounds}
+        missing = [bound for counter, bound in wanted.items() if counter not in self._reading]
+        if missing:
+            task = asyncio.create_task(self._read_subjects(store, missing))
+            for bound in missing:
+                self._reading[bound.counter] = task
+            task.add_done_callback(lambda _: [self._reading.pop(bound.counter, None) for bound in missing])
+        for task in {self._reading[counter] for counter in wanted if counter in self._reading}:
+            await asyncio.shield(task)
+
+    async def _read_subjects(self, store: Store, bounds: Sequence[Bound]) -> None:
+        period = find_period(time.time())
+        try:
+            found = dict(await asyncio.to_thread(self._read_ledger, bounds))
+        except Exception as error:  # whatever is wrong with the database: what is counted from now on counts
+            log.warning("budgets count only what is used from now on: the ledger cannot be read: %s", error)
+            found = {}
+        await store.raise_used({bound: found.get(bound, Used()) for bound in bounds}, period)
+
+    async def _watch_ledger(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+            with suppress(StoreUnavailable):
+                old = store.list_old(time.time())
+                if old:
+                    await self._read_again(store, old)
+
+    # The store of conf
+
+    def _note_remote_away(self, error: Exception) -> None:
+        if not self._is_remote_away:
+            self._is_remote_away = True
+            self._metrics.set_limit_store_away(True)
+            log.error("the store of limits is away; requests are counted on this machine only: %s", error)
+
+    async def _watch_remote(self, remote: Store) -> None:
+        """Notice that the store of conf can be used again."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            if not self._is_remote_away:
+                continue
+            try:
+                await remote.start()
+            except StoreUnavailable:
+                continue
+            self._is_remote_away = False
+            self._metrics.set_limit_store_away(False)
+            log.warning("the store of limits can be used again")
+
+
+def _bound_used(tokens: int, cost: int) -> Mapping[str, int]:
+    """What a request has used, by the unit of bounds. What an upstream counts absurdly fits into a counter."""
+    return {"tokens": min(tokens, MOST_TOKENS), "usd": min(cost, MAX_COST)}
+
+
+def _fit_amounts(
+    refused: Iterable[Level], bounds: Iterable[Bound], amounts: Iterable[int], least: Iterable[int]
+) -> list[int] | None:
+    """The amounts with guesses lowered to what is left of the bounds that refused them; None if there is no room for `least`."""
+    left = {level.bound: level.bound.limit - level.used for level in refused}
+    fitting = []
+    for bound, amount, lowest in zip(bounds, amounts, least, strict=True):
+        room = left.get(bound, amount)
+        if bound in left and max(1, lowest) > room:
+            return None
+        fitting.append(min(amount, room))
+    return fitting

@@ -1,0 +1,359 @@
+"""Guards: which of them cover a request, and what their decisions do. One definition for every path of a request.
+
+Guards work on the caller's wire format: a request is reviewed before any target gets it, an answer where it leaves for the
+caller. So they see both lanes and every provider alike, and formats and providers know nothing of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.codec.text_files import ADVICE
+from tornado_gate.errors import BlockedByGuard, GateError, InvalidField, NotReviewed, PluginError, Unavailable
+from tornado_gate.guards.form_texts import view_files
+from tornado_gate.guards.inner_texts import RequestTexts
+from tornado_gate.guards.text_views import TextView, view_request
+from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
+from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, Upload, WireRequest
+from tornado_gate.types.text_maps import TextMap
+from tornado_gate.types.value import replace
+
+if TYPE_CHECKING:
+    from tornado_gate.pipeline.gate import Gate
+    from tornado_gate.pipeline.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+NO_MAP: Final = TextMap()
+OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
+"""Their requests and answers hold names of conf only."""
+MANY_SPANS: Final = 1000
+"""More replacements are checked in a thread."""
+
+
+class Guards:
+    """The guards of one configuration, in its order."""
+
+    def __init__(self, lanes: Iterable[GuardLane] = ()) -> None:
+        self.lanes = tuple(lanes)
+        self._unseen: set[tuple[str, str]] = set()
+
+    def select(self, call: Call, operations: Iterable[str]) -> tuple[GuardLane, ...]:
+        """The guards that cover a call, which one of `operations` may serve. A model that is not known is covered."""
+        return tuple(lane for lane in self.lanes if lane.scope.covers_request(call, operations))
+
+    def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
+        """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
+
+        Raises PluginUnavailable. The caller of this method tells that of a request: see `Review.pass_over`.
+        """
+        for lane in covering:
+            if lane.required:
+                raise lane.fail(f"it cannot see {what}").error
+            if (lane.name, what) not in self._unseen:
+                self._unseen.add((lane.name, what))
+                log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
+
+    def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[tuple[GuardLane, ...], list[GuardLane]]:
+        """The guards of a request that a model of the gateway sends to another one, for the request `outer` of a caller; and
+        those of them that cannot see its answer.
+
+        Those of both models review the inner request. The answer is reviewed where the one to `outer` leaves, by the guards
+        that cover `outer`: one that covers only the inner model cannot see it. Raises PluginUnavailable.
+        """
+        seen = self.select(outer, (outer.operation,))
+        others = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
+        unseen = [lane for lane in others if lane.reads("response")]
+        self.refuse_unseen(unseen, f"what the model '{outer.model}' receives from the model '{inner.model}'")
+        return (*seen, *others), unseen
+
+
+class Review:
+    """The review of one request and of its answer, or of one session, by the guards that cover it.
+
+    `losses` names the guards that did not look, as the header x-gate-loss does.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        guards: Sequence[GuardLane],
+        text_map: TextMap,
+        call: Call,
+        *,
+        unseen: Iterable[GuardLane] = (),
+    ) -> None:
+        """Raises NotReviewed if the caller does not want to be without one of the guards that are `unseen` or cannot work."""
+        self._gate = gate
+        self.text_map = text_map
+        self.call = call
+        self.guards = [guard for guard in guards if not guard.error]
+        self.losses: list[str] = []
+        for guard in (*unseen, *(guard for guard in guards if guard.error)):
+            gate.metrics.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
+            self.pass_over(guard)
+
+    def reads(self, side: Side) -> list[GuardLane]:
+        """The guards that review requests, or answers."""
+        return [guard for guard in self.guards if guard.reads(side)]
+
+    def pass_over(self, guard: GuardLane) -> None:
+        """Note that a guard which is not required does not look. Raises NotReviewed for a caller that is strict."""
+        if self.call.strict:
+            raise NotReviewed(guard.name)
+        name = f"guard:{guard.name}"
+        if name not in self.losses:
+            self.losses.append(name)
+
+    def report_losses(self, call: Call) -> None:
+        """Add what was not reviewed so far to the losses of a request."""
+        call.losses.extend(name for name in self.losses if name not in call.losses)
+
+    async def run(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
+        """The result of a function that parses or writes a whole body of `size` bytes: of a large one in the gate's thread."""
+        if size <= SMALL_BYTES:
+            return function(*arguments)
+        return await self._gate.worker.run(self.call.caller.account, function, *arguments)
+
+    async def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
+        """As `run`, for a function whose time depends on what the texts are: in a thread of the account.
+
+        Raises ReviewHangs and Unavailable.
+        """
+        if size <= SMALL_BYTES:
+            return function(*arguments)
+        try:
+            return await self._gate.reviews.run(self.call.caller.account, function, *arguments)
+        except ReviewTimeout:
+            message = "The gateway could not process the texts of this request in time. Send fewer or shorter texts."
+            raise Unavailable(message, code="overloaded", headers={"Retry-After": "10"}) from None
+
+    async def review_request(self, wire: WireRequest) -> WireRequest:
+        """The request with what the guards replace. Raises the error for a blocked request, or of a required guard."""
+        guards = self.reads("request")
+        if guards and wire.files:
+            await self._review_files(guards, wire.files)
+        if not guards or not wire.json:
+            return wire
+        size, rounded = len(wire.raw), False
+
+        def view(body: Any) -> TextView:
+            nonlocal rounded
+            found = view_request(self.text_map, body)
+            rounded = rounded or found.is_rounded
+            return found
+
+        body = await self.review_body("request", self.call, guards, view, wire.json, size)
+        if body is wire.json and not rounded:
+            return wire
+        raw = b"" if wire.form else await self.run(orjson.dumps, body, size=size)
+        return replace(wire, json=body, raw=raw)
+
+    async def review_body(
+        self,
+        side: Side,
+        call: Call,
+        guards: Sequence[GuardLane],
+        view: Callable[[Any], TextView | RequestTexts],
+        body: Any,
+        size: int,
+    ) -> Any:
+        """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
+        found: TextView | RequestTexts | None = None
+        for number, guard in enumerate(guards):
+            try:
+                if found is None:
+                    found = await self.run_edit(view, body, size=size)
+                if not found.texts and not found.unread:
+                    break
+                if found.unread:
+                    self.settle_unread(guard, found.unread)
+                spans = await self.review_texts(side, guard, call, found.texts, size=size) if found.texts else ()
+                if spans:
+                    body = await self.run_edit(found.apply, spans, size=size)
+                    found = None
+            except ReviewHangs:
+                if found is not None:  # what the guard has found cannot be replaced
+                    raise make_hanging_error() from None
+                for other in guards[number:]:
+                    self._gate.metrics.count_review(other.name, side, "failed", 0.0)
+                    self._fail(other, other.fail_hanging())
+                break
+        return body
+
+    def _fail(self, guard: GuardLane, failure: GuardFailed) -> None:
+        """A guard has failed. Raises the error of one that is required."""
+        if guard.required:
+            raise failure.error from None
+        self.pass_over(guard)
+
+    def settle_unread(self, guard: GuardLane, unread: Sequence[tuple[str, str]]) -> None:
+        """Decide about values that a guard should see and that cannot be read, by their paths and reasons.
+
+        Raises BlockedByGuard if the guard is required, and InvalidField if the caller sent ``x-gate-strict: 1``.
+        """
+        path, reason = unread[0]
+        if guard.required:
+            raise BlockedByGuard(f"The guard '{guard.name}' cannot read '{path}': it {reason}. {ADVICE}", param=path)
+        if self.call.strict:
+            message = f"The guard '{guard.name}' cannot read '{path}': it {reason} (rejected because of x-gate-strict). {ADVICE}"
+            raise InvalidField(path, message, code="unreadable_file")
+        self.pass_over(guard)
+
+    async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
+        """Review the names of a form's files, and the texts of those that are text. Both are fixed."""
+        texts, unread = await view_files(files)
+        for guard in guards:
+            if unread:
+                self.settle_unread(guard, unread)
+            await self.review_texts("request", guard, self.call, texts)
+
+    async def review_texts(
+        self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0
+    ) -> Sequence[Span]:
+        """What a guard replaces in texts. Raises the error for a block, and of a required guard that fails.
+
+        `size` is that of a whole body. The hook reviews a large one, or large texts, in a thread of the account.
+        """
+        size = size or sum([len(text.text) for text in texts])
+        started, outcome = time.perf_counter(), "failed"
+        try:
+            decision = await self._ask(side, guard, call, texts, size)
+            many = isinstance(decision, Replace) and len(decision.spans) > MANY_SPANS
+            work = SMALL_BYTES + 1 if many else 0
+            outcome, spans = await self.run_edit(apply_decision, guard, decision, texts, size=work)
+            return spans  # type: ignore[no-any-return]
+        except GuardFailed as failure:
+            self._fail(guard, failure)
+            return ()
+        except PluginError:
+            raise
+        except ReviewHangs:
+            raise make_hanging_error() from None
+        except Unavailable:
+            outcome = "waited"
+            raise
+        except GateError:
+            outcome = "block"
+            raise
+        finally:
+            self._gate.metrics.count_review(guard.name, side, outcome, time.perf_counter() - started)
+
+    async def _ask(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int) -> Decision:
+        if size > SMALL_BYTES:
+            return await guard.review(side, call, texts, size, partial(self._gate.reviews.run, call.caller.account))
+        if call.worker is not None:  # only the request is large, not these texts
+            call = call.replace(worker=None)
+        return await guard.review(side, call, texts, size)
+
+
+def make_hanging_error() -> Unavailable:
+    """The error for a request whose texts cannot be changed, because another review of its account does not end."""
+    message = "The review of an earlier large text of this account does not end. Send large texts again later."
+    return Unavailable(message, code="overloaded", headers={"Retry-After": "10"})
+
+
+def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[GuardedText]) -> tuple[str, Sequence[Span]]:
+    """The name of a decision for metrics, and what it replaces.
+
+    Raises BlockedByGuard for a block, and for a replacement that is not possible, because the text must not pass unchanged.
+    Raises GuardFailed for a decision that contradicts itself.
+    """
+    if decision is None:
+        return "allow", ()
+    if isinstance(decision, Block):
+        if not 400 <= decision.status <= 599:
+            raise guard.fail("it returned a Block with a status that is not 400 to 599")
+        raise BlockedByGuard(decision.message, status=decision.status, code=decision.code)
+    spans = sorted(decision.spans)
+    ends: dict[int, int] = {}
+    for span in spans:
+        if not (0 <= span.text < len(texts) and 0 <= span.start <= span.end <= len(texts[span.text].text)):
+            raise guard.fail("it returned a span outside of its texts")
+        if span.start < ends.get(span.text, 0):
+            raise guard.fail("it returned spans that overlap")
+        ends[span.text] = span.end
+        _check_replaceable(guard, texts[span.text], span)
+    return ("replace" if spans else "allow"), spans
+
+
+def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
+    """Raises BlockedByGuard."""
+    if text.is_fixed:
+        raise BlockedByGuard(
+            f"The guard '{guard.name}' must replace a text that cannot be changed, for example because it is signed: "
+            f"{text.path or 'the body'}. Send the request without this text.",
+            param=text.path,
+        )
+    if span.start < text.sent:
+        raise BlockedByGuard(
+            f"The guard '{guard.name}' must replace a text that was already sent, so that the response ends here."
+        )
+
+
+def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
+    """The review of a request by the guards that cover it; None if there is none.
+
+    Raises the errors of a request that names no model, or one that the key may not use, before a guard is asked.
+    """
+    route, guards = wire.route, snapshot.guards
+    if route.operation in OPERATIONS_WITHOUT_TEXTS:
+        return None
+    if route.model != "none":
+        call = replace(call, model=snapshot.resolve_model_name(wire, call.caller))
+        snapshot.find_model(call.model, call.caller)
+    covering = guards.select(call, route.operations)
+    if not covering:
+        return None
+    if route.model != "none":
+        call.meter.model = call.model
+    if route.texts is None or wire.plain:
+        guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
+        return Review(gate, (), NO_MAP, call, unseen=covering)
+    return Review(gate, covering, route.texts, call)
+
+
+def begin_session_review(gate: Gate, snapshot: Snapshot, call: Call, route: Route) -> Review | None:
+    """The review of a realtime session by the guards that cover it; None if none covers it. It has no guards if none can see it.
+
+    Raises PluginUnavailable if a required guard cannot see its messages.
+    """
+    covering = snapshot.guards.select(call, (call.operation,))
+    if not covering:
+        return None
+    texts = route.texts
+    if texts is None or texts.client_message is None or texts.server_message is None:
+        snapshot.guards.refuse_unseen(
+            covering, f"the messages of {route.path}, whose format does not say where their texts are"
+        )
+        return Review(gate, (), NO_MAP, call, unseen=covering)
+    return Review(gate, covering, texts, call)
+
+
+async def review_inner_request(gate: Gate, guards: Guards, outer: Call, inner: Call, request: Request) -> Request:
+    """A request of a model of the gateway to another one, as the guards leave it. Raises as `Review`."""
+    covering, unseen = guards.select_for_inner_call(outer, inner)
+    review = Review(gate, covering, NO_MAP, inner.replace(strict=outer.strict), unseen=unseen)
+    reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
+    review.report_losses(outer)
+    return reviewed
+
+
+async def review_alone(
+    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest
+) -> tuple[WireRequest, Sequence[str]]:
+    """The reviewed request, for one that is explained or checked and gets no answer of a model; and its losses.
+
+    Raises as `Review`.
+    """
+    review = begin_review(gate, snapshot, call, wire)
+    if review is None:
+        return wire, ()
+    return await review.review_request(wire), review.losses

@@ -1,0 +1,162 @@
+"""The texts of whole bodies, and the bodies with replaced texts. No I/O; knows no wire format.
+
+The functions take a few µs for each text. A large body is viewed and changed in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, Final
+
+from tornado_gate.errors import RequestError
+from tornado_gate.guards.text_parts import Change, TextPart, TextRun, move_offset
+from tornado_gate.guards.text_walks import Findings, FoundDerived, FoundText, Where, begins_with, find_texts
+from tornado_gate.types.text_maps import Derived, Text, TextMap
+from tornado_gate.types.texts import GuardedText, Span
+
+_SPOKEN: Final = Text(kind="assistant")
+
+
+class TextView:
+    """The texts of a body. `apply` returns the body with replaced texts."""
+
+    def __init__(self, body: Any, findings: Findings, *, fixes_signed: bool) -> None:
+        self._body = body
+        self._findings = findings
+        self._fixes_signed = fixes_signed
+        self._parts: list[TextPart | TextRun] = [self._open_part(found) for found in findings.texts]
+        self.texts: list[GuardedText] = []
+        self.unread = findings.unread
+        self.is_rounded = findings.is_rounded
+        self._owners: list[int] = []
+        """For each text the number of its finding."""
+        for number, (part, found) in enumerate(zip(self._parts, findings.texts, strict=True)):
+            is_fixed = found.is_fixed or (found.is_signed and fixes_signed)
+            for run in part.list_due(0) if isinstance(part, TextPart) else (part,):
+                self.texts.append(run.make_window(is_fixed=is_fixed))
+                self._owners.append(number)
+
+    def _open_part(self, found: FoundText) -> TextPart | TextRun:
+        if found.is_json:
+            part = TextPart(found.kind, found.place, is_json=True, has_names=self._fixes_signed)
+            part.add(found.text)
+            part.finish()
+            return part
+        run = TextRun(found.kind, found.place, 0)
+        run.add(found.text, found.text)
+        run.is_complete = True
+        return run
+
+    def apply(self, spans: Iterable[Span]) -> Any:
+        """Return the body with the spans replaced; the body itself stays unchanged.
+
+        Raises RequestError for a span of a fixed text, ValueError for spans that overlap or are not in their text.
+        """
+        by_text = group_spans(self.texts, spans)
+        if not by_text:
+            return self._body
+        changed = self._change_parts(by_text)
+        edit = BodyEdit(self._body)
+        for number, text in changed.items():
+            edit.replace_text(self._findings.texts[number], text)
+        places = {self._findings.texts[number].place: self._changes[number] for number in changed}
+        for derived in self._findings.derived:
+            edit.adjust(derived, places)
+        return edit.finish()
+
+    def _change_parts(self, by_text: Mapping[int, list[tuple[int, int, str]]]) -> dict[int, str]:
+        """Return the new text of each finding that has spans."""
+        numbers = {self._owners[text] for text in by_text}
+        windows: dict[int, list[list[tuple[int, int, str]]]] = {}
+        for text, owner in enumerate(self._owners):
+            if owner in numbers:
+                windows.setdefault(owner, []).append(by_text.get(text, []))
+        self._changes: dict[int, list[Change]] = {}
+        changed: dict[int, str] = {}
+        for number, spans in windows.items():
+            found = self._findings.texts[number]
+            part = self._open_part(found)  # again, because a part is read once
+            if isinstance(part, TextPart):
+                part.decide(spans, 0)
+                changed[number], self._changes[number] = part.take(), part.changes
+            else:
+                changed[number], self._changes[number] = part.decide(spans[0], 0)
+        return changed
+
+
+def group_spans(texts: Sequence[GuardedText], spans: Iterable[Span]) -> dict[int, list[tuple[int, int, str]]]:
+    """Return the spans by the number of their text. Raises RequestError for one that replaces a fixed text."""
+    grouped: dict[int, list[tuple[int, int, str]]] = {}
+    for number, start, end, replacement in spans:
+        text = texts[number]
+        if text.is_fixed:
+            raise RequestError(
+                f"A guard replaces characters of '{text.path}', which cannot be changed: it is a name, or signed by its vendor. "
+                "Remove the text from the request.",
+                param=text.path,
+                code="blocked_by_guard",
+            )
+        grouped.setdefault(number, []).append((start, end, replacement))
+    return grouped
+
+
+class BodyEdit:
+    """Changes values of a body. Containers are copied before their first change."""
+
+    def __init__(self, body: Any) -> None:
+        self._root = [body]
+        self._opened: dict[Where, Any] = {}
+        self._renamed: list[tuple[Where, str]] = []
+
+    def set(self, where: Where, value: Any) -> None:
+        self._open(where[:-1])[where[-1] if where else 0] = value
+
+    def replace_text(self, found: FoundText, text: str) -> None:
+        """Replace a text that was found."""
+        if found.is_name:
+            self._renamed.append((found.where, text))
+            return
+        self.set(found.where, text if found.file is None else found.file.encode(text))
+
+    def adjust(self, derived: FoundDerived, changes: Mapping[str, Sequence[Change]]) -> None:
+        """Remove or move a value that depends on texts with changes, by their places."""
+        if isinstance(derived.shape, Derived):
+            if any(begins_with(place, derived.of) for place in changes):
+                self.set(derived.where, derived.shape.empty)
+        elif derived.of in changes:
+            self.set(derived.where, move_offset(derived.value, changes[derived.of]))
+
+    def finish(self) -> Any:
+        """Return the new body. Members are renamed last, because paths have their old names."""
+        for where, wanted in sorted(self._renamed, key=lambda item: -len(item[0])):
+            holder = self._open(where[:-1])
+            name = next(one for one in (wanted + "_" * number for number in count()) if one not in holder)
+            members = [(name if old == where[-1] else old, value) for old, value in holder.items()]
+            holder.clear()
+            holder.update(members)
+        return self._root[0]
+
+    def _open(self, where: Where) -> Any:
+        """Return the copy of the container at `where`."""
+        found = self._opened.get(where)
+        if found is not None:
+            return found
+        if not where and not isinstance(self._root[0], dict | list):
+            return self._root
+        holder: Any = self._open(where[:-1]) if where else self._root
+        key = where[-1] if where else 0
+        copied = holder[key] = holder[key].copy()
+        self._opened[where] = copied
+        return copied
+
+
+def view_request(text_map: TextMap, body: Any) -> TextView:
+    """Return the texts of a request's body, which is parsed JSON or the text fields of a form."""
+    return TextView(body, find_texts(body, text_map.request, of_request=True), fixes_signed=True)
+
+
+def view_response(text_map: TextMap, body: Any) -> TextView:
+    """Return the texts of a whole response: parsed JSON, or a string for a text response."""
+    shape = _SPOKEN if isinstance(body, str) else text_map.response
+    return TextView(body, find_texts(body, shape), fixes_signed=False)

@@ -1,0 +1,164 @@
+"""Tries targets, for every operation, and sends one request to one provider.
+
+`candidates.py` says which target and key is next. A request tries the next one as long as one is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+from tornado_gate.admission.estimates import Estimate
+from tornado_gate.errors import GateError, UpstreamTimeout
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.plugins.lanes import ProviderLane
+from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.events import check_events
+from tornado_gate.targets import outcomes
+from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, note_place, select_candidates
+from tornado_gate.targets.loads import MeasuredAttempt
+from tornado_gate.telemetry.redaction import redact_error
+from tornado_gate.types import BufferedBody, Call, Meter, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
+from tornado_gate.types.value import replace
+
+SLOW_START_OPERATIONS = frozenset({"images", "image_edits", "transcription"})
+"""Operations that send nothing until the work is done, streamed or not."""
+
+Result = TypeVar("Result")
+
+
+async def try_targets(
+    gate: Gate,
+    snapshot: Snapshot,
+    call: Call,
+    operations: tuple[Operation, ...],
+    ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
+    needs: Needs = NO_NEEDS,
+    estimate: Estimate | None = None,
+) -> Result:
+    """The result of `ask` for the first target of ``call.model`` at which it succeeds.
+
+    `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
+    tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
+    When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`targets/outcomes.py`).
+    `needs` are what the request asks of its target. `estimate` is what the request may use, for its bounds
+    (`admission/reservations.py`); a target whose own bounds are reached is skipped.
+    Raises what `select_candidates` raises, the failure of the last target, or Unavailable when every circuit is open.
+    """
+    targets = select_candidates(gate, snapshot, call, operations, needs)
+    is_bounded = gate.admission.is_active or bool(call.caller.bounds)
+    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
+    try:
+        for target, provider in candidates:
+            if candidates.pause:
+                await asyncio.sleep(candidates.pause)
+            if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
+                outcomes.release_probe(gate, replace(call, target=target))
+                candidates.failure = candidates.failure or refusal
+                continue
+            attempt = _begin_attempt(gate, call, target, provider, operations)
+            load = _begin_load(snapshot, attempt) if target.model in snapshot.measured else None
+            try:
+                if provider.entry.concurrency is not None:
+                    queue = gate.target_queues.find(target.provider)
+                    attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
+                result = await ask(attempt, provider)
+            except BaseException as error:
+                await _end_failed(gate, attempt, error)
+                if is_bounded:
+                    gate.admission.note_failure(call, error)
+                if not isinstance(error, GateError) or not error.retryable or call.failover is False:
+                    raise
+                if load is not None and isinstance(error, UpstreamTimeout):
+                    load.note_latency(attempt.meter.streamed)
+                candidates.failure = error
+            else:
+                _note_begun(gate, attempt, load, needs)
+                return result
+        raise candidates.failure or make_unavailable(gate, call, targets)
+    finally:
+        candidates.failure = None  # its traceback holds this frame
+
+
+def _begin_attempt(
+    gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
+) -> Call:
+    ANSWERED_ACCOUNT.set(call.caller.account)
+    meter = call.meter
+    meter.attempts += 1
+    meter.target = target
+    meter.cached = None
+    meter.attempt_error = ""
+    operation = target.first_supported_operation(operations)
+    return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
+
+
+async def _end_failed(gate: Gate, attempt: Call, error: BaseException) -> None:
+    """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
+    if isinstance(error, GateError):
+        redact_error(attempt.target, error)
+        attempt.meter.attempt_error = error.code
+        _forget_measures(attempt.meter)
+    outcomes.note_failure(gate, attempt, error)
+    attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
+    await attempt.closing.aclose()
+
+
+def _forget_measures(meter: Meter) -> None:
+    """Forget what was measured of an attempt that failed: a failed upstream request costs nothing, also if another succeeds."""
+    meter.is_asked = False
+    meter.usage, meter.finish_reason, meter.asked = None, "", None
+    meter.produced_bytes = meter.produced_frames = meter.images = meter.characters = meter.web_searches = 0
+    meter.seconds = 0.0
+    meter.size = meter.quality = meter.service_tier = ""
+
+
+def _note_begun(gate: Gate, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
+    """The response of the attempt has begun."""
+    if load is not None and not attempt.meter.cached:
+        load.note_latency(attempt.meter.streamed)
+    if not attempt.meter.error_code:
+        outcomes.note_start(gate, attempt)
+    if needs.session is not None:
+        note_place(gate, needs.session, attempt.target)
+
+
+def _begin_load(snapshot: Snapshot, attempt: Call) -> MeasuredAttempt:
+    """Count the attempt at its target until it fails or its response ends."""
+    load = snapshot.loads.find(attempt.target)
+    load.begin()
+    attempt.closing.callback(load.end)
+    return MeasuredAttempt(load)
+
+
+def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> Deadlines:
+    """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
+
+    `slow_start`: the upstream sends nothing until the work is done, also if the operation is not one that always does so.
+    """
+    slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
+    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
+    call.meter.ends_at = deadlines.ends_at
+    call.meter.streamed = streaming
+    return deadlines
+
+
+async def call_provider(
+    call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
+) -> AsyncIterator[StreamEvent]:
+    """Call the provider and return the events of its response, with events and time limits checked.
+
+    `outgoing` is the translated `request`; without it the request is translated here.
+    """
+    if outgoing is None:
+        outgoing = await provider.translate_request(call, request)
+    call.meter.is_asked = True
+    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    if not isinstance(incoming.chunks, BufferedBody):
+        incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))
+    events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
+    return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

@@ -1,0 +1,240 @@
+"""Explains or checks a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
+
+Addresses of upstreams are shown to administrators of the whole gateway only: they may be internal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.codec.secret_words import MASK, mask_address
+from tornado_gate.guards.decisions import review_alone
+from tornado_gate.pipeline import auth, server_tool_parts, signatures, token_counts
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.pipeline import RequestCache, find_needs, prepare_verbatim_request
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.targets import outcomes
+from tornado_gate.targets.candidates import NO_NEEDS, Candidate, Candidates, Needs, make_unavailable, select_candidates
+from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
+from tornado_gate.types.value import Value, replace
+
+_SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
+"""Headers that contain no secret: content types, and versions of a vendor's API."""
+
+
+class _Attempt(Value, frozen=True):
+    """The target that would be tried first, of `targets`, and why; `call` has the model and the operation."""
+
+    call: Call
+    target: Target
+    provider: ConfiguredProvider
+    targets: tuple[Target, ...]
+    why: str
+
+
+async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Call:
+    """Check a request without sending it. Returns the call with its target and its losses.
+
+    Raises the GateError that its caller would get before the upstream is called.
+    """
+    unreviewed: Sequence[str] = ()
+    if snapshot.has_guards:
+        wire, unreviewed = await review_alone(gate, snapshot, call, wire)
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    once = RequestCache(wire, snapshot.formats[call.format], gate)
+    attempt = await _find_attempt(gate, snapshot, call, once)
+    call = replace(attempt.call, target=attempt.target, losses=[])
+    call.meter.model, call.meter.target = call.model, call.target
+    await _translate(call, once, attempt.provider)
+    call.losses.extend(unreviewed)
+    return call
+
+
+async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, once: RequestCache) -> _Attempt:
+    operations = auth.filter_operations(call.caller, once.wire.route.operations)
+    needs = await find_needs(snapshot, call, operations, once)
+    targets = select_candidates(gate, snapshot, call, operations, needs)
+    (target, provider), is_last_resort = _choose(gate, snapshot, call, targets, needs)
+    call = replace(call, operation=target.first_supported_operation(operations))
+    why = _explain_order(snapshot, call, targets, needs, is_last_resort=is_last_resort)
+    return _Attempt(call, target, provider, tuple(found for found, _ in targets), why)
+
+
+def _choose(
+    gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
+) -> tuple[Candidate, bool]:
+    """The target that a request would try first, and whether it is the last resort. Raises Unavailable."""
+    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
+    found = candidates.peek()
+    if found is not None:
+        return found, False
+    found = candidates.find_last_resort()
+    if found is None:
+        raise make_unavailable(gate, call, targets)
+    return found, True
+
+
+_STRATEGIES = {
+    "weighted": "in a random order by weight",
+    "latency": "the one with the shortest time to the first event first",
+    "least_busy": "the less busy one of two first, by weight",
+    "cost": "the cheapest known price first",
+}
+
+
+def _explain_order(
+    snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS, *, is_last_resort: bool
+) -> str:
+    """Why the first target is the first, in words."""
+    if is_last_resort:
+        return "every circuit is open: the target that is due first, one request at a time"
+    parts = ["the first target whose circuit is closed and of which a key is not at rest"]
+    if needs.keepers or (needs.access is not None and needs.access.copied):
+        parts.append("those that keep what the request names or has signatures of first")
+    entry = snapshot.models.find(call.model)
+    if needs.session is not None:
+        parts.append(f"in the order of the conversation (cache affinity by {needs.session.source})")
+    elif entry is not None:
+        parts.append(_STRATEGIES[entry.entry.strategy])
+    parts.append("then fallback models")
+    return ", ".join(parts)
+
+
+async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvider) -> tuple[UpstreamRequest, bool]:
+    """The upstream request, and whether it is forwarded verbatim; the losses are added to `call`."""
+    verbatim = await prepare_verbatim_request(call, provider, once)
+    if verbatim is not None:
+        return await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim), True
+    request = await once.request(call)
+    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if server_tool_parts.has_server_tools(request):
+        request = await server_tool_parts.restore_parts(call, request)
+    return await once.run_hook(provider.usable_lane.invoke_translate_request, call, request), False
+
+
+async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
+    """The explanation of `wire` as JSON values. Raises the GateError that its caller would get before the upstream is called."""
+    wire_format = snapshot.formats[call.format]
+    if wire.route.model == "none":
+        return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
+    unreviewed: Sequence[str] = ()
+    if snapshot.has_guards:
+        wire, unreviewed = await review_alone(gate, snapshot, call, wire)
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    auth.filter_operations(call.caller, wire.route.operations)
+    if token_counts.must_estimate(snapshot, call):
+        by = "the gateway itself, with an estimate: no target of the model counts tokens"
+        return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
+    once = RequestCache(wire, wire_format, gate)
+    attempt = await _find_attempt(gate, snapshot, call, once)
+    call = attempt.call
+    explained = await _explain_attempt(gate, call, once, attempt.target, attempt.provider)
+    explained["losses"] += unreviewed
+    return {
+        **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
+        **explained,
+        "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
+    }
+
+
+async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
+    """As `explain`, without a body: which target a request for the model and operation of `call` gets now, and why.
+
+    Raises the GateError that its caller would get before the body is looked at.
+    """
+    operations = auth.filter_operations(call.caller, (call.operation,))
+    call = snapshot.for_model(call, call.model)
+    targets = snapshot.select_targets(call, operations)
+    (target, _), is_last_resort = _choose(gate, snapshot, call, targets)
+    why = _explain_order(snapshot, call, targets, is_last_resort=is_last_resort)
+    return {
+        **_describe_choice(gate, snapshot, call, tuple(found for found, _ in targets), why),
+        "target": _name_target(gate, target),
+        "limits": await gate.admission.describe_limits(snapshot, call, target),
+    }
+
+
+def _describe_choice(
+    gate: Gate, snapshot: Snapshot, call: Call, targets: tuple[Target, ...], why: str
+) -> dict[str, Any]:
+    found = snapshot.models.find(call.model)
+    return {
+        "operation": call.operation,
+        "format": call.format,
+        "model": call.model,
+        "entry": targets[0].model,
+        "strategy": found.entry.strategy if found is not None else "weighted",
+        "targets": [_describe_target(gate, snapshot, call, candidate) for candidate in targets],
+        "why": why,
+    }
+
+
+def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
+    circuit, now = gate.health.find(target), gate.health.clock()
+    state = "closed" if circuit is None else circuit.state(call.caller.account, now)
+    described: dict[str, Any] = {
+        "provider": target.provider,
+        "model": target.upstream_model,
+        "entry": target.model,
+        "circuit": "open" if target.provider in gate.health.down else state,
+    }
+    keys = snapshot.providers[target.provider].keys
+    if keys:
+        waits = [gate.key_health.get_wait(target, key.fingerprint, now) for key in keys]
+        described["keys"] = [
+            {"key": key.number, "rests_seconds": round(wait, 1)} for key, wait in zip(keys, waits, strict=True)
+        ]
+    if target.model in snapshot.measured:
+        load = snapshot.loads.find(target)
+        described["in_flight"] = load.in_flight
+        described["first_event_seconds"] = None if load.latency is None else round(load.latency, 4)
+    return described
+
+
+def _name_target(gate: Gate, target: Target) -> dict[str, Any]:
+    named: dict[str, Any] = {"provider": target.provider, "model": target.upstream_model}
+    return named | {"key": int(outcomes.describe_key(gate, target))} if target.key else named
+
+
+async def _explain_attempt(
+    gate: Gate, call: Call, once: RequestCache, target: Target, provider: ConfiguredProvider
+) -> dict[str, Any]:
+    call = replace(call, target=target, losses=[])
+    outgoing, verbatim = await _translate(call, once, provider)
+    return {
+        "target": _name_target(gate, target),
+        "lane": "verbatim" if verbatim else "translated",
+        "upstream": _describe_request(
+            outgoing, target, with_address=auth.is_unlimited_administrator(call.caller), with_body=not once.is_large
+        ),
+        "losses": call.losses,
+    }
+
+
+def _describe_request(
+    outgoing: UpstreamRequest, target: Target, *, with_address: bool, with_body: bool
+) -> dict[str, Any] | None:
+    """The upstream request with its secrets masked; None for a provider that sends none. A large body is not shown."""
+    if not outgoing.url:
+        return None
+    headers = {name: value if _SHOWN_HEADERS.fullmatch(name) else MASK for name, value in outgoing.headers.items()}
+    body: Any = outgoing.json
+    if not with_body:
+        body = f"not shown, because the request's body is longer than {SMALL_BYTES} bytes"
+    elif isinstance(outgoing.body, bytes):
+        try:
+            body = orjson.loads(outgoing.body)
+        except orjson.JSONDecodeError:
+            body = f"{len(outgoing.body)} bytes"
+    elif outgoing.body is not None:
+        body = f"a form of {outgoing.body.length} bytes"
+    described = {"method": outgoing.method, "headers": headers, "body": body}
+    if with_address:
+        url = outgoing.url.replace(target.api_key, MASK) if target.api_key else outgoing.url
+        described["url"] = mask_address(url)
+    return described

@@ -1,0 +1,135 @@
+"""The review of answers by guards: of whole bodies, of plain texts and of streams, as the caller gets them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+from tornado_gate.errors import GateError
+from tornado_gate.guards.decisions import Review
+from tornado_gate.guards.inner_texts import replace_spans
+from tornado_gate.guards.text_streams import guard_stream
+from tornado_gate.guards.text_views import view_response
+from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.plugins.guard_lanes import GuardLane
+from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams import stages
+from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, Span, UpstreamResponse
+from tornado_gate.types.answer_budget import AnswerClaim
+from tornado_gate.types.large_json import encode_json, load_json
+from tornado_gate.types.media_type import media_type
+
+_UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "application/pdf", "application/zip")
+"""Media types of files, which are no texts."""
+
+
+async def review_answer(review: Review, wire_format: FormatLane, answer: PreparedAnswer) -> PreparedAnswer:
+    """The answer with what the guards replace; the first chunk of a stream has been reviewed.
+
+    Raises the error for a blocked answer, or of a required guard, if nothing of the answer was sent yet; later its chunks do.
+    """
+    guards, reply, call = review.reads("response"), answer.reply, answer.call
+    kind = media_type(reply.content_type)
+    if not guards or kind.startswith(_UNSEEN):
+        return answer
+    call.meter.is_withheld = True
+    if kind == "text/event-stream":
+        reply = await _review_stream(review, guards, call, reply)
+    elif kind.endswith("json"):
+        reply = await _review_json(review, guards, call, wire_format, reply)
+    else:
+        raw = await _read(reply, call)
+        reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
+    call.meter.is_withheld = False
+    return PreparedAnswer(call, reply)
+
+
+async def _read(reply: Reply, call: Call) -> bytes:
+    try:
+        claim = AnswerClaim(call.caller.account)
+        return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, claim=claim).read()
+    finally:
+        await stages.close(reply.chunks)
+
+
+async def _review_json(
+    review: Review, guards: Sequence[GuardLane], call: Call, wire_format: FormatLane, reply: Reply
+) -> Reply:
+    """Review a JSON object as a whole, and an array of objects as the stream that it is."""
+    if not isinstance(reply.chunks, BufferedBody):
+        flow = _make_flow(reply.chunks)
+        first = await flow.next_batch()
+        flow.put_back(first)
+        reply = reply.replace(flow)
+        if first[0].lstrip()[:1] == b"[":
+            reply = await _review_stream(review, guards, call, reply)
+            return reply.replace(_end_array(call, wire_format, reply.chunks))
+    raw = await _read(reply, call)
+    size = len(raw)
+    body = await review.run(load_json, raw, size=size)
+    view = partial(view_response, review.text_map)
+    reviewed = await review.review_body("response", call, guards, view, body, size)
+    if reviewed is not body:
+        raw = await review.run(encode_json, reviewed, size=size)
+    return reply.replace(BufferedBody(raw))
+
+
+async def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, raw: bytes) -> bytes:
+    """Review a body that is one text, such as a transcript."""
+    text = raw.decode("utf-8", "surrogateescape")
+    for guard in guards:
+        texts = [GuardedText(kind="assistant", path="", text=text)]
+        text = replace_spans(text, await review.review_texts("response", guard, call, texts, size=len(raw)))
+    return text.encode("utf-8", "surrogateescape")
+
+
+async def _review_stream(review: Review, guards: Sequence[GuardLane], call: Call, reply: Reply) -> Reply:
+    """The reply with the chunks that the guards leave, one guard after the other."""
+    chunks = reply.chunks
+    for guard in guards:
+        chunks = _iterate_guarded(review, guard, call, chunks)
+    flow = _make_flow(chunks)
+    flow.put_back(await flow.next_batch())
+    return reply.replace(flow)
+
+
+async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks of a JSON array that has begun; an error becomes its last element."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except GateError as error:
+        call.meter.error_code = error.code
+        yield b",%b]" % wire_format.translate_error(call, error)
+    finally:
+        await stages.close(chunks)
+
+
+def _make_flow(chunks: AsyncIterator[bytes]) -> stages.Flow[bytes]:
+    """The chunks as a flow, which takes a chunk back."""
+    return stages.add_step(chunks, _Unchanged())
+
+
+class _Unchanged(stages.Step[Any, Any]):
+    """Passes items on."""
+
+    __slots__ = ()
+
+    def take(self, items: list[Any], out: list[Any]) -> None:
+        out += items
+
+
+async def _iterate_guarded(
+    review: Review, guard: GuardLane, call: Call, chunks: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    async def ask(texts: list[GuardedText]) -> Sequence[Span]:
+        return await review.review_texts("response", guard, call, texts)
+
+    try:
+        async for chunk in guard_stream(
+            review.text_map, chunks, guard.lookahead, ask, partial(review.settle_unread, guard)
+        ):
+            yield chunk
+    finally:
+        await stages.close(chunks)

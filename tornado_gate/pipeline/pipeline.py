@@ -1,0 +1,397 @@
+"""One request, step by step. Read this module first; docs/architecture.md has a diagram of the same steps.
+
+Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.admission.estimates import (
+    Estimate,
+    begin_charge,
+    estimate_prompt_tokens,
+    estimate_request,
+    estimate_wire_tokens,
+    get_counted_body,
+)
+from tornado_gate.codec.byte_search import contains_any
+from tornado_gate.errors import GateError, RequestError, UpstreamRefused
+from tornado_gate.guards.tool_texts import check_tool_texts
+from tornado_gate.pipeline import auth, embedding_batches, metering, server_tool_parts, signatures, token_counts
+from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.own_links import MARK, inline_own_links
+from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+from tornado_gate.streams import stages
+from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.events import read_single_event
+from tornado_gate.targets import affinity, outcomes, upstream_objects
+from tornado_gate.targets.candidates import NO_NEEDS, Needs
+from tornado_gate.telemetry.redaction import redact_error
+from tornado_gate.types import (
+    NO_TARGET,
+    BufferedBody,
+    Call,
+    EmbeddingRequest,
+    EmbeddingResult,
+    Operation,
+    Reply,
+    Request,
+    SpeechRequest,
+    StoredObjectRequest,
+    StreamEvent,
+    UpstreamRequest,
+    VerbatimRequest,
+    WireRequest,
+)
+from tornado_gate.types.value import Value, replace
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+SIGNATURE_MARKS = (b"ignature", b"encrypted_content")
+"""One of them occurs in every body that has a signature of an upstream."""
+
+
+class PreparedAnswer(Value, frozen=True):
+    """A reply whose first chunk has been read, and the call at that time, with its target and losses."""
+
+    call: Call
+    reply: Reply
+
+
+async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
+    """Answer one request for a model: step 1 finds the model, 2 tries its targets, 3 to 6 run at a target (`_try_target`).
+
+    Raises GateError, which the handler renders as the error body of the caller's format.
+    """
+    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    call.meter.model = call.model
+    operations = auth.filter_operations(call.caller, wire.route.operations)
+    once = RequestCache(wire, snapshot.formats[call.format], gate)
+    if token_counts.must_estimate(snapshot, call):
+        return await _answer_estimate(gate, call, once)
+    needs = await find_needs(snapshot, call, operations, once)
+    estimate = None
+    if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
+        estimate = await _estimate_request(gate, call, operations, once)
+    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
+
+
+async def find_needs(snapshot: Snapshot, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
+    """What the request asks of its target: objects at an upstream, the issuer of its signatures, cache affinity."""
+    wire = once.wire
+    references = upstream_objects.list_references(call, wire)
+    access = await upstream_objects.find_access(call, wire, references) if references else None
+    issuer = ""
+    if snapshot.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
+        issuer = await _find_issuer(call, once)
+    session = affinity.find_session(snapshot, call, wire) if snapshot.has_affinity else None
+    if access is None and session is None and not issuer:
+        return NO_NEEDS
+    return Needs(session, access, issuer)
+
+
+async def _find_issuer(call: Call, once: RequestCache) -> str:
+    """The provider entry that issued the signatures of the request; "" if none or several did."""
+    try:
+        request = await once.request(call.replace(losses=[]))
+    except RequestError:
+        return ""
+    return await signatures.find_issuer(call, request)
+
+
+class RequestCache:
+    """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
+
+    A route with several operations has one common request for each operation.
+    Hooks that process a large body run in the gate's worker.
+    """
+
+    def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
+        self.wire = wire
+        self.wire_format = wire_format
+        self.is_large = len(wire.raw) > SMALL_BYTES
+        self._gate = gate
+        self.prompt_tokens: int | None = None
+        self._made: dict[str, tuple[Request, list[str]]] = {}
+        self._may_have_own_links: bool | None = None
+
+    async def request(self, call: Call) -> Request:
+        """The common request for the operation of `call`; adds its losses to `call`."""
+        made = self._made.get(call.operation)
+        if made is None:
+            alone = call.replace(target=NO_TARGET, losses=[])
+            translate = self.wire_format.invoke_translate_request
+            made = await self.run_hook(translate, alone, self.wire), alone.losses
+            if self.is_large:
+                limit = self._gate.snapshot.config.limits.body_values
+                await self._gate.worker.run(call.caller.account, check_tool_texts, made[0], limit)
+            self._made[call.operation] = made
+        request, losses = made
+        call.losses.extend(losses)
+        return request
+
+    async def contains(self, call: Call, *marks: bytes) -> bool:
+        """Whether one of `marks` occurs in the body."""
+        if self.is_large:
+            return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
+        return any(mark in self.wire.raw for mark in marks)
+
+    async def may_have_own_links(self, call: Call) -> bool:
+        """Whether the body of a chat may have an address that the gateway has signed. Of a large body this is found once."""
+        if not self.is_large:
+            return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
+        if self._may_have_own_links is None:
+            self._may_have_own_links = await self.contains(call, MARK)
+        return self._may_have_own_links
+
+    async def run_hook(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result:
+        """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
+        given: Any = self.invoke_hook(invoke, call, value)
+        result: Result = (await given) if inspect.iscoroutine(given) else given
+        return result
+
+    def invoke_hook(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result | Awaitable[Result]:
+        """As `run_hook`, without a coroutine for a hook that returns its result at once."""
+        return self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
+
+    async def _run_in_thread(
+        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+    ) -> Result:
+        given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
+        result: Result = (await given) if inspect.iscoroutine(given) else given
+        return result
+
+
+async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> PreparedAnswer:
+    """Answer a token count without an upstream."""
+    request = await once.request(call)
+    body = getattr(request, "counted", None) or get_counted_body(once.wire)
+    if once.is_large:
+        tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
+    else:
+        tokens = estimate_prompt_tokens(body)
+    return PreparedAnswer(call, token_counts.reply_with_estimate(call, once.wire_format, request, tokens))
+
+
+async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
+    """What the request may use, for its bounds."""
+    if once.is_large:
+        prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
+    else:
+        prompt = estimate_wire_tokens(once.wire)
+    once.prompt_tokens = prompt
+    return estimate_request(operations[0], once.wire.json, prompt)
+
+
+async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
+    """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
+    begin_charge(call.meter, call.operation, once.wire, once.prompt_tokens)
+    verbatim = await prepare_verbatim_request(call, provider, once)
+    if verbatim is not None:
+        lane = provider.usable_lane
+        given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
+        outgoing = given if isinstance(given, UpstreamRequest) else await given
+        return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
+    request = await once.request(call)
+    try:
+        return PreparedAnswer(call, await _complete_and_run(gate, call, once, provider, request))
+    except (AttributeError, LookupError, TypeError, ValueError):
+        once.wire_format.check_request(request)
+        raise
+
+
+async def _complete_and_run(
+    gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider, request: Request
+) -> Reply:
+    """Run the common lane with what the gateway itself adds to a request."""
+    if await once.may_have_own_links(call):
+        request = await inline_own_links(call, request)
+    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if server_tool_parts.has_server_tools(request):
+        request = await server_tool_parts.restore_parts(call, request)
+    return await _run_common_lane(gate, call, once, provider, request)
+
+
+async def prepare_verbatim_request(
+    call: Call, provider: ConfiguredProvider, once: RequestCache
+) -> VerbatimRequest | None:
+    """The request for the verbatim lane; None if the request needs the common lane, which is possible even for equal formats."""
+    wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
+    if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
+        return None
+    if call.operation == "chat" and await once.may_have_own_links(call):
+        return None
+    if used.inputs_at_once is not None and await _exceeds_inputs_at_once(call, used.inputs_at_once, once):
+        return None
+    if used.signatures and await _has_foreign_signatures(call, once):
+        return None
+    given = once.invoke_hook(wire_format.invoke_forward_request, call, wire)
+    return given if given is None or isinstance(given, VerbatimRequest) else await given
+
+
+async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
+    """Whether the body contains a signature that another provider issued, which this provider would reject."""
+    if not await once.contains(call, *SIGNATURE_MARKS):
+        return False
+    try:
+        request = await once.request(call.replace(losses=[]))
+    except RequestError:  # `forward_request` decides: what cannot be translated may be known to the upstream
+        return False
+    return bool(await signatures.has_foreign_signatures(call, request))
+
+
+async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> bool:
+    """Whether the request has more inputs than the upstream accepts at once. A body with fewer commas needs no parsing."""
+    if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
+        return False
+    request = await once.request(call.replace(losses=[]))
+    return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
+
+
+async def _run_verbatim_lane(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    provider: ProviderLane,
+    request: VerbatimRequest | StoredObjectRequest,
+    outgoing: UpstreamRequest,
+) -> Reply:
+    """Forward request and response without parsing them: caller and upstream use the same wire format."""
+    slow_start = isinstance(request, VerbatimRequest) and request.slow_start
+    deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
+    call.meter.is_asked = True
+    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    if isinstance(incoming.chunks, BufferedBody):
+        deadlines.stop()
+    else:
+        incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
+    reply = wire_format.forward_response(call, request, incoming)
+    if request.issued is not None:
+        reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
+    if isinstance(reply.chunks, BufferedBody):
+        outcomes.note_success(gate, call)
+        return reply
+    last = metering.OutcomeStep(gate, call, wire_format)
+    return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
+
+
+async def _run_common_lane(
+    gate: Gate, call: Call, once: RequestCache, used: ConfiguredProvider, request: Request
+) -> Reply:
+    """Translate the request and the response through the common vocabulary."""
+    wire_format = once.wire_format
+    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
+    if isinstance(request, SpeechRequest):
+        call.meter.characters = len(request.text)
+    most = used.capabilities.inputs_at_once
+    if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
+        deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
+        events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))
+    else:
+        provider = used.usable_lane
+        outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
+        events = await call_provider(call, provider, request, deadlines, outgoing)
+    if used.capabilities.signatures:
+        events = signatures.record_signatures(
+            call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
+        )
+    if server_tool_parts.has_server_tools(request):
+        events = server_tool_parts.record_parts(call, events)
+    reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
+    if reply.collected:
+        deadlines.expect_whole()
+    last = metering.OutcomeStep(gate, call, wire_format)
+    return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
+
+
+async def _call_in_batches(
+    call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
+) -> AsyncIterator[StreamEvent]:
+    """Send the batches, a few at a time, and return one result. The first failure cancels all."""
+    timeouts, name = call.target.timeouts, call.target.provider
+    places = asyncio.Semaphore(embedding_batches.MAX_PARALLEL_REQUESTS)
+
+    async def one(request: EmbeddingRequest) -> EmbeddingResult:
+        async with places:
+            deadlines = Deadlines(timeouts, name, streaming=False)
+            events = await call_provider(call, provider, request, deadlines)
+            return await deadlines.wait_for_first_event(read_single_event(events, EmbeddingResult))
+
+    async def all_of_them() -> list[EmbeddingResult]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(request)) for request in requests]
+        return [task.result() for task in tasks]
+
+    try:
+        limit = Deadlines(timeouts, name, streaming=False, slow_start=True)
+        results = await limit.wait_for_first_event(all_of_them())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    yield embedding_batches.join(requests, results)
+
+
+async def answer_stored_object(
+    gate: Gate, snapshot: Snapshot, call: Call, wire_format: FormatLane, request: StoredObjectRequest
+) -> PreparedAnswer:
+    """Answer a request about one object that an upstream keeps, by that upstream.
+
+    Raises the error for an unknown id when the account has no record of it, and when the upstream no longer has the object.
+    """
+    reference = request.reference
+    kept = await upstream_objects.find_kept(call, reference)
+    provider = snapshot.providers.get(kept.provider)
+    if provider is None:
+        raise upstream_objects.gone_error(reference)
+    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
+    call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
+    call.meter.attempts += 1
+    call.meter.counted_tokens = kept.counted_tokens
+    lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
+    try:
+        outgoing = await lane.translate_request(call, request)
+        reply = await _run_verbatim_lane(gate, call, wire_format, lane, request, outgoing)
+    except BaseException as error:
+        if isinstance(error, GateError):
+            redact_error(target, error)
+        outcomes.note_failure(gate, call, error)
+        if isinstance(error, UpstreamRefused) and error.status == 404:
+            raise reference.not_found() from error
+        raise
+    outcomes.note_start(gate, call)
+    if request.method == "DELETE":
+        await upstream_objects.forget(call, reference)
+    return PreparedAnswer(call, reply)
+
+
+async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
+    """The answer for a reply without a provider call. Its first chunk is read here, so that a failure keeps its status."""
+    return PreparedAnswer(call, await _read_first_chunk(reply, wire_format, metering.CheckedChunks(wire_format)))
+
+
+async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.Attributed[bytes]) -> Reply:
+    """`reply` with its first chunk read: from here on the status line may be sent. `last` becomes the last step of the chunks.
+
+    Raises the exceptions of the format as PluginError of the format.
+    """
+    chunks = stages.add_step(reply.chunks, last)
+    try:
+        first = await chunks.next_batch()
+    except StopAsyncIteration:
+        raise wire_format.contract_error("the reply has no chunk") from None
+    if chunks.is_exhausted and reply.content_type.startswith("application/json"):
+        await chunks.aclose()
+        return reply.replace(chunks=BufferedBody(b"".join(first)))
+    chunks.put_back(first)
+    return reply.replace(chunks=chunks)

@@ -1,0 +1,44 @@
+"""What the server prints when it serves: its address; at the first start a key and where to create the first account."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.config.model import Config
+from tornado_gate.pipeline.snapshot import Snapshot
+
+SIGN_UP_PATH = "/console/signup"
+
+
+def print_greeting(
+    say: Callable[[str], None],
+    address: str,
+    config: Config,
+    snapshot: Snapshot,
+    keystore: KeyStore,
+    create_command: str,
+) -> None:
+    """Print the address, and secrets that are shown nowhere else: so only on stdout, never in the log.
+
+    When no key exists, create one and print it with a curl command. While there is no account, print a new set-up token.
+    """
+    if not config.keys and not keystore.has_keys():
+        key, _ = keystore.create("first")
+        model = next((entry.name for entry in snapshot.models.list_entries()), "MODEL")
+        say(
+            "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
+            f"  {key}\nTry it:\n"
+            f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+            f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
+            f"Make more with: {create_command}"
+        )
+    if config.console.enabled:
+        accounts = Accounts(keystore.database, session_seconds=config.console.session_seconds)
+        if (token := accounts.make_setup_token()) is not None:
+            base = config.server.public_url or address
+            say(f"tornado-gate: create the first account at {base}{SIGN_UP_PATH}?token={token}")
+    say(f"tornado-gate: serving {address}")
+    sys.stdout.flush()

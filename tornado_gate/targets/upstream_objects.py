@@ -1,0 +1,176 @@
+"""Which account may use an object that an upstream keeps, by its id. Knows no wire format.
+
+An id that an upstream issues is recorded in the memory of the account that received it, before the caller receives the last
+event with it. A request may only contain recorded ids, unless ``shared_objects`` of the provider entry allows others; all other
+ids get the error for an unknown id. A recorded id is sent only to the provider entry that keeps the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+import msgspec
+
+from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.pipeline.snapshot import ConfiguredProvider
+from tornado_gate.streams.stages import Pause, Step, add_step
+from tornado_gate.types import BufferedBody, Call, IssuedObjects, KeptObject, ObjectReference, Target, WireRequest
+from tornado_gate.types.upstream_objects import make_record_name
+from tornado_gate.types.value import Value
+
+Candidate = tuple[Target, ConfiguredProvider]
+
+
+class ObjectAccess(Value, frozen=True):
+    """The upstream objects that one request names: `kept` are recorded for the account, `unknown` are not.
+
+    Of those in `copied` the format has a copy, which every target may get; the entry that keeps the object comes first.
+    """
+
+    wire_format: str
+    kept: tuple[tuple[ObjectReference, KeptObject], ...] = ()
+    copied: tuple[KeptObject, ...] = ()
+    unknown: tuple[ObjectReference, ...] = ()
+
+    def list_keepers(self) -> list[str]:
+        """The provider entries that keep objects of which there is no copy."""
+        return [kept.provider for _, kept in self.kept]
+
+    def find_key(self) -> str:
+        """The fingerprint of the key with which an object was created, if its provider entry has several; else ""."""
+        return next((kept.key for kept in (*(one for _, one in self.kept), *self.copied) if kept.key), "")
+
+    def select_targets(self, targets: list[Candidate]) -> list[Candidate]:
+        """The targets that may get the request.
+
+        Raises the error for an unknown id when no target may get it, and InvalidField when the model has no target at the
+        provider entry that keeps an object.
+        """
+        allowed = [target for target in targets if self._find_unshared(*target) is None]
+        if not allowed:
+            raise next(found for target in targets if (found := self._find_unshared(*target))).not_found()
+        for reference, kept in self.kept:
+            allowed = [target for target in allowed if target[0].provider == kept.provider]
+            if not allowed:
+                raise _elsewhere_error(reference, kept)
+        for kept in self.copied:
+            allowed.sort(key=partial(_is_elsewhere, kept))
+        return allowed
+
+    def _find_unshared(self, target: Target, provider: ConfiguredProvider) -> ObjectReference | None:
+        """The first unknown reference that must not be sent to a target."""
+        for reference in self.unknown:
+            if target.shares(reference.kind):
+                continue
+            if not reference.only_verbatim or self._is_verbatim(provider):
+                return reference
+        return None
+
+    def _is_verbatim(self, provider: ConfiguredProvider) -> bool:
+        return self.wire_format in provider.capabilities.speaks
+
+
+def _is_elsewhere(kept: KeptObject, candidate: Candidate) -> bool:
+    return candidate[0].provider != kept.provider
+
+
+def _elsewhere_error(reference: ObjectReference, kept: KeptObject) -> InvalidField:
+    return InvalidField(
+        reference.param,
+        f"The {reference.kind} '{reference.id[:100]}' is kept by the upstream of the model '{kept.model}', which this model does "
+        f"not use. Use the model '{kept.model}', or send the content instead of the id.",
+        code="object_kept_elsewhere",
+    )
+
+
+def list_references(call: Call, wire: WireRequest) -> Sequence[ObjectReference]:
+    """The ids of upstream objects in a request, as its route lists them; most requests have none."""
+    found = wire.route.references
+    return () if found is None else found(call, wire)
+
+
+async def find_access(call: Call, wire: WireRequest, references: Sequence[ObjectReference]) -> ObjectAccess:
+    """Look up the references of a request in the account's records."""
+    names = [make_record_name(reference.kind, reference.id) for reference in references]
+    known = await call.memory.get_many({*names, *(reference.memory_name for reference in references)} - {""})
+    kept: list[tuple[ObjectReference, KeptObject]] = []
+    copied: list[KeptObject] = []
+    unknown: list[ObjectReference] = []
+    for name, reference in zip(names, references, strict=True):
+        if name in known and reference.memory_name in known:
+            copied.append(msgspec.convert(known[name], KeptObject))
+        elif name in known:
+            kept.append((reference, msgspec.convert(known[name], KeptObject)))
+        elif reference.memory_name not in known:
+            unknown.append(reference)
+    return ObjectAccess(wire.route.wire_format, tuple(kept), tuple(copied), tuple(unknown))
+
+
+async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
+    """What is recorded of one object. Raises the reference's error when the account has no record."""
+    found = await call.memory.get(make_record_name(reference.kind, reference.id))
+    if found is None:
+        raise reference.not_found()
+    return msgspec.convert(found, KeptObject)
+
+
+async def forget(call: Call, reference: ObjectReference) -> None:
+    """Delete the record of an object that its upstream has deleted, and the format's copy."""
+    await call.memory.delete(make_record_name(reference.kind, reference.id))
+    if reference.memory_name:
+        await call.memory.delete(reference.memory_name)
+
+
+def gone_error(reference: ObjectReference) -> NotFound:
+    """The error for an object whose provider entry is no longer in conf."""
+    return NotFound(
+        f"The {reference.kind} '{reference.id[:100]}' is kept by a provider that this gateway no longer has.",
+        param=reference.param,
+        code="provider_removed",
+    )
+
+
+async def record_issued(call: Call, issued: IssuedObjects, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """`chunks` of a reply; the issued objects are recorded before the chunk after which they are due is passed on."""
+    if isinstance(chunks, BufferedBody):
+        await _record(call, issued)
+        return chunks
+    call.closing.push_async_callback(_record, call, issued)  # also when the caller disconnects before the end
+    return add_step(chunks, _RecordStep(call, issued))
+
+
+class _RecordStep(Step[bytes, bytes]):
+    __slots__ = ("_call", "_issued")
+
+    def __init__(self, call: Call, issued: IssuedObjects) -> None:
+        self._call = call
+        self._issued = issued
+
+    def take(self, items: list[bytes], out: list[bytes]) -> Pause | None:
+        if self._issued.due and (self._issued.ids or self._issued.save is not None):
+            return Pause(items, partial(_record, self._call, self._issued))
+        out += items
+        return None
+
+
+async def _record(call: Call, issued: IssuedObjects) -> None:
+    ids = list(issued.ids)
+    if issued.save is not None:
+        save, issued.save = issued.save, None
+        await save()
+    if not ids:
+        return
+    target, meter = call.target, call.meter
+    counted = await call.run(meter.estimate_prompt) if issued.unmetered and meter.estimate_prompt is not None else 0
+    made = KeptObject(
+        provider=target.provider,
+        model=call.model,
+        upstream_model=target.upstream_model,
+        unmetered=issued.unmetered,
+        key=target.key,
+        counted_tokens=counted,
+    )
+    value = msgspec.structs.asdict(made)
+    await call.memory.put_many({make_record_name(*one): value for one in ids}, call.responses.seconds)
+    del issued.ids[: len(ids)]  # not earlier: a write that was cancelled is repeated at the end of the request
