@@ -29,8 +29,7 @@ setup(
     package_data={
         "tornado_gate": [
             "py.typed",
-            "limits/redis.lua",
-            "wire/*/*.yaml",
+            "admission/redis.lua",
             "cli/templates/*/*",
             "cli/templates/*/tests/*",
             "cli/templates/common/dot_github/workflows/*",

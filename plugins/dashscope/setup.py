@@ -13,6 +13,6 @@ setup(
     packages=find_packages(include=["tornado_gate_dashscope", "tornado_gate_dashscope.*"]),
     package_data={"tornado_gate_dashscope": ["py.typed"]},
     zip_safe=False,
-    install_requires=["tornado-gate", "marshmallow>=4,<5"],
+    install_requires=["tornado-gate", "tornado-gate-openai", "marshmallow>=4,<5"],
     entry_points={"tornado_gate": ["dashscope = tornado_gate_dashscope"]},
 )

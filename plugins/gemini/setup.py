@@ -5,14 +5,19 @@ from setuptools import find_packages, setup
 setup(
     name="tornado-gate-gemini",
     version="0.1.0",
-    description="The tornado_gate provider for the Gemini API",
+    description="Gemini's wire format for callers of tornado_gate, and the provider for the Gemini API",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["tornado_gate_gemini", "tornado_gate_gemini.*"]),
-    package_data={"tornado_gate_gemini": ["models.yaml", "py.typed"]},
+    package_data={"tornado_gate_gemini": ["py.typed"], "tornado_gate_gemini.provider": ["models.yaml"]},
     zip_safe=False,
     install_requires=["tornado-gate", "marshmallow>=4,<5", "PyYAML>=6"],
-    entry_points={"tornado_gate": ["gemini = tornado_gate_gemini"]},
+    entry_points={
+        "tornado_gate": [
+            "format-gemini = tornado_gate_gemini.format",
+            "gemini = tornado_gate_gemini.provider",
+        ]
+    },
 )

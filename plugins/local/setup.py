@@ -13,7 +13,7 @@ setup(
     packages=find_packages(include=["tornado_gate_local", "tornado_gate_local.*"]),
     package_data={"tornado_gate_local": ["py.typed"]},
     zip_safe=False,
-    install_requires=["google-re2>=1.1.20240702", "rstr>=3.2", "tornado-gate"],
+    install_requires=["google-re2>=1.1.20240702", "rstr>=3.2", "tornado-gate", "tornado-gate-openai"],
     # espeakng-loader contains eSpeak NG (GPL-3) and PyAV's wheels contain x264 (GPL-2): install them only on request.
     extras_require={"media": ["pillow>=11", "av>=14", "espeakng-loader>=0.2.4"]},
     entry_points={"tornado_gate": ["local = tornado_gate_local"]},

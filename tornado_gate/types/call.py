@@ -191,9 +191,9 @@ class Meter(State):
     `charged`: the tokens are already counted against the key's limit by the inner calls that produced the response. `ends_at`:
     the time on the event loop's clock when the total timeout of the current attempt ends; None without an attempt. `cost`: the
     nano-dollars of a complete answer, where the caller was told it. `streamed`: the caller has requested a stream. `claim`:
-    what the request has reserved of its bounds (`admission/reservations.py`); None if nothing limits it. `is_inner`: the request is
-    part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard has
-    refused the answer, which costs what it costs.
+    what the request has reserved of its bounds (`admission/reservations.py`); None if nothing limits it. `is_inner`: the request
+    is part of another one of the same caller, and does not count as one. `is_withheld`: a target has answered, and a guard
+    has refused the answer, for which the caller pays.
 
     `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
     wrapper has looked for an answer. A cached answer reports its usage to the caller, costs nothing, and says nothing of its

@@ -1,7 +1,8 @@
 """Provider for images at Alibaba Model Studio (DashScope): Qwen-Image, Wan, Z-Image.
 
-The wire format is in `tornado_gate_openai.wire.dashscope_images`; this package has the URLs, the differences between models, and the
-tasks of asynchronous models. Responses contain image URLs that are valid for one day; the plugin downloads the images.
+The wire format is in `tornado_gate_openai.wire.dashscope_images`. This package has the URLs, the differences between
+models, and the tasks of asynchronous models. Responses contain image URLs that are valid for one day; the plugin
+downloads the images.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api and the pages named in each module.
 """

@@ -10,7 +10,7 @@ setup(
     long_description_content_type="text/markdown",
     python_requires=">=3.11",
     py_modules=["tornado_gate_acme", "tornado_gate_acme_conformance"],
-    install_requires=["tornado-gate"],
+    install_requires=["tornado-gate", "tornado-gate-openai"],
     extras_require={"test": ["pytest>=8"]},
     entry_points={"tornado_gate": ["acme = tornado_gate_acme:Acme"]},
 )

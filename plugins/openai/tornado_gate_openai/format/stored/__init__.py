@@ -1,0 +1,1 @@
+"""Stored objects: responses and conversations that the gateway keeps for their account."""

@@ -1,0 +1,1 @@
+"""Guards: the texts of bodies and events, the decisions of guards, and their threads."""

@@ -1,0 +1,1 @@
+"""The pipeline of one request, from its authentication to the end of its response."""

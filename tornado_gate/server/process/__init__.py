@@ -1,0 +1,1 @@
+"""The processes of the server: start, listeners, reload, handover, drain and supervision."""

@@ -1,0 +1,1 @@
+"""Targets: which target of a model is tried next, and the health of targets."""
