@@ -9,18 +9,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from qa.matrix.declared import add_declared, declared_row
 from qa.matrix.fields import (
     MODEL,
     PDF,
     PICTURE,
     SCHEMA,
     TOOLS_STRICT,
+    Field,
     Group,
     anyway,
     issuer_only,
     put,
     row,
 )
+from tornado_gate_anthropic.fields import MessagesBodySchema
 
 BASE: Final[dict[str, Any]] = {
     "model": MODEL,
@@ -78,6 +81,16 @@ THINKING: Final = {"type": "thinking", "thinking": "mark-thought", "signature": 
 
 quiet = partial(row, QUIET)
 plain, tooled, parts = (partial(row, base) for base in (BASE, WITH_TOOL, PARTS))
+
+
+def declared(at: str) -> Field:
+    return declared_row(MessagesBodySchema, BASE, at)
+
+
+def declared_tool(name: str) -> Field:
+    return declared_row(MessagesBodySchema, WITH_TOOL, f"tools.0.{name}")
+
+
 turns, called, document = (partial(row, base) for base in (TURNS, CALLED, WITH_DOCUMENT))
 
 _ISSUER: Final = issuer_only("the signature belongs to the upstream that issued it, and the thinking goes with it")
@@ -102,14 +115,14 @@ _SERVER_BLOCKS: Final[tuple[dict[str, Any], ...]] = (
     {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {}},
 )
 
-GROUPS: Final = (
+_GROUPS: Final = (
     Group(
         "Length and sampling",
         (
-            plain("max_tokens", 2, instead=8000),
-            plain("temperature", 0.5),
-            plain("top_p", 0.5),
-            plain("top_k", 40),
+            declared("max_tokens"),
+            declared("temperature"),
+            declared("top_p"),
+            declared("top_k"),
             row(SAYING, "stop_sequences", ["mark-stop"]),
         ),
     ),
@@ -127,9 +140,9 @@ GROUPS: Final = (
             ),
             *(plain("output_config.effort", word, word) for word in ("low", "high", "xhigh", "max")),
             plain("output_config.format", JSON, "json_schema"),
-            plain("stream", True),
-            plain("speed", "fast"),
-            plain("diagnostics", {"previous_message_id": "mark-message"}),
+            declared("stream"),
+            declared("speed"),
+            declared("diagnostics"),
         ),
     ),
     Group(
@@ -137,18 +150,18 @@ GROUPS: Final = (
         (
             row(ASKING, "tools", [TOOL], "custom"),
             tooled("tools.0.type", "custom", idle=anyway("a tool without a type is one of the caller's own")),
-            tooled("tools.0.description", "mark-description"),
+            declared_tool("description"),
             tooled(
                 "tools.0.input_schema",
                 {"type": "object", "properties": {"mark-place": {"type": "string"}}},
                 instead=TOOL["input_schema"],
             ),
             tooled("tools.0.strict", True, idle=TOOLS_STRICT),
-            tooled("tools.0.cache_control", CACHE),
-            tooled("tools.0.defer_loading", True),
-            tooled("tools.0.eager_input_streaming", True),
-            tooled("tools.0.input_examples", [{"city": "mark-city"}]),
-            tooled("tools.0.allowed_callers", ["direct"]),
+            declared_tool("cache_control"),
+            declared_tool("defer_loading"),
+            declared_tool("eager_input_streaming"),
+            declared_tool("input_examples"),
+            declared_tool("allowed_callers"),
             *(plain("tools", [{"type": kind, "name": name}], kind) for kind, name in _SERVER_TOOLS),
             *(plain("tools", [{"type": kind}], kind) for kind in _TOOLSETS),
             tooled("tool_choice", {"type": "auto"}, "auto", idle=anyway("tools are called when the model wants to")),
@@ -249,13 +262,15 @@ GROUPS: Final = (
     Group(
         "Account, cache and service",
         (
-            plain("metadata.user_id", "mark-user"),
-            plain("cache_control", CACHE),
-            plain("container", "mark-container"),
-            plain("inference_geo", "mark-geo"),
-            plain("service_tier", "standard_only"),
+            declared("metadata.user_id"),
+            declared("cache_control"),
+            declared("container"),
+            declared("inference_geo"),
+            declared("service_tier"),
             plain("user_profile_id", "mark-profile"),
             plain("workspace_id", "mark-workspace"),
         ),
     ),
 )
+GROUPS: Final = add_declared(_GROUPS, MessagesBodySchema, {"": BASE, "metadata.": BASE, "tools.0.": WITH_TOOL})
+"""With a row for each other member that is declared with an example."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tornado_gate.codec.text_files import UnreadableFile, parse_data_url, read_base64, read_data_url, read_source_text
 from tornado_gate.guards.text_views import view_request
 from tornado_gate.types import Data, File, Text
-from tornado_gate_anthropic.fields.texts import MESSAGES
+from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_anthropic.wire.messages.sources import render_document
 from tornado_gate_gemini.fields.texts import GENERATE
 from tornado_gate_gemini.wire.generate.parts import parse_part as parse_gemini_part

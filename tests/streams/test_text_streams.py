@@ -20,7 +20,7 @@ from tornado_gate.guards.text_streams import guard_stream
 from tornado_gate.testing import iterate
 from tornado_gate.types.text_maps import Shape, TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
-from tornado_gate_anthropic.fields import texts as anthropic_messages
+from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini.fields import texts as gemini
 from tornado_gate_openai.fields import chat_texts, media_texts, realtime_texts, response_texts
 
@@ -30,7 +30,7 @@ FIXTURES = Path(__file__).parents[2] / "plugins"
 RECORDED = [
     ("format-openai", "*.reply.sse", chat_texts.CHAT),
     ("format-openai", "responses/*.reply.sse", response_texts.RESPONSES),
-    ("format-anthropic", "*.reply.sse", anthropic_messages.MESSAGES),
+    ("format-anthropic", "*.reply.sse", MESSAGES),
     ("format-gemini", "*.reply.sse", gemini.GENERATE),
 ]
 
@@ -132,7 +132,7 @@ def _add_up(frames: list[bytes], text_map: TextMap) -> dict[str, str]:
 def test_comments_and_pings_do_not_wait() -> None:
     ping = frame({"type": "ping"}, "ping")
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello"}}
-    out = run(anthropic_messages.MESSAGES, [frame(delta), b": alive\n\n", ping], allow)
+    out = run(MESSAGES, [frame(delta), b": alive\n\n", ping], allow)
     assert out[1:3] == [b":\n\n", ping]
 
 
@@ -155,7 +155,7 @@ def test_nothing_but_reviewed_data_and_names_of_events_passes() -> None:
         b"retry: 4111111111111111\n\n",
         b": secret\ndata: [DONE]\n\n",
     ]
-    out = b"".join(run(anthropic_messages.MESSAGES, frames, note))
+    out = b"".join(run(MESSAGES, frames, note))
     assert b"secret" not in out
     assert b"4111" not in out
     assert out.count(data) == 4
@@ -328,7 +328,7 @@ def test_a_number_in_the_arguments_of_a_streamed_call_is_replaced_by_a_string(si
         for at in range(0, len(arguments), size)
     ]
     events = [start, *pieces, {"type": "content_block_stop", "index": 0}]
-    out = b"".join(run(anthropic_messages.MESSAGES, [frame(event, event["type"]) for event in events], mask))
+    out = b"".join(run(MESSAGES, [frame(event, event["type"]) for event in events], mask))
     values = [orjson.loads(sse.parse(raw).data) for raw in sse.split(out)]  # type: ignore[union-attr]
     said = "".join(value["delta"]["partial_json"] for value in values if "delta" in value)
     assert said == '{"card": "***", "list": [12, "***"], "name": "x"}'

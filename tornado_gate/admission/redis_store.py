@@ -49,7 +49,7 @@ BATCH: Final = 100
 
 _LETTERS: Final = {"requests": "w", "tokens": "w", OPEN: "o", PERIODS: "p"}
 _FIELDS: Final = dict(zip(PERIOD_NAMES, ("ud", "um", "td", "tm"), strict=True))
-_SCRIPT: Final = files("tornado_gate.limits").joinpath("redis.lua").read_text(encoding="utf-8")
+_SCRIPT: Final = files("tornado_gate.admission").joinpath("redis.lua").read_text(encoding="utf-8")
 
 Change = tuple[Sequence[Bound], Sequence[int], Moment, str]
 

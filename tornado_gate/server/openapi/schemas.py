@@ -16,14 +16,18 @@ from marshmallow import Schema, fields, validate
 
 from tornado_gate.codec.fields import (
     MAX_INTEGER,
+    NO_EXAMPLE,
     Array,
     Boolean,
+    Declared,
     FunctionField,
     Integer,
     Number,
     Object,
     OneOf,
     String,
+    Unchecked,
+    Variants,
 )
 
 OPENAPI_VERSION = "3.1.0"
@@ -98,15 +102,24 @@ def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **
     for name in ("type", "anyOf", "minLength", "maxLength", "pattern"):
         ret.pop(name, None)
     described |= _translate_validators(field)
-    return _allow_null(described) if field.allow_none else described
+    return _describe_member(field, _allow_null(described) if field.allow_none else described)
+
+
+def _describe_member(field: fields.Field[Any], described: JsonValue) -> JsonValue:
+    """Add what the field declares for people: a description and an example."""
+    if isinstance(field, Declared) and field.description:
+        described = {"description": field.description, **described}
+    if isinstance(field, Declared) and field.example is not NO_EXAMPLE:
+        described = {**described, "examples": [field.example]}
+    return described
 
 
 def _translate(converter: Any, field: Any) -> JsonValue | None:
     match field:
         case String():
             found: JsonValue = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}
-            if field.filled:
-                found["minLength"] = 1
+            if least := field.shortest or int(field.filled):
+                found["minLength"] = least
             return found if field.longest is None else {**found, "maxLength": field.longest}
         case Boolean():
             return {"type": "boolean"}
@@ -127,9 +140,17 @@ def _translate(converter: Any, field: Any) -> JsonValue | None:
         case OneOf():
             alternatives = [converter.field2property(one) for one in field.by_type.values()]
             return {"anyOf": [one for place, one in enumerate(alternatives) if one not in alternatives[:place]]}
-        case FunctionField():
+        case Variants():
+            return {"anyOf": _list_variants(converter, field)}
+        case FunctionField() | Unchecked():
             return {}
     return None
+
+
+def _list_variants(converter: Any, field: Variants) -> list[JsonValue]:
+    """The schemas of an object with variants; the last one is for words that are not known."""
+    schemas = dict.fromkeys((*field.by.values(), field.of))
+    return [dict(converter.resolve_nested_schema(schema)) for schema in schemas]
 
 
 def _translate_validators(field: fields.Field[Any]) -> JsonValue:

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 import tornado_gate_anthropic.format as plugin
 from tornado_gate.errors import GateError, InvalidField
-from tornado_gate_anthropic.fields.messages import MessagesBodySchema, check_messages_body
+from tornado_gate_anthropic.fields import MessagesBodySchema, check_messages_body
 
 WRONG: dict[str, list[Any]] = {
     "string": [True, 1, 1.5, [], {}],

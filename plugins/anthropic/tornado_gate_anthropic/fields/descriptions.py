@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Route, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_anthropic.fields.messages import MessagesBodySchema
-from tornado_gate_anthropic.format.version import VERSION_HEADER
+from tornado_gate_anthropic.fields.request import MessagesBodySchema
+from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 _TAG: Final = "messages"
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -18,46 +18,8 @@ _COUNT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 0}
 _BLOCK: Final[Mapping[str, Any]] = {
     "type": "object",
     "required": ["type"],
-    "properties": {
-        "type": {
-            "type": "string",
-            "description": "`text`, `image`, `document`, `tool_use`, `tool_result`, `thinking`, …; other types go upstream.",
-        },
-        "text": _TEXT,
-    },
+    "properties": {"type": _TEXT, "text": _TEXT},
     "additionalProperties": True,
-}
-_CONTENT: Final[Mapping[str, Any]] = {"anyOf": [_TEXT, {"type": "array", "items": _BLOCK}]}
-_MESSAGES: Final[Mapping[str, Any]] = {
-    "type": "array",
-    "minItems": 1,
-    "description": "The turns of the conversation.",
-    "items": {
-        "type": "object",
-        "required": ["role", "content"],
-        "properties": {"role": {"type": "string", "enum": ["user", "assistant", "system"]}, "content": _CONTENT},
-        "additionalProperties": True,
-    },
-}
-_MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "model": {"description": "The name of a model of this gateway."},
-    "messages": _MESSAGES,
-    "system": {"description": "The system prompt.", **_CONTENT},
-    "max_tokens": {"description": "The most tokens of the answer. Without it, the model's default applies."},
-    "stream": {"description": "Answer with server-sent events."},
-    "tools": {
-        "type": "array",
-        "description": "Tools that the model may call: custom ones with an `input_schema`, or the vendor's by `type`.",
-        "items": {"type": "object", "additionalProperties": True},
-    },
-    "tool_choice": {
-        "type": "object",
-        "required": ["type"],
-        "properties": {"type": _TEXT, "name": _TEXT, "disable_parallel_tool_use": {"type": ["boolean", "null"]}},
-        "additionalProperties": True,
-    },
-    "thinking": {"description": "Whether the model thinks before it answers."},
-    "stop_sequences": {"description": "Texts at which the answer ends."},
 }
 _USAGE: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -148,7 +110,6 @@ def describe_route(route: Route) -> RouteDescription | None:
                 summary="Create a message",
                 tag=_TAG,
                 body=MessagesBodySchema,
-                members=_MEMBERS,
                 parameters=(_VERSION, _BETA),
                 answer=_MESSAGE,
                 media_types={"text/event-stream": _EVENTS},
@@ -164,7 +125,6 @@ def describe_route(route: Route) -> RouteDescription | None:
                 description="An estimate where no target of the model counts tokens.",
                 tag=_TAG,
                 body=MessagesBodySchema,
-                members=_MEMBERS,
                 parameters=(_VERSION, _BETA),
                 answer={"type": "object", "required": ["input_tokens"], "properties": {"input_tokens": _COUNT}},
                 examples=(

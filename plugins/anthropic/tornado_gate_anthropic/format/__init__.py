@@ -24,9 +24,8 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
-from tornado_gate_anthropic.fields import texts as text_maps
-from tornado_gate_anthropic.fields.references import list_references
-from tornado_gate_anthropic.format.version import VERSION_HEADER
+from tornado_gate_anthropic import fields
+from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 __all__ = [
     "describe_route",
@@ -51,15 +50,15 @@ def routes() -> list[Route]:
                 path,
                 operation,
                 wire_format=formats.ANTHROPIC_MESSAGES,
-                references=list_references,
+                references=fields.list_references,
                 keep_alive=_find_keep_alive,
                 prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
                 texts=texts,
                 other_models=other_models.MESSAGES,
             )
             for path, operation, texts in (
-                ("/v1/messages", "chat", text_maps.MESSAGES),
-                ("/v1/messages/count_tokens", "count_tokens", text_maps.COUNT),
+                ("/v1/messages", "chat", fields.MESSAGES),
+                ("/v1/messages/count_tokens", "count_tokens", fields.COUNT),
             )
         ),
         Route("GET", "/v1/models", "models", model="none", claims=_is_ours),

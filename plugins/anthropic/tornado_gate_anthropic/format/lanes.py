@@ -1,6 +1,6 @@
 """The hooks' implementation, for the common lane and the verbatim lane.
 
-`tornado_gate_anthropic.wire.messages` parses and renders the wire format; `schemas` checks bodies.
+`tornado_gate_anthropic.wire.messages` parses and renders the wire format; `fields` checks bodies.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import replace
-from tornado_gate_anthropic.fields.messages import check_messages_body
+from tornado_gate_anthropic.fields import check_messages_body
 from tornado_gate_anthropic.format.models import parse_models_request
 from tornado_gate_anthropic.format.replies import count_reply, make_chat_reply, make_models_reply, render_error_frame
 from tornado_gate_anthropic.format.thinking import read_state
 from tornado_gate_anthropic.format.verbatim import ADAPTER
-from tornado_gate_anthropic.format.version import check_version
 from tornado_gate_anthropic.wire.messages import BETA_HEADER, parse_request, render_error, threads_unsupported_error
+from tornado_gate_anthropic.wire.messages.version import check_version
 
 _CONTAINER_MEMBERS: Final = (b'"container"', b"code_execution")
 """Of these, one occurs in each request whose response may have a container."""

@@ -46,6 +46,7 @@ from tornado_gate_anthropic.wire.messages import (
     render_request,
     threads_unsupported_error,
 )
+from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 _PATH_OF_OPERATION: Final = {"chat": MESSAGES_PATH, "count_tokens": COUNT_PATH}
 _COUNT_MEMBERS: Final = (
@@ -59,8 +60,6 @@ _COUNT_MEMBERS: Final = (
     "cache_control",
 )
 """The fields that a token count request may have."""
-
-_VERSION_HEADER: Final = "anthropic-version"
 
 
 @provider_impl
@@ -157,7 +156,7 @@ def _build_headers(
     call: Call, settings: AnthropicSettings, callers: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
     """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
-    headers = {"content-type": "application/json", _VERSION_HEADER: settings.version}
+    headers = {"content-type": "application/json", VERSION_HEADER: settings.version}
     if call.target.api_key and settings.auth == "bearer":
         headers["authorization"] = f"Bearer {call.target.api_key}"
     elif call.target.api_key:
@@ -169,8 +168,8 @@ def _build_headers(
 def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[str, str]:
     """The caller's API version, and those of its betas that the configuration allows."""
     headers: dict[str, str] = {}
-    if version := call.headers.get(_VERSION_HEADER, "").strip():
-        headers[_VERSION_HEADER] = version
+    if version := call.headers.get(VERSION_HEADER, "").strip():
+        headers[VERSION_HEADER] = version
     return headers | _select_betas(call, settings, call.headers.get(BETA_HEADER, ""))
 
 

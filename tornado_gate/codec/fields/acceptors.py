@@ -1,0 +1,216 @@
+"""Compiles fields to functions that only say whether a value is certainly valid: no paths, no messages, no exceptions.
+
+A list of 100 messages takes 0.1 ms this way. Where an acceptor says no, the fields themselves find the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, missing
+
+from tornado_gate.codec.fields.kinds import (
+    MAX_INTEGER,
+    Array,
+    Boolean,
+    FunctionField,
+    Integer,
+    Number,
+    Object,
+    OneOf,
+    String,
+    Unchecked,
+    Variants,
+    get_schema,
+)
+from tornado_gate.codec.value_limits import are_left_to_upstream
+from tornado_gate.errors import InvalidField
+
+Acceptor = Callable[[Any], bool]
+
+
+def find_sufficient_types(field: fields.Field[Any]) -> frozenset[type]:
+    """Return the Python types whose values the field accepts without further checks."""
+    if type(field).deserialize is not fields.Field.deserialize:
+        return frozenset()
+    return _find_types_inside(field) | ({type(None)} if field.allow_none else set())
+
+
+def _find_types_inside(field: fields.Field[Any]) -> frozenset[type]:
+    if field.validators:
+        return frozenset()
+    match field:
+        case Boolean():
+            return frozenset({bool})
+        case String(choices=(), longest=None, filled=False, shortest=0):
+            return frozenset({str})
+        case Object(schema=None):
+            return frozenset({dict})
+        case OneOf():
+            return frozenset(kind for kind, inner in field.by_type.items() if kind in find_sufficient_types(inner))
+    return frozenset()
+
+
+def make_acceptor(field: fields.Field[Any]) -> Acceptor:
+    """Return a function for the values whose type is not sufficient. It returns False for null."""
+    if not field.validators and type(field).deserialize is fields.Field.deserialize:
+        match field:
+            case String():
+                return _accept_string(field)
+            case Integer() | Number():
+                return _accept_number(field)
+            case Object() if field.schema is not None:
+                return _accept_object(field.schema)
+            case Array():
+                return _accept_array(field)
+            case OneOf():
+                return _accept_one_of(field)
+            case Variants():
+                return _accept_variants(field)
+            case FunctionField():
+                return _accept_by(field.function)
+            case Boolean() | Object():
+                return lambda value: False
+    return _accept_by(field.deserialize)
+
+
+def _accept_by(function: Callable[[Any], Any]) -> Acceptor:
+    """Return an acceptor for a function that raises an error for an invalid value."""
+
+    def accepts(value: Any) -> bool:
+        if value is None or value is missing:
+            return False
+        try:
+            function(value)
+        except (ValidationError, InvalidField):
+            return False
+        return True
+
+    return accepts
+
+
+def _accept_string(field: String) -> Acceptor:
+    least = max(field.shortest, 1 if field.filled else 0)
+    most = MAX_INTEGER if field.longest is None else field.longest
+    choices = frozenset(field.choices)
+
+    def accepts(value: Any) -> bool:
+        return type(value) is str and least <= len(value) <= most
+
+    def accepts_word(value: Any) -> bool:
+        return accepts(value) and (value in choices or are_left_to_upstream())
+
+    return accepts_word if choices else accepts
+
+
+def _accept_number(field: Integer | Number) -> Acceptor:
+    least = -MAX_INTEGER if field.least is None else field.least
+    most = MAX_INTEGER if field.most is None else field.most
+    if type(field) is Integer:
+        return lambda value: type(value) is int and least <= value <= most
+    return lambda value: (type(value) is float or type(value) is int) and least <= value <= most
+
+
+def _accept_object(kind: type[Schema]) -> Acceptor:
+    """Compile the schema at the first object, because schemas may contain themselves."""
+    compiled: list[Acceptor] = []
+
+    def accepts(value: Any) -> bool:
+        if not compiled:
+            compiled.append(_accept_members(kind))
+        return type(value) is dict and compiled[0](value)
+
+    return accepts
+
+
+def _accept_members(kind: type[Schema], chosen_by: str = "") -> Acceptor:
+    """Return the acceptor of objects. `chosen_by` is a member with a valid word: it is not checked again."""
+    schema = get_schema(kind)
+    if not getattr(schema, "by_fields_alone", False):
+        return lambda value: not schema.validate(value)
+    checks = tuple(
+        (
+            name,
+            find_sufficient_types(field) | (frozenset() if field.required else {type(missing)}),
+            make_acceptor(field),
+        )
+        for name, field in schema.load_fields.items()
+        if type(field) is not Unchecked and name != chosen_by
+    )
+    return _accept_one_member(*checks[0]) if len(checks) == 1 else _accept_each_member(checks)
+
+
+def _accept_one_member(name: str, types: frozenset[type], accepts_value: Acceptor) -> Acceptor:
+    """Make the acceptor of the most frequent objects: messages and blocks of text."""
+
+    def accepts(body: Any) -> bool:
+        value = body.get(name, missing)
+        return type(value) in types or accepts_value(value)
+
+    return accepts
+
+
+def _accept_each_member(checks: tuple[tuple[str, frozenset[type], Acceptor], ...]) -> Acceptor:
+    """Visit the declared members: a nested object has few. A whole body has many, of which most are absent (`BodySchema`)."""
+
+    def accepts(body: Any) -> bool:
+        for name, types, accepts_value in checks:
+            value = body.get(name, missing)
+            if type(value) not in types and not accepts_value(value):
+                return False
+        return True
+
+    return accepts
+
+
+def _accept_array(field: Array) -> Acceptor:
+    types, accepts_item = find_sufficient_types(field.item), make_acceptor(field.item)
+    least, most = field.least, MAX_INTEGER if field.most is None else field.most
+
+    def accepts(value: Any) -> bool:
+        if type(value) is not list or not least <= len(value) <= most:
+            return False
+        for item in value:  # noqa: SIM110 - all() takes twice as long
+            if type(item) not in types and not accepts_item(item):
+                return False
+        return True
+
+    return accepts
+
+
+def _accept_one_of(field: OneOf) -> Acceptor:
+    by_type = {kind: make_acceptor(inner) for kind, inner in field.by_type.items()}
+    enough = {kind: find_sufficient_types(inner) for kind, inner in field.by_type.items()}
+
+    def accepts(value: Any) -> bool:
+        kind = type(value)
+        return kind in by_type and (kind in enough[kind] or by_type[kind](value))
+
+    return accepts
+
+
+def _accept_variants(field: Variants) -> Acceptor:
+    name, by = field.member, field.by
+    compiled: dict[str | None, Acceptor] = {}
+    others: list[Acceptor] = []
+
+    def accepts(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        word = value.get(name)
+        if word is not None and type(word) is not str:
+            return False
+        accepts_members = compiled.get(word)
+        if accepts_members is None:
+            accepts_members = _choose(word)
+        return accepts_members(value)
+
+    def _choose(word: str | None) -> Acceptor:
+        if word in by:
+            return compiled.setdefault(word, _accept_members(by[word], name if word is not None else ""))
+        if not others:
+            others.append(_accept_members(field.of))
+        return others[0]
+
+    return accepts

@@ -1,0 +1,176 @@
+"""Makes the function for `Route.references` from the schema of a body: it lists the ids of objects of an upstream.
+
+Bodies are not checked yet there: values of a wrong type are no references. The parsed body is read, not its text, whose strings
+may be long; members that lead to no reference are not visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from marshmallow import Schema, fields
+
+from tornado_gate.codec.fields import kinds
+from tornado_gate.codec.fields.kinds import Array, Declared, OneOf, Reference, String, Unchecked, Variants, get_schema
+from tornado_gate.types.upstream_objects import ObjectReference
+
+_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+
+
+class _FoundReference:
+    """An id and the names that lead to it, the last one first. Each reader adds its name when it has read a reference."""
+
+    __slots__ = ("id", "kind", "names")
+
+    def __init__(self, kind: str, id: str, *names: str | int) -> None:
+        self.kind, self.id = kind, id
+        self.names: list[str | int] = [*names]
+
+    def make_reference(self) -> ObjectReference:
+        return ObjectReference(kind=self.kind, id=self.id, param=".".join(map(str, reversed(self.names))))
+
+
+_References = list[_FoundReference]
+_Read = Callable[[Any, _References], None]
+"""Adds the references in a value. Paths are made only of references, because most bodies have none."""
+
+
+class _Reader(NamedTuple):
+    """How values are read: `read` takes those of `types`, no other value has references."""
+
+    types: frozenset[type]
+    read: _Read
+
+
+def make_reference_reader(kind: type[Schema]) -> Callable[[Mapping[str, Any]], list[ObjectReference]]:
+    """Return a function that lists the references in a body, in the order of its schema."""
+    reader = _make_object_reader((kind,), {})
+
+    def list_references(body: Mapping[str, Any]) -> list[ObjectReference]:
+        references: _References = []
+        if reader is not None:
+            reader.read(body, references)
+        return [reference.make_reference() for reference in references] if references else []
+
+    return list_references
+
+
+def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader | None:
+    if isinstance(field, Declared) and field.opaque:
+        return None
+    match field:
+        case String() if field.refers is not None:
+            return _Reader(frozenset({str}), _read_id(field.refers))
+        case Array():
+            item = _make_reader(field.item, known)
+            return _Reader(frozenset({list}), _read_items(item)) if item is not None else None
+        case Unchecked() if field.inner is not None:
+            return _make_reader(field.inner(), known)
+        case OneOf():
+            return _make_union_reader([_make_reader(inner, known) for inner in field.by_type.values()])
+        case kinds.Object() if field.schema is not None:
+            return _make_object_reader((field.schema,), known)
+        case Variants():
+            return _make_object_reader((field.of, *field.by.values()), known)
+    return None
+
+
+def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader]) -> _Reader | None:
+    """Return the reader of objects that one of `schemas` describes; None if they have no references.
+
+    `known` has the readers by their schemas, because schemas may contain themselves.
+    """
+    if schemas in known:
+        return known[schemas]
+    declared = [(name, field) for kind in schemas for name, field in get_schema(kind).fields.items()]
+    ids = {name: field.refers for name, field in declared if isinstance(field, Declared) and field.refers is not None}
+    if anywhere := {name: reference for name, reference in ids.items() if reference.anywhere}:
+        opaque = frozenset(name for name, field in declared if isinstance(field, Declared) and field.opaque)
+        return _Reader(_CONTAINERS, _read_anywhere(anywhere, opaque))
+    members: dict[str, _Reader] = {}
+    known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
+    for name, field in declared:
+        if name not in ids and name not in members and (reader := _make_reader(field, known)) is not None:
+            members[name] = reader
+    return known[schemas] if ids or members else None
+
+
+def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) -> _Read:
+    def read(value: Any, references: _References) -> None:
+        if ids:
+            _add_ids(ids, value, references)
+        for name, (types, read_member) in members.items():
+            member = value.get(name)
+            if type(member) in types:
+                count = len(references)
+                read_member(member, references)
+                if len(references) != count:
+                    _add_name(references, count, name)
+
+    return read
+
+
+def _read_anywhere(ids: Mapping[str, Reference], opaque: frozenset[str]) -> _Read:
+    """Read the objects at any depth below a value, whatever their types, except in the members `opaque`."""
+
+    def read(value: Any, references: _References) -> None:
+        if type(value) is list:
+            for index, item in enumerate(value):
+                if type(item) is dict or type(item) is list:
+                    count = len(references)
+                    read(item, references)
+                    if len(references) != count:
+                        _add_name(references, count, index)
+            return
+        for name, member in value.items():
+            if type(member) is str:
+                if name in ids and ids[name].is_in(value):
+                    references.append(_FoundReference(ids[name].kind, member, name))
+            elif (type(member) is dict or type(member) is list) and name not in opaque:
+                count = len(references)
+                read(member, references)
+                if len(references) != count:
+                    _add_name(references, count, name)
+
+    return read
+
+
+def _read_items(reader: _Reader) -> _Read:
+    types, read_item = reader
+
+    def read(value: Any, references: _References) -> None:
+        for index, item in enumerate(value):
+            if type(item) in types:
+                count = len(references)
+                read_item(item, references)
+                if len(references) != count:
+                    _add_name(references, count, index)
+
+    return read
+
+
+def _make_union_reader(readers: Iterable[_Reader | None]) -> _Reader | None:
+    by_type = {kind: reader.read for reader in readers if reader is not None for kind in reader.types}
+    if not by_type:
+        return None
+    if len(by_type) == 1:
+        return _Reader(frozenset(by_type), *by_type.values())
+    return _Reader(frozenset(by_type), lambda value, references: by_type[type(value)](value, references))
+
+
+def _read_id(reference: Reference) -> _Read:
+    """Read a string that is an id wherever it stands."""
+    return lambda value, references: references.append(_FoundReference(reference.kind, value))
+
+
+def _add_ids(ids: Mapping[str, Reference], value: Mapping[str, Any], references: _References) -> None:
+    for name, reference in ids.items():
+        identity = value.get(name)
+        if type(identity) is str and reference.is_in(value):
+            references.append(_FoundReference(reference.kind, identity, name))
+
+
+def _add_name(references: _References, start: int, name: str | int) -> None:
+    for reference in references[start:]:
+        reference.names.append(name)

@@ -1,0 +1,101 @@
+"""Schemas of bodies, and `check`, which raises one error with a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from marshmallow import INCLUDE, Schema, ValidationError
+
+from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, make_acceptor
+from tornado_gate.codec.fields.kinds import Unchecked, raise_faults
+from tornado_gate.errors import InvalidField
+from tornado_gate.types import text_maps
+
+Rule = Callable[[Mapping[str, Any]], None]
+
+
+class BodySchema(Schema):
+    """Base class of body schemas. Unknown names are kept, because an upstream may support them.
+
+    `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
+    (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
+    valid, and they raise InvalidField.
+    """
+
+    class Meta:
+        unknown = INCLUDE
+
+    texts: ClassVar[text_maps.Object] = text_maps.Object(kind="other")
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        checked = {name: field for name, field in self.load_fields.items() if type(field) is not Unchecked}
+        self._needed = tuple(name for name, field in self.load_fields.items() if field.required)
+        self._enough = {name: find_sufficient_types(field) for name, field in checked.items()}
+        self._acceptors: dict[str, Acceptor] = {name: make_acceptor(field) for name, field in checked.items()}
+        self.by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
+            field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
+        )
+
+    def accepts(self, body: Mapping[str, Any]) -> bool:
+        """Whether `body` is certainly valid. False means invalid or unknown: then call `raise_faults`.
+
+        This fast path checks only the fields that the body has and builds neither paths nor messages; marshmallow's `validate`
+        visits every field of the schema and takes ten times as long. Almost all bodies are valid.
+        """
+        if not self.by_fields_alone:
+            return False
+        enough, acceptors = self._enough, self._acceptors
+        for name, value in body.items():
+            types = enough.get(name)
+            if types is None or type(value) in types:
+                continue
+            if not acceptors[name](value):
+                return False
+        for name in self._needed:  # noqa: SIM110 - all() takes twice as long
+            if name not in body:
+                return False
+        return True
+
+
+def check(schema: Schema, body: Mapping[str, Any]) -> None:
+    """Check `body`. Raises InvalidField for the first invalid field, in the order of the schema."""
+    if not isinstance(schema, BodySchema) or not schema.accepts(body):
+        try:
+            raise_faults(schema, body)
+        except ValidationError as error:
+            raise _make_error(error.messages) from None
+    for rule in getattr(schema, "rules", ()):
+        rule(body)
+
+
+def _make_error(messages: Any) -> InvalidField:
+    path, message = first_fault(messages)
+    name = ".".join(map(str, path))
+    code = "missing_required_parameter" if message == "is missing" else "invalid_value"
+    return InvalidField(name, f"'{name}' {message}.", code=code)
+
+
+def first_fault(errors: Any) -> tuple[list[str | int], str]:
+    """Return (path, text) of the first leaf of marshmallow's nested messages."""
+    path: list[str | int] = []
+    while isinstance(errors, dict):
+        key = next(iter(errors))
+        if key != "_schema":
+            path.append(key)
+        errors = errors[key]
+    message = errors[0] if isinstance(errors, list) else str(errors)
+    if isinstance(message, dict):
+        deeper, message = first_fault(message)
+        path += deeper
+    return path, _simplify_message(str(message))
+
+
+def _simplify_message(message: str) -> str:
+    """Replace marshmallow's standard messages by predicates such as "is missing"."""
+    return {
+        "Missing data for required field.": "is missing",
+        "Field may not be null.": "must not be null",
+    }.get(message, message)
