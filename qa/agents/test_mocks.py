@@ -52,6 +52,7 @@ G_ASKED = {"role": "user", "parts": [{"text": "Look."}]}
 G_RESULT = {"role": "user", "parts": [{"functionResponse": {"name": "look", "id": "call_s0p0", "response": {"a": 1}}}]}
 
 
+@pytest.mark.representative
 def test_their_own_answers_come_back_with_the_result_and_the_thinking() -> None:
     asked = [
         ask_anthropic(ASKED, A_TURN, A_RESULT),
@@ -114,6 +115,7 @@ def test_they_refuse_what_the_vendor_refuses(ask: Any, messages: list[Any], rest
         ask(*messages, **rest)
 
 
+@pytest.mark.representative
 def test_the_page_has_the_versions_that_are_installed_and_no_failed_run() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for agent in AGENTS:

@@ -12,6 +12,7 @@ from tests.support.browser import Console, check_accessibility, run_axe
 from tests.support.gateway import Gateway
 
 
+@pytest.mark.representative
 def test_an_unknown_page_says_where_to_go(console: Console) -> None:
     page = console.new_page()
     console.faults.expect("status of 404")

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 
+import pytest
 from playwright.sync_api import Page
 
 from tests.support.browser import PASSWORD, Console, check_accessibility
@@ -36,6 +37,7 @@ def count_overflow(page: Page) -> int:
     return max(0, wider)
 
 
+@pytest.mark.representative
 def test_from_the_first_visit_to_a_revoked_key(console: Console) -> None:
     page = console.new_page(permissions=["clipboard-read", "clipboard-write"])
     console.sign_up(page, "grace@example.org")

@@ -86,6 +86,7 @@ def run_program(arguments: list[str], text: str, key: str, folder: Path) -> str:
     return finished.stdout
 
 
+@pytest.mark.representative
 def test_an_answer_is_streamed_and_measured(page: Page) -> None:
     page.get_by_role("textbox", name="More parameters").fill('{"reasoning_effort": "high"}')
     answer = chat(page, "say apples and pears")

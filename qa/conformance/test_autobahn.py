@@ -29,5 +29,6 @@ def test_the_callers_end_conforms(front: str) -> None:
     check(run(check_server(front, PROTOCOL)), binary_refused=0)
 
 
+@pytest.mark.representative
 def test_the_upstreams_end_conforms_and_refuses_binary_messages_with_their_close_code() -> None:
     check(asyncio.run(check_client(PROTOCOL)), binary_refused=8)

@@ -41,6 +41,9 @@ from tornado_gate.tasks.service import MAX_KEY_LENGTH, get_idempotency_key
 from tornado_gate.testing import chunks_of
 from tornado_gate.types.media_type import media_type
 
+pytestmark = pytest.mark.representative
+"""These parsers of the core have no other property tests."""
+
 HEADER = st.text(st.characters(max_codepoint=255), max_size=60)
 """What a header can hold: bytes as Latin-1."""
 CUTS = st.lists(st.integers(1, 7), min_size=1, max_size=6)

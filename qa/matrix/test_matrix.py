@@ -12,16 +12,16 @@ from qa.matrix.page import pages
 from qa.matrix.trips import marks
 from qa.matrix.walk import BAD, Walk, about, outcomes, strict_trips
 from qa.matrix.ways import UPSTREAMS, VARIANTS, WAYS, Upstream, Way
+from tests.support.variants import represent
 
 EVERY_WAY = (*WAYS, *MEDIA_WAYS, *OTHER_WAYS)
 every_way = pytest.mark.parametrize("way", EVERY_WAY, ids=lambda way: way.name)
 every_pair = pytest.mark.parametrize(
     ("way", "upstream"),
-    [
-        pytest.param(way, upstream, id=f"{way.name}-{upstream.name}")
-        for way in EVERY_WAY
-        for upstream in (*way.upstreams, *way.variants)
-    ],
+    represent(
+        [(way, upstream) for way in EVERY_WAY for upstream in (*way.upstreams, *way.variants)], lambda pair: pair[0]
+    ),
+    ids=lambda part: part.name,
 )
 
 
@@ -82,6 +82,7 @@ def test_a_body_and_the_one_beside_it_differ_in_the_field_alone(way: Way) -> Non
             assert put(row.without, row.at, row.value) == row.body
 
 
+@pytest.mark.representative
 def test_the_pages_are_what_the_walk_sees() -> None:
     for path, text in pages().items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is out of date; run: python -m qa.matrix"

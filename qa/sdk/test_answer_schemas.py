@@ -38,6 +38,7 @@ def test_an_answer_matches_the_vendors_schemas(exchange: Exchange, url: str, ups
     assert check(url, upstream, exchange) == []
 
 
+@pytest.mark.representative
 def test_a_stored_response_and_its_input_match_them(url: str) -> None:
     with httpx.Client(base_url=f"{url}/v1/responses", headers=HEADERS, trust_env=False, timeout=20) as client:
         made = client.post("", json={"model": "local-chat", "input": INPUT}).json()
@@ -63,6 +64,7 @@ def test_the_documents_are_the_ones_that_their_descriptions_name() -> None:
     assert len(list(describe_documents())) == 3
 
 
+@pytest.mark.representative
 def test_the_schemas_find_missing_members_wrong_types_and_unknown_members() -> None:
     usage = '"usage": {"input_tokens": 1, "output_tokens": "2", "colour": 3}'
     found = faults(

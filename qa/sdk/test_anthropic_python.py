@@ -85,6 +85,7 @@ def calls_of(message: anthropic.types.Message) -> list[ToolUseBlock]:
     return [block for block in message.content if isinstance(block, ToolUseBlock)]
 
 
+@pytest.mark.representative
 def test_a_message_answers(client: anthropic.Anthropic, model: str) -> None:
     message = client.messages.create(model=model, max_tokens=1000, messages=says("Say hello"))
     assert (message.type, message.role, message.stop_reason) == ("message", "assistant", "end_turn")
@@ -101,6 +102,7 @@ def test_the_answer_says_who_answered(client: anthropic.Anthropic, model: str) -
     assert raw.headers["x-gate-provider"] == PROVIDERS[model]
 
 
+@pytest.mark.representative
 def test_the_stream_says_what_the_whole_answer_says(client: anthropic.Anthropic, model: str) -> None:
     whole = client.messages.create(model=model, max_tokens=1000, messages=says("Say hello"))
     with client.messages.stream(model=model, max_tokens=1000, messages=says("Say hello")) as stream:
@@ -133,6 +135,7 @@ def test_a_system_prompt_and_blocks_are_taken(client: anthropic.Anthropic, model
     assert "hello" in text_of(message).lower()
 
 
+@pytest.mark.representative
 def test_a_tool_is_called_and_its_result_used(client: anthropic.Anthropic, model: str) -> None:
     question = says("What is the weather in Paris?")
     first = client.messages.create(model=model, max_tokens=1000, messages=question, tools=TOOLS[:1])

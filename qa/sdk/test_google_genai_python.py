@@ -96,6 +96,7 @@ def finish_of(result: types.GenerateContentResponse) -> types.FinishReason | Non
     return candidate.finish_reason
 
 
+@pytest.mark.representative
 def test_content_is_generated(client: genai.Client, model: str) -> None:
     result = client.models.generate_content(model=model, contents="Say hello")
     assert "hello" in (result.text or "").lower()
@@ -105,6 +106,7 @@ def test_content_is_generated(client: genai.Client, model: str) -> None:
     assert usage.total_token_count == (usage.prompt_token_count or 0) + (usage.candidates_token_count or 0)
 
 
+@pytest.mark.representative
 def test_stream_says_what_the_whole_answer_says(client: genai.Client, model: str) -> None:
     whole = client.models.generate_content(model=model, contents="Say hello")
     chunks = list(client.models.generate_content_stream(model=model, contents="Say hello"))
@@ -121,6 +123,7 @@ def test_chat_goes_on_from_turn_to_turn(client: genai.Client, model: str) -> Non
     assert [content.role for content in chat.get_history(curated=True)][:3] == ["user", "model", "user"]
 
 
+@pytest.mark.representative
 def test_function_is_called_and_its_result_used_by_hand(client: genai.Client, model: str) -> None:
     config = types.GenerateContentConfig(
         tools=[types.Tool(function_declarations=[WEATHER])], automatic_function_calling=MANUAL

@@ -99,6 +99,7 @@ def streamed(chat: BaseChatModel, text: str) -> AIMessageChunk:
     return total
 
 
+@pytest.mark.representative
 def test_model_is_invoked_and_streamed(chat: BaseChatModel) -> None:
     whole = chat.invoke("Say hello")
     assert "hello" in whole.text.lower()

@@ -18,6 +18,7 @@ def run(gateway: Gateway, script: str, model: str, *rest: str) -> Any:
     return run_script(script, f"{gateway.url}/v1", KEY, model, *rest)
 
 
+@pytest.mark.representative
 def test_chat_answers_whole_and_streamed(gateway: Gateway, model: str) -> None:
     result = run(gateway, "chat.mjs", model)
     assert "hello" in result["text"].lower()

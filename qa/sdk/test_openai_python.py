@@ -54,6 +54,7 @@ def joined(chunks: Iterable[ChatCompletionChunk], choice: int = 0) -> str:
     return "".join(part.delta.content or "" for part in mine)
 
 
+@pytest.mark.representative
 def test_chat_answers(client: openai.OpenAI, model: str) -> None:
     result = client.chat.completions.create(model=model, messages=says("Say hello"))
     assert result.object == "chat.completion"
@@ -75,6 +76,7 @@ def test_answer_carries_a_request_id(client: openai.OpenAI, model: str) -> None:
     assert raw.headers["x-gate-provider"] == {"local-chat": "local", "mock-gpt": "mock"}[model]
 
 
+@pytest.mark.representative
 def test_stream_says_what_the_whole_answer_says(client: openai.OpenAI, model: str) -> None:
     whole = client.chat.completions.create(model=model, messages=says("Say hello"))
     chunks = list(client.chat.completions.create(model=model, messages=says("Say hello"), stream=True))
@@ -104,6 +106,7 @@ def test_stream_ends_with_usage_when_asked(client: openai.OpenAI, model: str) ->
     assert last.usage.total_tokens == last.usage.prompt_tokens + last.usage.completion_tokens
 
 
+@pytest.mark.representative
 def test_tool_is_called_and_its_result_used(client: openai.OpenAI, model: str) -> None:
     question = says("What is the weather in Paris?")
     first = client.chat.completions.create(model=model, messages=question, tools=TOOLS[:1])

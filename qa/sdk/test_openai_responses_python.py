@@ -113,6 +113,7 @@ def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
     return [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
 
 
+@pytest.mark.representative
 def test_response_answers(client: openai.OpenAI, model: str) -> None:
     response = client.responses.create(model=model, input="Say hello", instructions="Be brief.")
     assert (response.object, response.status) == ("response", "completed")
@@ -130,6 +131,7 @@ def test_usage_is_told(client: openai.OpenAI, complete: str) -> None:
     assert usage.total_tokens == usage.input_tokens + usage.output_tokens > 0
 
 
+@pytest.mark.representative
 def test_stream_says_what_the_whole_answer_says(client: openai.OpenAI, model: str) -> None:
     whole = client.responses.create(model=model, input="Say hello")
     events = list(client.responses.create(model=model, input="Say hello", stream=True))
@@ -177,6 +179,7 @@ def test_tool_is_called_and_its_result_used(client: openai.OpenAI, model: str) -
     assert "18 degrees" in second.output_text
 
 
+@pytest.mark.representative
 def test_result_alone_goes_on_with_a_response_that_was_kept(client: openai.OpenAI, bridged: str) -> None:
     first = client.responses.create(model=bridged, input="What is the weather in Paris?", tools=TOOLS[:1])
     (call,) = calls_of(first)

@@ -52,6 +52,7 @@ def until(client: openai.OpenAI, task: str, *states: str) -> Any:
     return video
 
 
+@pytest.mark.representative
 def test_a_video_is_made_followed_and_downloaded(client: openai.OpenAI) -> None:
     video = client.videos.create_and_poll(**SMALL, poll_interval_ms=50)
     assert (video.status, video.progress, video.error) == ("completed", 100, None)

@@ -56,6 +56,7 @@ def tone(seconds: float) -> bytes:
 # Today's dialect
 
 
+@pytest.mark.representative
 def test_a_turn_in_writing(client: openai.OpenAI, model: str) -> None:
     with client.realtime.connect(model=model) as connection:
         assert until(connection, "session.created")[0]["session"]["type"] == "realtime"

@@ -49,6 +49,7 @@ def test_a_short_run_with_kills_and_reloads_finds_nothing() -> None:
     assert "kill -9 of Valkey 1" in ended.stdout
 
 
+@pytest.mark.representative
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

@@ -369,6 +369,7 @@ def write_foreign(site: Path) -> None:
     write_distribution(site, "a-foreign-one", {"foreign_module.py": FOREIGN}, entry_points=points)
 
 
+@pytest.mark.qa
 def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path, start_gateway: StartGateway) -> None:
     site = tmp_path / "site"
     write_distribution(site, "tornado-gate-locked", FILES, entry_points=POINTS)

@@ -6,7 +6,7 @@ each works.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import pytest
@@ -24,5 +24,16 @@ def choose(values: Iterable[object], first: Collection[object]) -> list[Any]:
     return chosen
 
 
-def _mark_parameter(values: object) -> Any:
-    return pytest.param(*(values if isinstance(values, tuple) else (values,)), marks=pytest.mark.qa)
+def represent(values: Iterable[Any], kind_of: Callable[[Any], object]) -> list[Any]:
+    """In `qa`: `make test` runs the first value of each kind, `make qa` the others."""
+    kinds: set[object] = set()
+    parameters = []
+    for value in values:
+        kind = kind_of(value)
+        parameters.append(value if kind in kinds else _mark_parameter(value, pytest.mark.representative))
+        kinds.add(kind)
+    return parameters
+
+
+def _mark_parameter(values: object, mark: pytest.MarkDecorator = pytest.mark.qa) -> Any:
+    return pytest.param(*(values if isinstance(values, tuple) else (values,)), marks=mark)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from qa.imitations.crossing.run import run_all
 from qa.imitations.crossing.scenarios import CALLERS, DIRECTIONS, list_scenarios
 
 SHARE = 4
 """Every fourth pair of models; ``python -m qa.imitations.crossing`` tries all."""
+
+
+@pytest.mark.representative
+def test_conversations_with_thinking_go_on_at_another_vendor() -> None:
+    reports = run_all(SHARE, only="thinks")
+    assert {place: faults for place, report in reports.items() if (faults := report.list_faults())} == {}
+    assert len(reports) > 5
 
 
 def test_conversations_go_on_at_every_other_vendor() -> None:

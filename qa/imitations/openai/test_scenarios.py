@@ -9,6 +9,7 @@ import pytest
 from qa.imitations.openai.run import Stage, list_cases
 from qa.imitations.openai.scenario import Scenario
 from qa.imitations.openai.scenarios import SCENARIOS
+from tests.support.variants import represent
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,11 @@ def test_there_are_scenarios_of_every_format_with_names_of_their_own() -> None:
     assert {wire_format for wire_format, _ in names} == {"chat", "responses", "messages", "generate"}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: f"{scenario.format}: {scenario.name}")
+@pytest.mark.parametrize(
+    "scenario",
+    represent(SCENARIOS, lambda scenario: scenario.format),
+    ids=lambda scenario: f"{scenario.format}: {scenario.name}",
+)
 def test_the_vendor_refuses_nothing_and_no_loss_is_unreported(stage: Stage, scenario: Scenario) -> None:
     findings = {case.id: stage.run(case) for case in list_cases((scenario,))}
     refused = {name: found.refused for name, found in findings.items() if found.refused}
