@@ -13,7 +13,7 @@ SHARE = 4
 
 @pytest.mark.representative
 def test_conversations_with_thinking_go_on_at_another_vendor() -> None:
-    reports = run_all(SHARE, only="thinks")
+    reports = run_all(2 * SHARE, only="thinks")
     assert {place: faults for place, report in reports.items() if (faults := report.list_faults())} == {}
     assert len(reports) > 5
 
