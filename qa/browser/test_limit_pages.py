@@ -17,7 +17,7 @@ SECONDS = 20.0
 """The limit of a wait that has failed."""
 
 
-def ask(console: Console, key: str) -> httpx.Response:
+def send_request(console: Console, key: str) -> httpx.Response:
     """A request that counts for the limits of the key and of its user."""
     body = {"model": "local-chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
     headers = {"authorization": f"Bearer {key}"}
@@ -29,7 +29,7 @@ def ask(console: Console, key: str) -> httpx.Response:
 def ask_until(console: Console, key: str, holds: Callable[[httpx.Response], bool]) -> httpx.Response:
     """Ask until an answer is such a one: what an administrator changes is in force within a second."""
     ends = time.monotonic() + SECONDS
-    while not holds(answer := ask(console, key)):
+    while not holds(answer := send_request(console, key)):
         assert time.monotonic() < ends, answer.text
     return answer
 
@@ -89,7 +89,7 @@ def test_a_limit_of_a_user_is_in_force_for_all_of_the_users_keys_until_it_is_lif
     ask_until(console, first, lambda answer: answer.headers.get("x-ratelimit-limit-requests") == "2")
     ask_until(console, second, lambda answer: answer.status_code == 429)
     for key in (first, second):
-        check_refusal(ask(console, key), 2, "user")
+        check_refusal(send_request(console, key), 2, "user")
     page.get_by_label("Requests per minute").fill("")
     page.get_by_role("button", name="Set limits").click()
     expect(page.get_by_role("status")).to_have_text(f"The limits of {EMAIL} are changed.")

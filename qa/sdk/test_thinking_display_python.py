@@ -43,7 +43,7 @@ def client(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory)
         yield client
 
 
-def ask(client: anthropic.Anthropic, name: str, *, streamed: bool, **thinking: Any) -> anthropic.types.Message:
+def send_request(client: anthropic.Anthropic, name: str, *, streamed: bool, **thinking: Any) -> anthropic.types.Message:
     fields: Any = {
         "model": f"of-{name}",
         "max_tokens": 4000,
@@ -72,7 +72,7 @@ def test_thinking_is_shown_and_counted(
     for calls in (False, True):
         upstream.reset()
         upstream.script(UPSTREAMS[name](streamed=streamed, calls=calls))
-        message = ask(client, name, streamed=streamed, **thinking)
+        message = send_request(client, name, streamed=streamed, **thinking)
         thought, *rest = without_searches(message)
         assert thought.type == "thinking"
         assert thought.thinking == vendor_answers.THOUGHT
@@ -88,7 +88,7 @@ def test_thinking_that_is_to_be_omitted_has_no_text_and_keeps_its_signature(
     client: anthropic.Anthropic, upstream: Upstream, name: str, streamed: bool
 ) -> None:
     upstream.script(UPSTREAMS[name](streamed=streamed, calls=False))
-    message = ask(client, name, streamed=streamed, type="adaptive", display="omitted")
+    message = send_request(client, name, streamed=streamed, type="adaptive", display="omitted")
     assert vendor_answers.THOUGHT not in message.to_json()
     *thoughts, text = without_searches(message)
     assert text.type == "text"

@@ -34,7 +34,7 @@ async def opened(kind: str) -> AsyncIterator[Client]:
     await asyncio.sleep(0)
 
 
-async def ask(client: Client, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
+async def send_request(client: Client, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -67,9 +67,9 @@ async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_aga
 ) -> None:
     requests, script = ends_at_the_second_request(end)
     async with serving(script) as raw, opened(kind) as client:
-        assert await ask(client, raw.url, method) == b"0"
+        assert await send_request(client, raw.url, method) == b"0"
         with pytest.raises(ConnectionBroken) as caught:
-            await ask(client, raw.url, method, b"second")
+            await send_request(client, raw.url, method, b"second")
         assert not caught.value.unsent
         assert len(requests) == 2
         assert len(raw.peers) == 1
@@ -82,8 +82,8 @@ async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_aga
 async def test_an_idempotent_request_is_sent_again(kind: str, end: Callable[[Peer], None], method: str) -> None:
     requests, script = ends_at_the_second_request(end)
     async with serving(script) as raw, opened(kind) as client:
-        assert await ask(client, raw.url, method) == b"0"
-        assert await ask(client, raw.url, method, b"second") == b"1"
+        assert await send_request(client, raw.url, method) == b"0"
+        assert await send_request(client, raw.url, method, b"second") == b"1"
         assert requests[1] == requests[2]
         assert requests[2].endswith(b"second")
 
@@ -103,8 +103,8 @@ async def test_a_request_that_was_not_sent_completely_is_sent_again() -> None:
             await peer.gone()
 
     async with serving(script) as raw, opened("httptools") as client:
-        assert await ask(client, raw.url, body=b"") == b"0"
-        assert await ask(client, raw.url, body=large) == b"1"
+        assert await send_request(client, raw.url, body=b"") == b"0"
+        assert await send_request(client, raw.url, body=large) == b"1"
 
 
 @on_both_loops
@@ -114,9 +114,9 @@ async def test_a_sent_byte_of_the_answer_ends_every_repetition() -> None:
 
     _, script = ends_at_the_second_request(begin_answer)
     async with serving(script) as raw, opened("httptools") as client:
-        await ask(client, raw.url, "GET")
+        await send_request(client, raw.url, "GET")
         with pytest.raises(ConnectionBroken):
-            await ask(client, raw.url, "GET")
+            await send_request(client, raw.url, "GET")
         assert len(raw.peers) == 1
 
 
@@ -135,7 +135,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
 
         async with opened(kind) as client:
             for _ in range(3):
-                asked, connection = await asyncio.gather(ask(client, url), asyncio.to_thread(serve_one))
+                asked, connection = await asyncio.gather(send_request(client, url), asyncio.to_thread(serve_one))
                 assert asked == b"ok"
                 connection.close()  # and the next request follows without a turn of the event loop
 
@@ -144,7 +144,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
 async def test_a_connection_is_not_reused_after_the_time_that_the_upstream_announced() -> None:
     async with serving(always(answer(Keep_Alive="timeout=1, max=100"))) as raw, opened("httptools") as client:
         for _ in range(2):
-            assert await ask(client, raw.url) == b"ok"
+            assert await send_request(client, raw.url) == b"ok"
         assert len(raw.peers) == 2
 
 

@@ -19,7 +19,7 @@ CLOSED = {"type": "object", "properties": {}, "additionalProperties": False}
 OLD, BUDGETS, NEW, BOUND = "claude-3-5-haiku-20241022", "claude-haiku-4-5", "claude-opus-5", "claude-opus-5-5"
 
 
-def ask(api: MessagesApi, model: str = NEW, headers: Mapping[str, str] | None = None, **body: Any) -> Response:
+def send_request(api: MessagesApi, model: str = NEW, headers: Mapping[str, str] | None = None, **body: Any) -> Response:
     sent = {"model": model, "max_tokens": 4000, "messages": [USER], **body}
     given = {"x-api-key": KEY, "anthropic-version": "2023-06-01", "content-type": "application/json", **(headers or {})}
     return api.answer(Received("/v1/messages", given, json.dumps(sent).encode()))
@@ -110,7 +110,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("model", "body", "message"), CASES, ids=[case[2][:50] for case in CASES])
 def test_a_request_is_refused(model: str, body: dict[str, Any], message: str) -> None:
-    response = ask(MessagesApi(), model, **body)
+    response = send_request(MessagesApi(), model, **body)
     assert response.status == 400
     assert message in response.refused
 
@@ -124,14 +124,14 @@ def test_a_request_is_refused(model: str, body: dict[str, Any], message: str) ->
     ],
 )
 def test_headers_are_checked(headers: dict[str, str], message: str) -> None:
-    assert message in ask(MessagesApi(), headers=headers).refused
+    assert message in send_request(MessagesApi(), headers=headers).refused
 
 
 def answer_with_thinking(api: MessagesApi, model: str = BOUND) -> list[dict[str, Any]]:
     """The conversation after an answer with two thoughts, a text and two calls."""
     first = {"role": "user", "content": "plan-interleaved"}
     thinking = {"type": "adaptive", "display": "summarized"}
-    response = ask(api, model, messages=[first], tools=[TOOL], thinking=thinking)
+    response = send_request(api, model, messages=[first], tools=[TOOL], thinking=thinking)
     content = response.said["content"]
     results = [{**RESULT, "tool_use_id": block["id"]} for block in content if block["type"] == "tool_use"]
     return [first, said("assistant", *content), said("user", *results)]
@@ -139,14 +139,16 @@ def answer_with_thinking(api: MessagesApi, model: str = BOUND) -> list[dict[str,
 
 def test_thinking_comes_back_as_it_was() -> None:
     api = MessagesApi()
-    assert not ask(api, BOUND, messages=answer_with_thinking(api), tools=[TOOL]).refused
+    assert not send_request(api, BOUND, messages=answer_with_thinking(api), tools=[TOOL]).refused
 
 
 def test_thinking_of_another_origin_is_refused() -> None:
     api = MessagesApi()
     messages = answer_with_thinking(api)
     messages[1]["content"][0]["signature"] = "other"
-    assert "Invalid `signature` in `thinking` block" in ask(api, BOUND, messages=messages, tools=[TOOL]).refused
+    assert (
+        "Invalid `signature` in `thinking` block" in send_request(api, BOUND, messages=messages, tools=[TOOL]).refused
+    )
 
 
 def test_changed_and_partial_thinking_is_refused() -> None:
@@ -154,22 +156,24 @@ def test_changed_and_partial_thinking_is_refused() -> None:
     messages = answer_with_thinking(api, NEW)
     changed = json.loads(json.dumps(messages))
     changed[1]["content"][0]["thinking"] = "Else."
-    assert "cannot be modified" in ask(api, NEW, messages=changed, tools=[TOOL]).refused
+    assert "cannot be modified" in send_request(api, NEW, messages=changed, tools=[TOOL]).refused
     del messages[1]["content"][0]
-    assert "cannot be modified" in ask(api, NEW, messages=messages, tools=[TOOL]).refused
+    assert "cannot be modified" in send_request(api, NEW, messages=messages, tools=[TOOL]).refused
 
 
 def test_thinking_is_bound_to_what_stood_before_it() -> None:
     api = MessagesApi()
     messages = answer_with_thinking(api)
     other = {**TOOL, "description": "Else."}
-    assert "bound to a different conversation" in ask(api, BOUND, messages=messages, tools=[other]).refused
-    assert not ask(api, NEW, messages=messages, tools=[other]).refused  # a model that cannot read the block
+    assert "bound to a different conversation" in send_request(api, BOUND, messages=messages, tools=[other]).refused
+    assert not send_request(api, NEW, messages=messages, tools=[other]).refused  # a model that cannot read the block
 
 
 def test_a_tool_loop_in_manual_mode_starts_with_thinking() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
-    refused = ask(MessagesApi(), BUDGETS, messages=[*CALLED, said("user", RESULT)], tools=[TOOL], thinking=thinking)
+    refused = send_request(
+        MessagesApi(), BUDGETS, messages=[*CALLED, said("user", RESULT)], tools=[TOOL], thinking=thinking
+    )
     assert "Expected `thinking` or `redacted_thinking`, but found `tool_use`" in refused.refused
 
 
@@ -178,8 +182,8 @@ def test_unbound_thinking_can_be_ignored_instead() -> None:
     messages = answer_with_thinking(api)
     thinking = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     body: dict[str, Any] = {"messages": messages, "tools": [{**TOOL, "description": "Else."}], "thinking": thinking}
-    assert "block_binding: Extra inputs are not permitted" in ask(api, BOUND, **body).refused
-    answered = ask(api, BOUND, {"anthropic-beta": "thinking-binding-controls-2026-08-01"}, **body)
+    assert "block_binding: Extra inputs are not permitted" in send_request(api, BOUND, **body).refused
+    answered = send_request(api, BOUND, {"anthropic-beta": "thinking-binding-controls-2026-08-01"}, **body)
     assert [one["path"] for one in answered.said["input_transformations"]] == [
         "messages.1.content.0",
         "messages.1.content.2",

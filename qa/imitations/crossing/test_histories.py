@@ -30,7 +30,7 @@ TOOLS: Final[Mapping[Caller, dict[str, Any]]] = {
 }
 
 
-def ask(caller: Caller) -> Any:
+def make_question(caller: Caller) -> Any:
     if caller == "generate":
         return {"role": "user", "parts": [{"text": "plan-text"}]}
     return {"role": "user", "content": "plan-text"}
@@ -60,7 +60,7 @@ def result(caller: Caller, one: str, text: str = "so") -> Any:
 
 def make_broken(caller: Caller) -> dict[str, tuple[list[Any], str]]:
     """By name: the history, and the code of its error."""
-    user = ask(caller)
+    user = make_question(caller)
     return {
         "no result at the end": ([user, *call(caller, "a")], "tool_result_missing"),
         "no result before a question": ([user, *call(caller, "a"), user], "tool_result_missing"),
@@ -76,7 +76,7 @@ def make_broken(caller: Caller) -> dict[str, tuple[list[Any], str]]:
 
 def make_mended(caller: Caller) -> dict[str, list[Any]]:
     """By name: histories with only one meaning that only some vendors accept."""
-    user = ask(caller)
+    user = make_question(caller)
     mended = {"results in another order": [user, *call(caller, "a", "b"), result(caller, "b"), result(caller, "a")]}
     if caller == "responses":
         mended["a late result"] = [user, *call(caller, "a", "b"), result(caller, "a"), user, result(caller, "b"), user]

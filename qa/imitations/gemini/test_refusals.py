@@ -25,7 +25,7 @@ FIRST, SECOND, PRO, THIRD, FOURTH = (
 )
 
 
-def ask(
+def send_request(
     api: GenerateApi, model: str = SECOND, method: str = "generateContent", key: str = KEY, **body: Any
 ) -> Response:
     sent = {"contents": [USER], **body}
@@ -168,42 +168,42 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("model", "body", "message"), CASES, ids=[f"{case[0]}: {case[2][:40]}" for case in CASES])
 def test_a_request_is_refused(model: str, body: dict[str, Any], message: str) -> None:
-    response = ask(GenerateApi(), model, **body)
+    response = send_request(GenerateApi(), model, **body)
     assert response.status == 400
     assert message in response.refused
 
 
 def test_a_key_is_required() -> None:
-    assert "API key not valid" in ask(GenerateApi(), key="other").refused
+    assert "API key not valid" in send_request(GenerateApi(), key="other").refused
 
 
 def test_only_issued_signatures_and_the_dummy_are_accepted() -> None:
     api = GenerateApi()
     question = {"role": "user", "parts": [{"text": "plan-parallel"}]}
-    said = ask(api, THIRD, contents=[question], tools=TOOLS).said["candidates"][0]["content"]
+    said = send_request(api, THIRD, contents=[question], tools=TOOLS).said["candidates"][0]["content"]
     calls = [part for part in said["parts"] if "functionCall" in part]
     assert ["thoughtSignature" in part for part in calls] == [True, False, False]
     contents = [question, said, answered(*[RESPONSE] * len(calls))]
-    assert not ask(api, THIRD, contents=contents, tools=TOOLS).refused
+    assert not send_request(api, THIRD, contents=contents, tools=TOOLS).refused
     calls[0]["thoughtSignature"] = DUMMY
-    assert not ask(api, THIRD, contents=contents, tools=TOOLS).refused
+    assert not send_request(api, THIRD, contents=contents, tools=TOOLS).refused
     del calls[0]["thoughtSignature"]
     calls[1]["thoughtSignature"] = DUMMY
-    assert "missing a thought_signature" in ask(api, THIRD, contents=contents, tools=TOOLS).refused
+    assert "missing a thought_signature" in send_request(api, THIRD, contents=contents, tools=TOOLS).refused
 
 
 def test_older_models_continue_a_begun_answer() -> None:
     begun = [USER, model_said({"text": "The"})]
-    assert not ask(GenerateApi(), SECOND, contents=begun).refused
-    assert not ask(GenerateApi(), "gemini-3.5-flash", contents=begun).refused
+    assert not send_request(GenerateApi(), SECOND, contents=begun).refused
+    assert not send_request(GenerateApi(), "gemini-3.5-flash", contents=begun).refused
 
 
 def test_the_newest_models_ignore_sampling() -> None:
     body = config(temperature=0.2)
-    assert "generationConfig.temperature" in ask(GenerateApi(), NEWEST, **body).ignored
-    assert not ask(GenerateApi(), THIRD, **body).ignored
+    assert "generationConfig.temperature" in send_request(GenerateApi(), NEWEST, **body).ignored
+    assert not send_request(GenerateApi(), THIRD, **body).ignored
 
 
 def test_only_the_current_turn_needs_signatures() -> None:
     contents = [USER, model_said(CALL), answered(RESPONSE), model_said({"text": "done"}), USER]
-    assert not ask(GenerateApi(), THIRD, contents=contents, tools=TOOLS).refused
+    assert not send_request(GenerateApi(), THIRD, contents=contents, tools=TOOLS).refused

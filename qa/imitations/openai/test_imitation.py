@@ -25,7 +25,7 @@ ITEM_OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "x
 ENCRYPTED = {"include": ["reasoning.encrypted_content"], "store": False}
 
 
-def ask(vendor: OpenAI, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+def send_request(vendor: OpenAI, path: str, body: dict[str, Any]) -> tuple[int, Any]:
     request = Request("POST", path, {"authorization": "Bearer key"}, json.dumps(body).encode())
     answer = vendor(request)
     return answer.status, json.loads(b"".join(answer.chunks))
@@ -107,7 +107,7 @@ def schema_format(schema: Any, strict: bool = True) -> dict[str, Any]:
     ],
 )
 def test_chat_completions_refuse(model: str, body: dict[str, Any], message: str) -> None:
-    status, answer = ask(OpenAI(), CHAT, {"model": model, "messages": [USER], **body})
+    status, answer = send_request(OpenAI(), CHAT, {"model": model, "messages": [USER], **body})
     assert status in (400, 404)
     assert message in answer["error"]["message"]
 
@@ -149,7 +149,7 @@ def test_chat_completions_refuse(model: str, body: dict[str, Any], message: str)
     ],
 )
 def test_responses_refuse(model: str, body: dict[str, Any], message: str) -> None:
-    status, answer = ask(OpenAI(), RESPONSES, {"model": model, "input": "Hi", **body})
+    status, answer = send_request(OpenAI(), RESPONSES, {"model": model, "input": "Hi", **body})
     assert status in (400, 404)
     assert message in answer["error"]["message"]
 
@@ -157,21 +157,23 @@ def test_responses_refuse(model: str, body: dict[str, Any], message: str) -> Non
 def test_reasoning_needs_what_followed_it_and_the_reverse() -> None:
     vendor = OpenAI()
     body = {"model": "gpt-5", "input": "Hi", "tools": [tool()], **ENCRYPTED}
-    reasoning, call = ask(vendor, RESPONSES, body)[1]["output"]
-    other = ask(vendor, RESPONSES, body)[1]["output"][0]
+    reasoning, call = send_request(vendor, RESPONSES, body)[1]["output"]
+    other = send_request(vendor, RESPONSES, body)[1]["output"][0]
     output = {"type": "function_call_output", "call_id": call["call_id"], "output": "x"}
-    alone = ask(vendor, RESPONSES, {**body, "input": [USER, reasoning, USER]})
+    alone = send_request(vendor, RESPONSES, {**body, "input": [USER, reasoning, USER]})
     assert "was provided without its required following item" in alone[1]["error"]["message"]
-    parted = ask(vendor, RESPONSES, {**body, "input": [USER, other, call, output]})
+    parted = send_request(vendor, RESPONSES, {**body, "input": [USER, other, call, output]})
     assert "was provided without its required 'reasoning' item" in parted[1]["error"]["message"]
-    assert ask(vendor, RESPONSES, {**body, "input": [USER, reasoning, call, output]})[0] == 200
+    assert send_request(vendor, RESPONSES, {**body, "input": [USER, reasoning, call, output]})[0] == 200
 
 
 def test_an_id_that_the_vendor_has_not_issued_is_not_found_even_on_a_whole_item() -> None:
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
-    status, answer = ask(OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, {**said, "id": "msg_1"}, USER]})
+    status, answer = send_request(
+        OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, {**said, "id": "msg_1"}, USER]}
+    )
     assert (status, "Item with id 'msg_1' not found" in answer["error"]["message"]) == (404, True)
-    assert ask(OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, said, USER]})[0] == 200
+    assert send_request(OpenAI(), RESPONSES, {"model": "gpt-5", "input": [USER, said, USER]})[0] == 200
 
 
 def test_every_fact_about_a_model_has_a_source() -> None:

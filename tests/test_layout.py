@@ -1,4 +1,4 @@
-"""The house keeps its shape: who imports whom, what the docs say, what loads at start."""
+"""The layout of the code: who imports whom, what the docs say, what loads at start."""
 
 from __future__ import annotations
 
