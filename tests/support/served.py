@@ -81,8 +81,8 @@ Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def send_request(http_client: AsyncHTTPClient, base_url: str, http_server: HTTPServer) -> Ask:
-    """``await send_request("/plain", {…}, method=…, headers=…)`` returns the response; a status from 400 on does not raise."""
+def ask(http_client: AsyncHTTPClient, base_url: str, http_server: HTTPServer) -> Ask:
+    """``await ask("/plain", {…}, method=…, headers=…)`` returns the response; a status from 400 on does not raise."""
 
     async def send(path: str, body: Any = None, **rest: Any) -> HTTPResponse:
         headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **rest.pop("headers", {})}
