@@ -9,9 +9,10 @@ from typing import Any
 import anthropic
 import pytest
 
+from qa.conformance.exchanges import running_site
 from tests.support import vendor_answers
 from tests.support.upstream import Answer, Upstream, answer, sse
-from tests.support.vendor_chats import KEY, running_site
+from tests.support.vendor_chats import KEY
 
 QUESTION: Any = [{"role": "user", "content": "Why is the sky blue?"}]
 TOOLS: Any = [{"name": "look", "input_schema": {"type": "object"}}]
