@@ -21,16 +21,16 @@ DEVICE_SECONDS = 180 * 86400
 _NAME = "device_secret"
 
 
-class DevicePart(Part):
+class Devices(Part):
     _device_secret: bytes | None = None
 
-    def make_device_token(self, user_id: str) -> str:
+    def make_token(self, user_id: str) -> str:
         """Return a token for a browser whose user has just signed in: ``USER.EXPIRES.ISSUEDxNONCE.SIGNATURE``."""
         now = time.time()
         text = f"{user_id}.{int(now) + DEVICE_SECONDS}.{int(now * 1000):x}x{secrets.token_hex(8)}"
         return f"{text}.{self._sign_text(text)}"
 
-    def knows_device(self, token: str, user_id: str, since: float = 0.0) -> bool:
+    def knows(self, token: str, user_id: str, since: float = 0.0) -> bool:
         """Return whether a token was made for this user after `since`, and has not expired. Never raises for a
         malformed token.
 

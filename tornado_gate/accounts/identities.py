@@ -22,16 +22,18 @@ from tornado_gate.accounts.rows import (
     TEAMS,
     USER_COLUMNS,
     USERS,
+    Part,
     make_user,
     read_user,
 )
-from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
+from tornado_gate.accounts.sessions import Sessions, make_actor
 from tornado_gate.accounts.setup_tokens import is_first
 from tornado_gate.accounts.sign_up import Admission, Policy, admit, create_user, finish_admission
 from tornado_gate.accounts.takeover import end_what_was_made
 from tornado_gate.accounts.teams import change_membership, drop_membership
 from tornado_gate.accounts.texts import LONGEST_NAME, check_email, make_email_key, shorten
 from tornado_gate.accounts.tokens import make_id
+from tornado_gate.database.engine import Database
 from tornado_gate.types.value import Value
 
 DEFAULT_ORGANISATION = "default"
@@ -46,8 +48,14 @@ class IdentityRules(Value, frozen=True, kw_only=True):
     groups: Mapping[str, str]
 
 
-class IdentityPart(SessionPart):
-    def sign_in_with_identity(
+class IdentitySignIn(Part):
+    """Sign-in of people whom an identity provider has identified."""
+
+    def __init__(self, database: Database, sessions: Sessions) -> None:
+        super().__init__(database)
+        self._sessions = sessions
+
+    def sign_in(
         self,
         identity: Identity,
         rules: IdentityRules,
@@ -72,9 +80,7 @@ class IdentityPart(SessionPart):
                         "This account is disabled. Ask an administrator to enable it.", code="account_disabled"
                     )
                 _update_teams(connection, user, identity, rules.groups)
-                made = create_session(
-                    connection, user.id, seconds=self.session_seconds, address=address, agent=agent, replaces=replaces
-                )
+                made = self._sessions.create(connection, user.id, address=address, agent=agent, replaces=replaces)
                 actor = make_actor(user, address=address)
                 record(connection, actor, "user.sign_in", user.id, session=made[1].id, by="oidc")
         except IntegrityError as error:

@@ -56,14 +56,14 @@ class Override(Value, frozen=True, kw_only=True):
 _FIELDS = tuple(name for name in Override.__struct_fields__ if name != "suspended")
 
 
-class LimitOverridePart(Part):
+class LimitOverrides(Part):
     """The overrides of limits. Only administrators change them."""
 
-    def list_limit_overrides(self) -> list[Override]:
+    def list_all(self) -> list[Override]:
         """Return the overrides that have not ended, newest first, including suspended ones."""
         return list_overrides(self.database)
 
-    def create_limit_override(
+    def create(
         self,
         kind: str,
         subject: str,
@@ -101,7 +101,7 @@ class LimitOverridePart(Part):
             record(connection, actor, "limit.override", made.id, **detail)
         return made
 
-    def end_limit_override(self, identity: str, actor: Actor) -> None:
+    def end(self, identity: str, actor: Actor) -> None:
         """End an override before its time. Raises Denied, NotFound."""
         check_administrator(actor)
         with self.database.write() as connection:

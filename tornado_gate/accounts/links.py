@@ -29,10 +29,10 @@ _INVITATIONS, _LINKS = tables.invitations, tables.reset_links
 _FIELDS = tuple(name for name in Invitation.__struct_fields__ if name != "suspended")
 
 
-class InvitationPart(Part):
+class Invitations(Part):
     """Invitations. Administrators invite anybody; administrators of a team invite members of their team."""
 
-    def create_invitation(
+    def create(
         self,
         actor: Actor,
         *,
@@ -66,7 +66,7 @@ class InvitationPart(Part):
             record(connection, actor, "invitation.create", made.id, email=made.email_key, role=role, team=team)
         return token, made
 
-    def list_invitations(self) -> list[Invitation]:
+    def list_newest(self) -> list[Invitation]:
         """Return the newest invitations, including used, expired and suspended ones."""
         query = select(_INVITATIONS).order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id).limit(LISTED)
         now = time.time()
@@ -79,7 +79,7 @@ class InvitationPart(Part):
                 for invitation in invitations
             ]
 
-    def revoke_invitation(self, identity: str, actor: Actor) -> None:
+    def revoke(self, identity: str, actor: Actor) -> None:
         """Delete an invitation. A person who has signed up with it keeps the account. Raises NotFound, Denied."""
         with self.database.write() as connection:
             row = connection.execute(
@@ -94,14 +94,14 @@ class InvitationPart(Part):
             connection.execute(delete(_INVITATIONS).where(_INVITATIONS.c.id == identity))
             record(connection, actor, "invitation.revoke", identity)
 
-    def find_invitation(self, token: str) -> Invitation:
+    def find(self, token: str) -> Invitation:
         """Return the invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
         with self.database.read() as connection:
             return read_open_invitation(connection, token)
 
 
 def read_open_invitation(connection: Connection, token: str) -> Invitation:
-    """Return the invitation of a link as `find_invitation` does."""
+    """Return the invitation of a link as `find` does."""
     invitation = _read_open(connection, _INVITATIONS.c.digest == digest_token(token))
     if invitation is None:
         message = (
@@ -154,10 +154,10 @@ def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str |
         read_team(connection, team)
 
 
-class ResetPart(Part):
+class ResetLinks(Part):
     """Links that set a new password. Each is valid once, within a day."""
 
-    def create_reset_link(self, user_id: str, actor: Actor) -> str:
+    def create(self, user_id: str, actor: Actor) -> str:
         """Create a link for a user. Returns its token; earlier links end. Raises NotFound, and Denied, for example for
         a disabled user.
         """
@@ -173,18 +173,18 @@ class ResetPart(Part):
             record(connection, actor, "user.create_reset_link", user_id)
         return token
 
-    def find_reset_link(self, token: str) -> User:
+    def find(self, token: str) -> User:
         """Return the user of a link. Raises NotFound if it is unknown, used or expired, or if its maker may no longer
         make it.
         """
         with self.database.read() as connection:
             return _read_linked_user(connection, token)
 
-    def use_reset_link(self, token: str, password: str) -> User:
-        """Set the password of a link's user. All sessions of the user end. Raises NotFound as `find_reset_link`,
+    def use(self, token: str, password: str) -> User:
+        """Set the password of a link's user. All sessions of the user end. Raises NotFound as `find`,
         AccountError.
         """
-        self.find_reset_link(token)  # before the slow hash
+        self.find(token)  # before the slow hash
         hashed = hash_password(check_password(password))
         with self.database.write() as connection:
             lock_accounts(connection)

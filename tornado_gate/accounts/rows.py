@@ -20,7 +20,7 @@ LONGEST_PAGE = 500
 
 
 class Part:
-    """One part of `Accounts`: methods on a database. Synchronous; every method raises DatabaseError."""
+    """A part of `Accounts`, with the database. Synchronous; every method raises DatabaseError."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -21,8 +21,8 @@ _NAME = "setup_tokens"
 _META = tables.meta
 
 
-class SetupPart(Part):
-    def make_setup_token(self) -> str | None:
+class SetupTokens(Part):
+    def make_token(self) -> str | None:
         """Return a new token if there is no user yet, else None. Only its digest is stored."""
         token = make_token()
         with self.database.write() as connection:

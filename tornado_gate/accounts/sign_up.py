@@ -16,14 +16,15 @@ from tornado_gate.accounts.links import read_open_invitation, take_invitation
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
 from tornado_gate.accounts.revision import lock_accounts
-from tornado_gate.accounts.rows import USERS, check_administrator, read_user
-from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
+from tornado_gate.accounts.rows import USERS, Part, check_administrator, read_user
+from tornado_gate.accounts.sessions import Sessions, make_actor
 from tornado_gate.accounts.setup_tokens import check_setup_token, end_setup, is_first
 from tornado_gate.accounts.teams import change_membership
 from tornado_gate.accounts.texts import check_email, check_name, make_email_key
-from tornado_gate.accounts.throttle import SIGN_UPS, find_network, make_bound
+from tornado_gate.accounts.throttle import SIGN_UPS, Throttle, find_network, make_bound
 from tornado_gate.accounts.tokens import make_id
 from tornado_gate.config.model import Role
+from tornado_gate.database.engine import Database
 from tornado_gate.types.value import Value
 
 Policy = Literal["open", "invite", "closed"]
@@ -37,8 +38,15 @@ class Admission(Value, frozen=True, kw_only=True):
     is_first: bool = False
 
 
-class SignUpPart(SessionPart):
-    def sign_up(  # noqa: PLR0913 - what a form and a browser say
+class SignUp(Part):
+    """New accounts."""
+
+    def __init__(self, database: Database, throttle: Throttle, sessions: Sessions) -> None:
+        super().__init__(database)
+        self._throttle = throttle
+        self._sessions = sessions
+
+    def create_account(  # noqa: PLR0913 - what a form and a browser say
         self,
         email: str,
         password: str,
@@ -60,7 +68,7 @@ class SignUpPart(SessionPart):
         account and for an e-mail that may not sign up. Raises TooManyAttempts after many sign-ups from one address.
         """
         email, name, password = check_email(email), check_name(name, required=False), check_password(password)
-        self.throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
+        self._throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
         with self.database.read() as connection:
             admit(connection, email, setup_token, invitation, policy, is_local=is_local)
         hashed = hash_password(password)
@@ -70,7 +78,7 @@ class SignUpPart(SessionPart):
                 admission = admit(connection, email, setup_token, invitation, policy, is_local=is_local)
                 user = create_user(connection, email, name=name, role=admission.role, password_hash=hashed)
                 finish_admission(connection, admission, user, address)
-                made = create_session(connection, user.id, seconds=self.session_seconds, address=address, agent=agent)
+                made = self._sessions.create(connection, user.id, address=address, agent=agent)
         except IntegrityError as error:
             raise make_refusal() from error
         return made

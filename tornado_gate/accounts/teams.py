@@ -46,15 +46,15 @@ MOST_MODELS = 1000
 LONGEST_MODEL = 200
 
 
-class OrganisationPart(Part):
+class Organisations(Part):
     """Organisations. Only administrators of the gateway change them."""
 
-    def list_organisations(self) -> list[Organisation]:
+    def list_all(self) -> list[Organisation]:
         with self.database.read() as connection:
             rows = connection.execute(select(ORGANISATIONS).order_by(ORGANISATIONS.c.name))
             return [Organisation(**row._mapping) for row in rows]
 
-    def create_organisation(self, name: str, actor: Actor) -> Organisation:
+    def create(self, name: str, actor: Actor) -> Organisation:
         """Create an organisation. Raises Conflict for a name that is in use, Denied, AccountError."""
         check_administrator(actor)
         made = Organisation(id=make_id("org"), name=check_name(name), created=time.time())
@@ -63,8 +63,8 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.create", made.id, name=made.name)
         return made
 
-    def rename_organisation(self, identity: str, name: str, actor: Actor) -> Organisation:
-        """Rename an organisation. Raises as `create_organisation`, and NotFound."""
+    def rename(self, identity: str, name: str, actor: Actor) -> Organisation:
+        """Rename an organisation. Raises as `create`, and NotFound."""
         check_administrator(actor)
         name = check_name(name)
         with _map_taken_name("organisation"), self.database.write() as connection:
@@ -73,7 +73,7 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.rename", identity, name=name, before=before.name)
             return read_organisation(connection, identity)
 
-    def delete_organisation(self, identity: str, actor: Actor) -> None:
+    def delete(self, identity: str, actor: Actor) -> None:
         """Delete an organisation. Raises Conflict if it has teams, NotFound, Denied."""
         check_administrator(actor)
         with self.database.write() as connection:
@@ -85,10 +85,10 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.delete", identity, name=organisation.name)
 
 
-class TeamPart(Part):
+class Teams(Part):
     """Teams. Administrators of the gateway change teams; administrators of a team change its members."""
 
-    def list_teams(self, *, organisation: str = "") -> list[Team]:
+    def list_all(self, *, organisation: str = "") -> list[Team]:
         """Return all teams, or the teams of an organisation, ordered by the names of organisation and team."""
         query = select_teams().order_by(ORGANISATIONS.c.name, TEAMS.c.name)
         if organisation:
@@ -96,12 +96,12 @@ class TeamPart(Part):
         with self.database.read() as connection:
             return [make_team(row) for row in connection.execute(query)]
 
-    def get_team(self, identity: str) -> Team:
+    def get(self, identity: str) -> Team:
         """Return a team. Raises NotFound."""
         with self.database.read() as connection:
             return read_team(connection, identity)
 
-    def create_team(
+    def create(
         self,
         organisation_id: str,
         name: str,
@@ -125,8 +125,8 @@ class TeamPart(Part):
             record(connection, actor, "team.create", identity, organisation=organisation_id, **values)
             return read_team(connection, identity)
 
-    def update_team(self, identity: str, actor: Actor, **changes: Any) -> Team:
-        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create_team`."""
+    def update(self, identity: str, actor: Actor, **changes: Any) -> Team:
+        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create`."""
         check_administrator(actor)
         values = _check_changes(changes)
         with _map_taken_name("team"), self.database.write() as connection:
@@ -138,7 +138,7 @@ class TeamPart(Part):
                 record(connection, actor, "team.update", identity, **values)
             return read_team(connection, identity)
 
-    def delete_team(self, identity: str, actor: Actor) -> None:
+    def delete(self, identity: str, actor: Actor) -> None:
         """Delete a team. Its keys are revoked: without the team they would lose its bounds. Raises NotFound, Denied."""
         check_administrator(actor)
         with self.database.write() as connection:
@@ -150,10 +150,10 @@ class TeamPart(Part):
             record(connection, actor, "team.delete", identity, name=team.name, revoked_keys=revoked)
 
 
-class MemberPart(Part):
+class Members(Part):
     """Members of teams."""
 
-    def list_members(self, team_id: str) -> list[Member]:
+    def list_of_team(self, team_id: str) -> list[Member]:
         """Return the members by e-mail. Raises NotFound for an unknown team."""
         columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
         query = (
@@ -166,12 +166,12 @@ class MemberPart(Part):
             rows = connection.execute(query.order_by(USERS.c.email_key)).all()
         return [Member(user=make_user(row), role=row.team_role, source=row.source) for row in rows]
 
-    def list_memberships(self, user_id: str) -> list[Membership]:
+    def list_of_user(self, user_id: str) -> list[Membership]:
         """Return the teams of a user, by name; [] for an unknown user."""
         with self.database.read() as connection:
             return read_memberships(connection, user_id)
 
-    def set_member(self, team_id: str, user_id: str, role: Role, actor: Actor) -> Member:
+    def set_role(self, team_id: str, user_id: str, role: Role, actor: Actor) -> Member:
         """Add a member, or change the role of a member. Raises NotFound, Denied, AccountError."""
         if role not in ("administrator", "member"):
             raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
@@ -185,7 +185,7 @@ class MemberPart(Part):
             record(connection, actor, "team.set_member", team_id, user=user_id, role=role)
         return Member(user=user, role=role, source=source)
 
-    def remove_member(self, team_id: str, user_id: str, actor: Actor) -> None:
+    def remove(self, team_id: str, user_id: str, actor: Actor) -> None:
         """Remove a member and revoke the member's keys for the team. Members may leave. Raises NotFound, Denied."""
         with self.database.write() as connection:
             lock_accounts(connection)

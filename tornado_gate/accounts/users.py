@@ -30,14 +30,14 @@ from tornado_gate.config.model import Role
 from tornado_gate.database import tables
 
 
-class UserPart(Part):
+class Users(Part):
     """The users. Changes apply immediately: sessions of a disabled user end, and keys have at most the owner's role."""
 
-    def has_users(self) -> bool:
+    def has_any(self) -> bool:
         with self.database.read() as connection:
             return connection.execute(select(USERS.c.id).limit(1)).first() is not None
 
-    def list_users(self, *, search: str = "", offset: int = 0, limit: int = 50) -> tuple[list[User], int]:
+    def list_page(self, *, search: str = "", offset: int = 0, limit: int = 50) -> tuple[list[User], int]:
         """Return a page of users, oldest first, and the number of all matches. `search`: part of an e-mail or a name."""
         query = select(*USER_COLUMNS)
         if search.strip():
@@ -51,19 +51,19 @@ class UserPart(Part):
             total = connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
             return [make_user(row) for row in connection.execute(page)], total
 
-    def get_user(self, identity: str) -> User:
+    def get(self, identity: str) -> User:
         """Return a user. Raises NotFound."""
         with self.database.read() as connection:
             return read_user(connection, identity)
 
-    def find_user(self, email: str) -> User | None:
+    def find(self, email: str) -> User | None:
         """Return the user with this e-mail, without regard to case."""
         with self.database.read() as connection:
             query = select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))
             row = connection.execute(query).one_or_none()
         return None if row is None else make_user(row)
 
-    def name_users(self, identities: Collection[str]) -> dict[str, str]:
+    def read_emails(self, identities: Collection[str]) -> dict[str, str]:
         """Return the e-mails of existing users by id."""
         query = select(USERS.c.id, USERS.c.email).where(USERS.c.id.in_(identities))
         with self.database.read() as connection:
@@ -134,7 +134,7 @@ class UserPart(Part):
                 record(connection, actor, "user.set_bounds", identity, **values)
             return read_user(connection, identity)
 
-    def delete_user(self, identity: str, actor: Actor) -> None:
+    def delete(self, identity: str, actor: Actor) -> None:
         """Delete a user with sessions, memberships and keys. Users may delete themselves. Raises as `set_role`."""
         if actor.id != identity:
             check_administrator(actor)

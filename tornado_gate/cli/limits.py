@@ -55,7 +55,7 @@ def override(
         raise click.BadParameter(str(error), param_hint="--until") from None
     with open_accounts(conf_file, data_dir, create=True) as (accounts, _):
         subject_name = "" if subject == "-" else subject
-        made = accounts.create_limit_override(
+        made = accounts.limit_overrides.create(
             kind, subject_name, bound, COMMAND, value=value, factor=factor, until=ends
         )
         click.echo(made.id)
@@ -68,7 +68,7 @@ def override(
 def list_overrides(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
     """List the changes that have not ended, newest first."""
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        overrides = accounts.list_limit_overrides()
+        overrides = accounts.limit_overrides.list_all()
     rows = [
         {
             "id": entry.id,
@@ -92,5 +92,5 @@ def end(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        accounts.end_limit_override(identity, COMMAND)
+        accounts.limit_overrides.end(identity, COMMAND)
         click.echo(f"{identity} has ended.", err=True)

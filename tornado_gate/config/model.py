@@ -42,8 +42,8 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
     token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
     the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
-    finish then. `loop`, `http` (for callers' connections) and `upstream_http` each select a
-    fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
+    finish then. `loop` and `http` (for callers' connections) each select a fast
+    or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
     process, `max_connections_per_address` the limit of one address among them; None: half of all.
     """
 
@@ -68,7 +68,6 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     max_connections_per_address: int | None = None
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     http: Literal["httptools", "tornado"] = "httptools"
-    upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
 class PluginOptions(Value, frozen=True, kw_only=True):

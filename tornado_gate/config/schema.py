@@ -199,7 +199,6 @@ class ServerSchema(Schema):
     max_connections_per_address = Integer(least=1, most=1_000_000, allow_none=True)
     loop = String(choices=("uvloop", "asyncio"))
     http = String(choices=("httptools", "tornado"))
-    upstream_http = String(choices=("httptools", "aiohttp"))
 
 
 class PluginSchema(Schema):

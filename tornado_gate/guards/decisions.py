@@ -104,7 +104,7 @@ class Review:
         self.guards = [guard for guard in guards if not guard.error]
         self.losses: list[str] = []
         for guard in (*unseen, *(guard for guard in guards if guard.error)):
-            services.metrics.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
+            services.metrics.guards.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
@@ -190,7 +190,7 @@ class Review:
                 if found is not None:  # what the guard has found cannot be replaced
                     raise make_hanging_error() from None
                 for other in guards[number:]:
-                    self._services.metrics.count_review(other.name, side, "failed", 0.0)
+                    self._services.metrics.guards.count_review(other.name, side, "failed", 0.0)
                     self._fail(other, other.fail_hanging())
                 break
         return body
@@ -251,7 +251,7 @@ class Review:
             outcome = "block"
             raise
         finally:
-            self._services.metrics.count_review(guard.name, side, outcome, time.perf_counter() - started)
+            self._services.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
 
     async def _ask(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int) -> Decision:
         if size > SMALL_BYTES:

@@ -56,11 +56,11 @@ def _shorten_entry(entry: Entry) -> Entry:
 
 
 class LedgerMetrics(Protocol):
-    """The measurements that the ledger reports; `telemetry.metrics.Metrics` is the implementation."""
+    """The measurements that the ledger reports; `telemetry.metrics.ledger.LedgerMetrics` is the implementation."""
 
-    def count_ledger_rows(self, result: RowResult, number: int) -> None: ...
+    def count_rows(self, result: RowResult, number: int) -> None: ...
     def count_unpriced(self, model: str, provider: str, number: int) -> None: ...
-    def set_ledger_lag(self, seconds: float) -> None: ...
+    def set_lag(self, seconds: float) -> None: ...
 
 
 class Ledger:
@@ -170,13 +170,13 @@ class Ledger:
             self._replay_spool(now=ending)
         self._take_rows()
         while self._taken and (is_due or len(self._taken) >= BATCH_ROWS):
-            self._metrics.set_ledger_lag(max(0.0, time.time() - self._oldest / 1e6))
+            self._metrics.set_lag(max(0.0, time.time() - self._oldest / 1e6))
             taken, self._taken = self._taken, []
             self._store_rows(taken)
             self._take_rows()
         if not is_due:
             return
-        self._metrics.set_ledger_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
+        self._metrics.set_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
         self._report_overflow()
         if self._lost_since is None and not ending:
             self._retention.run_if_due(self.rules)
@@ -210,7 +210,7 @@ class Ledger:
         if self._lost_since is None:
             try:
                 written = self._write_rows(rows, may_repeat=any(repeats for _, repeats in taken))
-                self._metrics.count_ledger_rows("written", written)
+                self._metrics.count_rows("written", written)
                 return
             except DatabaseError as error:
                 self._note_loss(error)
@@ -237,7 +237,7 @@ class Ledger:
         except OSError as error:
             self._keep_rows(rows, error)
             return
-        self._metrics.count_ledger_rows("spooled", len(rows))
+        self._metrics.count_rows("spooled", len(rows))
         if dropped:
             self._count_dropped(dropped)
 
@@ -277,7 +277,7 @@ class Ledger:
     def _count_dropped(self, number: int) -> None:
         if not number:
             return
-        self._metrics.count_ledger_rows("dropped", number)
+        self._metrics.count_rows("dropped", number)
         if not self._has_dropped:
             self._has_dropped = True
             log.error(
@@ -332,4 +332,4 @@ class Ledger:
 
     def _replay_rows(self, rows: Sequence[StoredRow]) -> None:
         if rows:
-            self._metrics.count_ledger_rows("written", self._write_rows(rows, may_repeat=True))
+            self._metrics.count_rows("written", self._write_rows(rows, may_repeat=True))

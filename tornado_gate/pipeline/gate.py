@@ -60,27 +60,27 @@ class Gate:
         self.metrics = metrics
         self.database = keystore.database
         self.worker = BodyWorker()
-        self.guarding = GuardServices(metrics, self.worker, ReviewThreads(metrics.set_review_threads))
+        self.guarding = GuardServices(metrics, self.worker, ReviewThreads(metrics.guards.set_threads))
         self.health = TargetHealth(metrics, config.server.data_dir / "health")
-        self.pools = ProviderPools(config.server.upstream_http, config.limits)
+        self.pools = ProviderPools(config.limits)
         self.requests = OpenRequests(self._close_unused_pools)
-        self.overload = Overload(config.limits, metrics.count_shed_request)
+        self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self.readiness = Readiness(self.overload.explain_overload, self.guarding.threads.explain_stuck)
         self._lag = LoopLagMonitor(metrics)
         self._lag.on_delay = self.overload.note_delay
         self.snapshot = build(config, host)
         load_default_prices(self.snapshot)
         self.keys = KeyRing(keystore, {})
-        self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
-        self.admission = Admission(make_limiter(config, self._read_spending, metrics))
+        self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics.ledger)
+        self.admission = Admission(make_limiter(config, self._read_spending, metrics.limits))
         self.callers = Callers(self.keys, self.admission, config)
         self.target_queues = TargetQueues(
-            self.admission.limiter.local, metrics.set_target_requests, metrics.count_shed_request
+            self.admission.limiter.local, metrics.targets.set_requests, metrics.admission.count_shed_request
         )
         self._overrides = OverrideWatch(keystore.database, self._apply_overrides)
         self._apply(self.snapshot)
         self.keys.on_change.append(self._overrides.read_again)
-        host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
+        host.on_failure.append(lambda plugin, _detail: metrics.process.count_plugin_error(plugin))
 
     async def start(self) -> None:
         """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""

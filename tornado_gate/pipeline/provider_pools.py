@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Hashable
-from typing import Literal
 
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.http.upstream import Pool
@@ -12,10 +11,9 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 
 
 class ProviderPools:
-    """Created once for each process. `upstream_http` names the HTTP client."""
+    """The connection pools of a process."""
 
-    def __init__(self, upstream_http: Literal["httptools", "aiohttp"], limits: LimitsConfig) -> None:
-        self._upstream_http = upstream_http
+    def __init__(self, limits: LimitsConfig) -> None:
         self._limits = limits
         self._pools: dict[Hashable, Pool] = {}
         self._closing: set[asyncio.Future[None]] = set()
@@ -24,7 +22,7 @@ class ProviderPools:
         """Return the connection pool of a provider entry."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._upstream_http, self._limits)
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._limits)
         return pool
 
     def apply(self, limits: LimitsConfig) -> None:

@@ -49,7 +49,7 @@ class TargetHealth:
 
     def _count_forgotten_circuit(self, circuit: Circuit) -> None:
         if circuit.blocked is not None:
-            self.metrics.count_circuit_transition(*circuit.labels, is_open=False)
+            self.metrics.targets.count_circuit_transition(*circuit.labels, is_open=False)
 
 
 def _list_changed_providers(old: Mapping[str, ConfiguredProvider], new: Mapping[str, ConfiguredProvider]) -> set[str]:

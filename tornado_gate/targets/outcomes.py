@@ -64,7 +64,7 @@ def note_failure(health: TargetHealth, call: Call, error: BaseException) -> None
         release_probe(health, call)
     target = call.target
     if error.type != "invalid_request_error" or error.code == UpstreamRefused.code:
-        health.metrics.count_upstream_error(target.provider, error.code)
+        health.metrics.targets.count_error(target.provider, error.code)
     if (
         not isinstance(error, PluginError) and error.type != "invalid_request_error"
     ):  # the lane has logged a PluginError
@@ -120,7 +120,7 @@ def _report_transition(health: TargetHealth, call: Call, circuit: Circuit, befor
         seconds = health.circuits.rules.open_seconds
         log.warning("circuit opened for %s for %g s: too many failures", scope, seconds, extra={"fields": fields})
     if (circuit.blocked is None) != (before is None):
-        health.metrics.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
+        health.metrics.targets.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
 
 
 def _has_other_key(health: TargetHealth, call: Call, error: GateError) -> bool:
@@ -138,7 +138,7 @@ def _note_key_failure(health: TargetHealth, call: Call, error: GateError) -> Non
     now = health.circuits.clock()
     seconds = health.keys.note_failure(call.target, error, now, health.circuits.rules)
     if seconds:
-        health.metrics.count_key_rest(call.target.provider, describe_key(health, call.target), error.code)
+        health.metrics.targets.count_key_rest(call.target.provider, describe_key(health, call.target), error.code)
     if isinstance(error, UpstreamKeyRefused):
         _warn_of_key(health, call, seconds)
 

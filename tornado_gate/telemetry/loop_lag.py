@@ -56,7 +56,7 @@ class LoopLagMonitor:
         self._largest = max(self._largest, delay)
         self.on_delay(delay)
         if now >= self._period_ends:
-            self._metrics.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
+            self._metrics.process.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
             self._largest = 0.0
             self._period_ends = now + self._period
         self._schedule_tick()

@@ -15,7 +15,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tornado_gate.telemetry.metrics import DIRECTORY_VARIABLE
+from tornado_gate.telemetry.metrics.series import DIRECTORY_VARIABLE
 from tornado_gate.types.value import Value
 
 SHARED_MEMORY = Path("/dev/shm")

@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from joserfc import jwt
+from joserfc.jwk import OctKey
+
 import tornado_gate_kling as plugin
 from tests.support.upstream import Answer, answer
 from tornado_gate import ProviderEntry
@@ -36,6 +39,11 @@ SECRET = "secret-key-of-the-test-0123456789"
 OURS = "video_5f0c"
 THEIRS = "867283741759111202"
 RUNNING = {"kind": "text2video", "task_id": THEIRS}
+
+
+def read_claims(token: str) -> dict[str, Any]:
+    """The claims of a token of this account; its signature is checked."""
+    return jwt.decode(token, OctKey.import_key(SECRET), algorithms=["HS256"]).claims
 
 
 def call_for(

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-import jwt
 from marshmallow import Schema
 
-from tornado_gate import ProviderEntry
+from tornado_gate import ProviderEntry, lazy_import
 from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
+
+lazy_import("joserfc", "jwk", "jwt")  # loads cryptography
 
 TOKEN_SECONDS: Final = 1800
 CLOCK_SKEW_SECONDS: Final = 5
@@ -59,7 +60,7 @@ class KlingAccount:
         if now > self._ends - RENEWAL_SECONDS:
             self._ends = int(now) + TOKEN_SECONDS
             claims = {"iss": self.access_key, "exp": self._ends, "nbf": int(now) - CLOCK_SKEW_SECONDS}
-            self._token = jwt.encode(claims, self.secret_key, algorithm="HS256")
+            self._token = _sign_claims(claims, self.secret_key)
         return self._token
 
     def mask_keys(self, text: str) -> str:
@@ -68,6 +69,14 @@ class KlingAccount:
             if len(secret) >= _MIN_SECRET_LENGTH:
                 text = text.replace(secret, _MASK)
         return text
+
+
+def _sign_claims(claims: dict[str, Any], secret: str) -> str:
+    """A JWT by HS256."""
+    from joserfc import jwt
+    from joserfc.jwk import OctKey
+
+    return jwt.encode({"alg": "HS256", "typ": "JWT"}, claims, OctKey.import_key(secret))
 
 
 def read_account(entry: ProviderEntry) -> KlingAccount:

@@ -172,7 +172,7 @@ async def _find_team_models(request: AdminRequest) -> tuple[str, ...]:
     """Return the models of the team to which the caller is limited. A team of conf has no models here."""
     if not request.scope.team:
         return ()
-    teams: list[Team] = await request.run(request.services.accounts.list_teams)
+    teams: list[Team] = await request.run(request.services.accounts.teams.list_all)
     return next((tuple(team.models) for team in teams if team.id == request.scope.team), ())
 
 
@@ -209,9 +209,9 @@ async def _check_references(request: AdminRequest, fields: Mapping[str, Any]) ->
     """Check that the user and the team exist. Raises the NotFound of accounts."""
     accounts = request.services.accounts
     if fields.get("user"):
-        await request.run(accounts.get_user, fields["user"])
+        await request.run(accounts.users.get, fields["user"])
     if fields.get("team"):
-        await request.run(accounts.get_team, fields["team"])
+        await request.run(accounts.teams.get, fields["team"])
 
 
 _FILTERS = (

@@ -13,7 +13,7 @@ _LIMITS = "admin: limits"
 
 
 async def list_overrides(request: AdminRequest) -> Page[Override]:
-    overrides = await request.run(request.services.accounts.list_limit_overrides)
+    overrides = await request.run(request.services.accounts.limit_overrides.list_all)
     return Page(data=tuple(overrides), total=len(overrides))
 
 
@@ -21,7 +21,7 @@ async def create_override(request: AdminRequest) -> Override:
     body = request.body
     check_override(request.key, body["bound"], value=body.get("value"), factor=body.get("factor"))
     made = await request.run(
-        request.services.accounts.create_limit_override,
+        request.services.accounts.limit_overrides.create,
         body["kind"],
         body.get("subject", ""),
         body["bound"],
@@ -44,7 +44,7 @@ def _parse_end(until: float | str) -> float:
 
 
 async def end_override(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.end_limit_override, request.id, request.actor)
+    await request.run(request.services.accounts.limit_overrides.end, request.id, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=request.id)
 

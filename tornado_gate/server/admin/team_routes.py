@@ -12,34 +12,34 @@ _ORGANISATIONS, _TEAMS = "admin: organisations", "admin: teams"
 
 
 async def list_organisations(request: AdminRequest) -> Page[Organisation]:
-    organisations = await request.run(request.services.accounts.list_organisations)
+    organisations = await request.run(request.services.accounts.organisations.list_all)
     return Page(data=tuple(organisations), total=len(organisations))
 
 
 async def create_organisation(request: AdminRequest) -> Organisation:
-    return await request.run(request.services.accounts.create_organisation, request.body["name"], request.actor)
+    return await request.run(request.services.accounts.organisations.create, request.body["name"], request.actor)
 
 
 async def rename_organisation(request: AdminRequest) -> Organisation:
     name = request.body["name"]
-    return await request.run(request.services.accounts.rename_organisation, request.id, name, request.actor)
+    return await request.run(request.services.accounts.organisations.rename, request.id, name, request.actor)
 
 
 async def delete_organisation(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.delete_organisation, request.id, request.actor)
+    await request.run(request.services.accounts.organisations.delete, request.id, request.actor)
     return Deleted(id=request.id)
 
 
 async def list_teams(request: AdminRequest) -> Page[Team]:
     accounts = request.services.accounts
-    teams = await request.run(accounts.list_teams, organisation=request.query["organisation"])
+    teams = await request.run(accounts.teams.list_all, organisation=request.query["organisation"])
     teams = [team for team in teams if request.scope.team in ("", team.id)]
     return Page(data=tuple(teams), total=len(teams))
 
 
 async def get_team(request: AdminRequest) -> Team:
     request.scope.check_team(request.id)
-    return await request.run(request.services.accounts.get_team, request.id)
+    return await request.run(request.services.accounts.teams.get, request.id)
 
 
 async def create_team(request: AdminRequest) -> Team:
@@ -47,33 +47,33 @@ async def create_team(request: AdminRequest) -> Team:
     fields = dict(request.body)
     organisation, name = fields.pop("organisation"), fields.pop("name")
     accounts = request.services.accounts
-    return await request.run(accounts.create_team, organisation, name, request.actor, **fields)
+    return await request.run(accounts.teams.create, organisation, name, request.actor, **fields)
 
 
 async def change_team(request: AdminRequest) -> Team:
     check_bounds(request.key, request.body)
     accounts = request.services.accounts
-    team = await request.run(accounts.update_team, request.id, request.actor, **request.body)
+    team = await request.run(accounts.teams.update, request.id, request.actor, **request.body)
     await request.services.gate.keys.check()
     return team
 
 
 async def delete_team(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.delete_team, request.id, request.actor)
+    await request.run(request.services.accounts.teams.delete, request.id, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=request.id)
 
 
 async def list_members(request: AdminRequest) -> Page[Member]:
     request.scope.check_team(request.id)
-    members = await request.run(request.services.accounts.list_members, request.id)
+    members = await request.run(request.services.accounts.members.list_of_team, request.id)
     return Page(data=tuple(members), total=len(members))
 
 
 async def set_member(request: AdminRequest) -> Member:
     request.scope.check_team(request.id)
     accounts, user = request.services.accounts, request.arguments["user"]
-    member = await request.run(accounts.set_member, request.id, user, request.body["role"], request.actor)
+    member = await request.run(accounts.members.set_role, request.id, user, request.body["role"], request.actor)
     await request.services.gate.keys.check()
     return member
 
@@ -81,7 +81,7 @@ async def set_member(request: AdminRequest) -> Member:
 async def remove_member(request: AdminRequest) -> Deleted:
     request.scope.check_team(request.id)
     user = request.arguments["user"]
-    await request.run(request.services.accounts.remove_member, request.id, user, request.actor)
+    await request.run(request.services.accounts.members.remove, request.id, user, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=user)
 

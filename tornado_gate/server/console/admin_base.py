@@ -50,4 +50,4 @@ class AdminHandler(ConsoleHandler):
 
     async def name_users(self, identities: Collection[str]) -> dict[str, str]:
         """Return the e-mails of users by id. Deleted users are absent."""
-        return await self.run_database(self.services.accounts.name_users, identities)  # type: ignore[no-any-return]
+        return await self.run_database(self.services.accounts.users.read_emails, identities)  # type: ignore[no-any-return]

@@ -42,7 +42,7 @@ class AuditPage(AuditHandler):
         query = self.get_query("kind", "actor")
         people = {event.actor for event in events} | {event.object for event in events}
         shown = events[:ROWS]
-        teams = await self.run_database(self.services.accounts.list_teams)
+        teams = await self.run_database(self.services.accounts.teams.list_all)
         filters = urlencode({name: value for name, value in query.items() if value}, errors="replace")
         self.render_page(
             "audit.html",

@@ -101,7 +101,7 @@ class ConsoleHandler(GateHandler):
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
         if cookie:
-            self.session = await self.run_database(self.services.accounts.find_session, cookie)
+            self.session = await self.run_database(self.services.accounts.sessions.find, cookie)
         if self.access == "public":
             return
         if self.session is None:
@@ -110,7 +110,7 @@ class ConsoleHandler(GateHandler):
         elif self.access == "administrator" and self.session.user.role != "administrator":
             raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
         elif self.session.user.role != "administrator":
-            memberships = await self.run_database(self.services.accounts.list_memberships, self.session.user.id)
+            memberships = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
             self.manages_teams = bool(list_managed_teams(memberships))
 
     def _refuse_other_sites(self) -> None:
@@ -144,7 +144,9 @@ class ConsoleHandler(GateHandler):
 
     async def get_memberships(self) -> list[Membership]:
         """Return the visitor's teams. Values that a team leaves to the configuration are filled in."""
-        memberships: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        memberships: list[Membership] = await self.run_database(
+            self.services.accounts.members.list_of_user, self.user.id
+        )
         allowed = self.snapshot.config.accounts.personal_keys
         return [
             replace(membership, team=replace(membership.team, personal_keys=allowed))

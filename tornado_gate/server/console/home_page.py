@@ -65,7 +65,7 @@ class HomePage(ConsoleHandler):
         ]
         if self.user.role == "administrator":
             has_vendor = any(provider.entry.api_key for provider in self.snapshot.targets.providers.values())
-            _, users = await self.run_database(self.services.accounts.list_users, limit=2)
+            _, users = await self.run_database(self.services.accounts.users.list_page, limit=2)
             steps += [Step(name="provider", is_done=has_vendor), Step(name="people", is_done=users > 1)]
         return steps
 

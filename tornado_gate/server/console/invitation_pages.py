@@ -31,7 +31,7 @@ class InvitationsPage(AdminHandler):
             return
         made = await self.change(
             form,
-            self.services.accounts.create_invitation,
+            self.services.accounts.invitations.create,
             self.make_actor(),
             email=values["email"],
             role=values["role"],
@@ -57,8 +57,8 @@ class InvitationsPage(AdminHandler):
 
     async def _show_list(self, form: Form, status: int = 200) -> None:
         accounts = self.services.accounts
-        invitations: list[Invitation] = await self.run_database(accounts.list_invitations)
-        teams: list[Team] = await self.run_database(accounts.list_teams)
+        invitations: list[Invitation] = await self.run_database(accounts.invitations.list_newest)
+        teams: list[Team] = await self.run_database(accounts.teams.list_all)
         people = {invitation.created_by for invitation in invitations} | {
             invitation.used_by for invitation in invitations if invitation.used_by
         }
@@ -90,7 +90,7 @@ class RevokeInvitationPage(AdminHandler):
 
     async def post(self, identity: str) -> None:
         form = Form({})
-        done = await self.change(form, self.services.accounts.revoke_invitation, identity, self.make_actor())
+        done = await self.change(form, self.services.accounts.invitations.revoke, identity, self.make_actor())
         self.flash(form.error, "warning") if done is None else self.flash("The invitation is revoked.")
         self.redirect(INVITATIONS, status=303)
 

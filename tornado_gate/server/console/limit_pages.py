@@ -37,7 +37,7 @@ class LimitsPage(AdminHandler):
         self.redirect(PAGE, status=303)
 
     async def _show_list(self, form: Form, status: int = 200) -> None:
-        overrides: list[Override] = await self.run_database(self.services.accounts.list_limit_overrides)
+        overrides: list[Override] = await self.run_database(self.services.accounts.limit_overrides.list_all)
         self.render_page(
             "limits.html",
             title="Temporary limits",
@@ -59,7 +59,7 @@ def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) ->
     except ValueError as error:
         raise AccountError(f"The end {error}.", field="until") from None
     numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
-    return accounts.create_limit_override(
+    return accounts.limit_overrides.create(
         fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
     )
 
@@ -79,7 +79,7 @@ class EndLimitPage(AdminHandler):
 
     async def post(self, identity: str) -> None:
         form = Form({})
-        done = await self.change(form, self.services.accounts.end_limit_override, identity, self.make_actor())
+        done = await self.change(form, self.services.accounts.limit_overrides.end, identity, self.make_actor())
         self.flash(form.error, "warning") if done is None else self.flash("The temporary limit has ended.")
         self.redirect(PAGE, status=303)
 

@@ -68,7 +68,7 @@ class OidcCallbackPage(OidcPage):
             counted = await self.run_database(throttle.begin, [bound])
             identity = await self.services.identity_provider.finish(attempt, parameters, self.redirect_uri)
             cookie, session = await self.run_database(
-                accounts.sign_in_with_identity,
+                accounts.identities.sign_in,
                 identity,
                 IdentityRules(policy=config.console.signup, groups=config.oidc.groups if config.oidc else {}),
                 setup_token=attempt.setup_token,

@@ -111,7 +111,7 @@ class RequestPage(RequestHandler):
         would receive.
         """
         names = await self.name_users({row.user} if row.user else set())
-        teams = await self.run_database(self.services.accounts.list_teams) if row.team else []
+        teams = await self.run_database(self.services.accounts.teams.list_all) if row.team else []
         self.render_page(
             "request.html",
             title="Request",

@@ -23,7 +23,7 @@ class PublicPage(ConsoleHandler):
     async def may_sign_up(self) -> bool:
         """Return whether the sign-up page is useful for a person without an invitation."""
         is_open = self.snapshot.config.console.signup == "open"
-        return is_open or not await self.run_database(self.services.accounts.has_users)
+        return is_open or not await self.run_database(self.services.accounts.users.has_any)
 
     def list_identity_providers(self, setup_token: str = "") -> list[tuple[str, str]]:
         """Return other ways to sign in: (name, address)."""
@@ -36,7 +36,7 @@ class PublicPage(ConsoleHandler):
     async def end_own_session(self) -> None:
         """End the session of the request, if it has one."""
         if self.session is not None:
-            await self.run_database(self.services.accounts.end_session, self.session.user.id, self.session.id)
+            await self.run_database(self.services.accounts.sessions.end, self.session.user.id, self.session.id)
             self.session = None
         self.drop_session()
 
@@ -47,7 +47,7 @@ class PublicPage(ConsoleHandler):
     async def begin_session(self, cookie: str, user_id: str) -> None:
         """Give the browser its new session, and a proof that it has signed in before: see `accounts.devices`."""
         self.start_session(cookie)
-        device = await self.run_database(self.services.accounts.make_device_token, user_id)
+        device = await self.run_database(self.services.accounts.devices.make_token, user_id)
         self.set_private_cookie(DEVICE_COOKIE, device, seconds=DEVICE_SECONDS)
 
     def note_too_many(self, form: Form, error: TooManyAttempts) -> int:
@@ -63,7 +63,7 @@ class LoginPage(PublicPage):
     async def get(self) -> None:
         if self.session is not None:
             self.redirect(self.get_next())
-        elif not await self.run_database(self.services.accounts.has_users):
+        elif not await self.run_database(self.services.accounts.users.has_any):
             self.redirect(SIGN_UP)
         else:
             await self._show_form(Form(focus="email"))
@@ -72,7 +72,7 @@ class LoginPage(PublicPage):
         form = Form({"email": self.get_field("email")}, focus="password")
         try:
             cookie, session = await self.run_slowly(
-                self.services.accounts.sign_in,
+                self.services.accounts.sign_in.with_password,
                 form.values["email"],
                 self.get_password(),
                 address=self.origin.address,
@@ -123,7 +123,7 @@ class ResetPage(PublicPage):
         form = Form()
         try:
             user = await self.run_slowly(
-                self.services.accounts.use_reset_link, self.get_field("token"), self.get_password()
+                self.services.accounts.reset_links.use, self.get_field("token"), self.get_password()
             )
         except TooManyAttempts as error:
             self._show_form(form, self.note_too_many(form, error))

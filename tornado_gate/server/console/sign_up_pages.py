@@ -27,7 +27,7 @@ class SignUpPage(PublicPage):
         form = Form({"email": self.get_field("email"), "setup_token": self.get_field("setup_token")})
         try:
             cookie, session = await self.run_slowly(
-                self.services.accounts.sign_up,
+                self.services.accounts.sign_up.create_account,
                 form.values["email"],
                 self.get_password(),
                 setup_token=form.values["setup_token"],
@@ -61,7 +61,7 @@ class SignUpPage(PublicPage):
         invitation = await self._find_invitation(token) if token else None
         values: dict[str, Any] = {
             "form": form,
-            "is_first": not await self.run_database(self.services.accounts.has_users),
+            "is_first": not await self.run_database(self.services.accounts.users.has_any),
             "needs_token": not self.is_on_this_machine(),
             "invitation": invitation,
             "invitation_token": token,
@@ -73,7 +73,7 @@ class SignUpPage(PublicPage):
     async def _find_invitation(self, token: str) -> Invitation | None:
         """Return the invitation of a link, None if it cannot be used."""
         try:
-            invitation: Invitation | None = await self.run_database(self.services.accounts.find_invitation, token)
+            invitation: Invitation | None = await self.run_database(self.services.accounts.invitations.find, token)
         except AccountError:
             return None
         return invitation

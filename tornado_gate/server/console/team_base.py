@@ -39,9 +39,11 @@ class TeamHandler(AdminHandler):
     async def list_teams(self) -> list[Team]:
         """Return the teams that the visitor manages. Raises NotAllowed for a member who manages none."""
         if self.is_administrator:
-            teams: list[Team] = await self.run_database(self.services.accounts.list_teams)
+            teams: list[Team] = await self.run_database(self.services.accounts.teams.list_all)
             return teams
-        memberships: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        memberships: list[Membership] = await self.run_database(
+            self.services.accounts.members.list_of_user, self.user.id
+        )
         managed = [membership.team for membership in memberships if membership.role == "administrator"]
         if not managed:
             raise NotAllowed("This page is for administrators of teams. Ask one of them for access.")
@@ -58,7 +60,7 @@ class TeamHandler(AdminHandler):
         """Send the page of a team. `form` has the typed values of one form of the page; the others show the stored
         values.
         """
-        members: list[Member] = await self.run_database(self.services.accounts.list_members, team.id)
+        members: list[Member] = await self.run_database(self.services.accounts.members.list_of_team, team.id)
         shown = Form({**fill_team_form(team), **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error

@@ -69,7 +69,7 @@ class UsageHandler(ConsoleHandler):
     access = "member"
 
     async def get_view(self) -> UsageView:
-        memberships = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        memberships = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
 
 
@@ -156,7 +156,7 @@ def _name_filter(services: Services, user: User, whose: str, what: str, value: s
     if what == "key":
         key = KeyStore(services.database).get(value)
         return name if user.id == key.user or whose == key.team else ""
-    members = [member.user.id for member in services.accounts.list_members(whose)] if what == "user" else []
+    members = [member.user.id for member in services.accounts.members.list_of_team(whose)] if what == "user" else []
     return name if value in members else ""
 
 

@@ -34,7 +34,7 @@ class UsersPage(AdminHandler):
         query = self.get_query("search")
         number = parse_page(self.get_query_argument("page", ""))
         users, total = await self.run_database(
-            self.services.accounts.list_users,
+            self.services.accounts.users.list_page,
             search=query["search"],
             offset=(number - 1) * PAGE_ROWS,
             limit=PAGE_ROWS,
@@ -63,9 +63,9 @@ def find_user_facts(services: Services, identity: str) -> UserFacts:
     accounts = services.accounts
     _, active_keys = KeyStore(services.database).list_page(user=identity, state="active", limit=1)
     return UserFacts(
-        user=accounts.get_user(identity),
-        sessions=accounts.list_sessions(identity),
-        memberships=accounts.list_memberships(identity),
+        user=accounts.users.get(identity),
+        sessions=accounts.sessions.list_open(identity),
+        memberships=accounts.members.list_of_user(identity),
         active_keys=active_keys,
     )
 
@@ -109,7 +109,7 @@ class UserPage(UserHandler):
         await self.show_user(identity)
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find_object(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("name", "role", "state")
         if self.get_field("shown") != describe_shown(user):
             form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
@@ -122,11 +122,11 @@ class UserPage(UserHandler):
         """Save changes. Synchronous. After the first refusal the rest stays unchanged."""
         accounts, actor = self.services.accounts, self.make_actor()
         if changes["role"] != user.role:
-            accounts.set_role(user.id, changes["role"], actor)
+            accounts.users.set_role(user.id, changes["role"], actor)
         if changes["state"] != user.state:
-            accounts.set_state(user.id, changes["state"], actor)
+            accounts.users.set_state(user.id, changes["state"], actor)
         if changes["name"] != user.name:
-            accounts.set_name(user.id, changes["name"], actor)
+            accounts.users.set_name(user.id, changes["name"], actor)
 
 
 def describe_shown(user: User) -> str:
@@ -141,7 +141,7 @@ class UserBoundsPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find_object(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form(*BOUNDS)
         result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
@@ -149,7 +149,7 @@ class UserBoundsPage(UserHandler):
     def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
         parsed = parse_form({**dict.fromkeys(FIELDS, ""), **changes})
         bounds = {name: parsed[name] for name in ("limits", "budget")}
-        self.services.accounts.set_bounds(user.id, self.make_actor(), **bounds)
+        self.services.accounts.users.set_bounds(user.id, self.make_actor(), **bounds)
 
 
 class ResetLinkPage(UserHandler):
@@ -159,9 +159,9 @@ class ResetLinkPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find_object(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = Form({})
-        token = await self.change(form, self.services.accounts.create_reset_link, identity, self.make_actor())
+        token = await self.change(form, self.services.accounts.reset_links.create, identity, self.make_actor())
         if token is None:
             await self.show_user(identity, form, status=409)
             return
@@ -182,11 +182,11 @@ class EndSessionsPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find_object(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         assert self.session is not None
         keep = self.session.id if identity == self.user.id else ""
         form = Form({})
-        result = await self.change(form, self.services.accounts.end_other_sessions, identity, keep, self.make_actor())
+        result = await self.change(form, self.services.accounts.sessions.end_others, identity, keep, self.make_actor())
         await self.finish_change(identity, form, result, f"The sessions of {user.email} have ended.")
 
 
@@ -197,13 +197,13 @@ class DeleteUserPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find_object(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("email")
         if make_email_key(form.values["email"]) != make_email_key(user.email):
             form.errors["email"] = "Type the e-mail of the user to confirm."
             await self.show_user(identity, form, status=400)
             return
-        if await self.change(form, self.services.accounts.delete_user, identity, self.make_actor()) is None:
+        if await self.change(form, self.services.accounts.users.delete, identity, self.make_actor()) is None:
             await self.show_user(identity, form, status=409)
             return
         if identity == self.user.id:

@@ -182,7 +182,7 @@ def record_request(ended: EndedRequest) -> None:
     usage = meter.usage
     error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    gate.metrics.count_request(
+    gate.metrics.requests.count(
         format=ended.format,
         operation=operation,
         model=target.model or requested,
@@ -193,9 +193,9 @@ def record_request(ended: EndedRequest) -> None:
         usage=None if progress.cached else usage,
     )
     if outcome in UNFINISHED:
-        gate.metrics.count_unfinished(target.model, target.provider, outcome)
+        gate.metrics.requests.count_unfinished(target.model, target.provider, outcome)
     if meter.images and not progress.cached:
-        gate.metrics.count_images(target.model, target.provider, meter.images)
+        gate.metrics.requests.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
             time.time_ns() // 1000,
