@@ -101,13 +101,23 @@ class TargetTable:
                 other = self.models.find(name)
                 able += self._offers.select(name, other.entry if other else entry, operations, session, bound)
         if not able:
-            message = f"The model '{call.model}' does not support the operation '{call.operation}'. Use another model."
-            raise UnsupportedOperation(message)
+            advice = self._find_missing(call.model, operations) or "Use another model."
+            raise UnsupportedOperation(
+                f"The model '{call.model}' does not support the operation '{call.operation}'. {advice}"
+            )
         able = self._require_prices(call.model, able)
         working = [pair for pair in able if pair[1].lane is not None]
         if not working:
             raise PluginError(able[0][1].entry.plugin, "the plugin failed earlier")
         return working
+
+    def _find_missing(self, model: str, operations: tuple[Operation, ...]) -> str:
+        """Return what to install so that a target of the model supports one of `operations`, or ""."""
+        missing = (
+            provider.capabilities.find_missing(target.upstream_model, operations)
+            for target, provider in self.list_targets(model)
+        )
+        return next(filter(None, missing), "")
 
     def _require_prices(self, model: str, targets: list[Candidate]) -> list[Candidate]:
         """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
