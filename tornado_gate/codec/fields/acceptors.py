@@ -138,7 +138,11 @@ def _accept_members(kind: type[Schema], chosen_by: str = "") -> Acceptor:
         for name, field in schema.load_fields.items()
         if type(field) is not Unchecked and name != chosen_by
     )
-    return _accept_one_member(*checks[0]) if len(checks) == 1 else _accept_each_member(checks)
+    accepts = _accept_one_member(*checks[0]) if len(checks) == 1 else _accept_each_member(checks)
+    conditions = getattr(schema, "conditions", ())
+    if not conditions:
+        return accepts
+    return lambda body: accepts(body) and all(condition(body) is None for condition in conditions)
 
 
 def _accept_one_member(name: str, types: frozenset[type], accepts_value: Acceptor) -> Acceptor:
@@ -166,11 +170,13 @@ def _accept_each_member(checks: tuple[tuple[str, frozenset[type], Acceptor], ...
 
 def _accept_array(field: Array) -> Acceptor:
     types, accepts_item = find_sufficient_types(field.item), make_acceptor(field.item)
-    least, most = field.least, MAX_INTEGER if field.most is None else field.most
+    least, most, are_plain = field.least, MAX_INTEGER if field.most is None else field.most, field.are_plain
 
     def accepts(value: Any) -> bool:
         if type(value) is not list or not least <= len(value) <= most:
             return False
+        if are_plain is not None and are_plain(value):
+            return True
         for item in value:  # noqa: SIM110 - all() takes twice as long
             if type(item) not in types and not accepts_item(item):
                 return False

@@ -24,8 +24,8 @@ from tornado_gate.types.text_maps import (
 )
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_shapes import ERROR, ROLES, USAGE
-from tornado_gate_openai.fields.chat_texts import TOOL_CHOICE_OR_WORD
 from tornado_gate_openai.fields.response_texts import PART, TOOL
+from tornado_gate_openai.fields.tools import TOOL_CHOICE_SHAPE
 
 _PART: Final = Object(members={**PART.members, "audio": DATA}, kinds={})
 _ITEM_KINDS: Final[dict[str, TextKind]] = {
@@ -74,7 +74,7 @@ _SESSION: Final = Object(
         "instructions": Text(kind="system"),
         "audio": _AUDIO,
         "tools": TOOL,
-        "tool_choice": TOOL_CHOICE_OR_WORD,
+        "tool_choice": TOOL_CHOICE_SHAPE,
         "turn_detection": _TURN_DETECTION,
         "input_audio_transcription": _AUDIO,
         "input_audio_noise_reduction": _AUDIO,

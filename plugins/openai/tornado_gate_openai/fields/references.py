@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Final
 
 from tornado_gate.types import Call, ObjectReference, WireRequest
-from tornado_gate_openai.fields.message_checks import have_only_texts
 from tornado_gate_openai.format.stored import conversation_store, store, storing
 from tornado_gate_openai.wire.responses import get_item_type, get_response_id, has_made_id, is_self_contained
 
@@ -62,25 +61,6 @@ def list_response_references(call: Call, wire: WireRequest) -> References:
 def _is_looked_up(item: dict[str, Any]) -> bool:
     """Whether an upstream would look up the item by its id. One that the gateway made is not sent: see `made_items`."""
     return not is_self_contained(item) and (get_item_type(item) == "item_reference" or not has_made_id(item))
-
-
-def list_chat_references(call: Call, wire: WireRequest) -> References:
-    """Return the references in the body of ``POST /v1/chat/completions``."""
-    found: References = []
-    messages = wire.json.get("messages")
-    if type(messages) is not list or have_only_texts(messages):
-        return found
-    for number, message in enumerate(messages):
-        if type(message) is not dict:
-            continue
-        content = message.get("content")
-        if type(content) is list:
-            _walk(content, f"messages.{number}.content", found)
-        if "audio" in message:
-            audio = message["audio"]
-            if isinstance(audio, dict) and isinstance(audio.get("id"), str):
-                found.append(ObjectReference(kind="audio", id=audio["id"], param=f"messages.{number}.audio.id"))
-    return found
 
 
 def list_image_references(call: Call, wire: WireRequest) -> References:

@@ -29,7 +29,7 @@ from tornado_gate.types.text_maps import (
 )
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, ERROR, ROLES, SCHEMA, USAGE
-from tornado_gate_openai.fields.chat_texts import TOOL_CHOICE_OR_WORD
+from tornado_gate_openai.fields.tools import TOOL_CHOICE_SHAPE
 
 SUMMARY_PREFIX: Final = "tornado-gate.summary.1."
 """The start of ``encrypted_content`` of the gateway's compaction items; base64 of JSON with the summary follows."""
@@ -158,7 +158,7 @@ _BOTH: Final[dict[str, Shape]] = {
     "conversation": Object(kind="other", members=words("id"), string=WORD),
     "instructions": _make_items("system"),
     "tools": TOOL,
-    "tool_choice": TOOL_CHOICE_OR_WORD,
+    "tool_choice": TOOL_CHOICE_SHAPE,
     "text": Object(kind="other", members={**words("verbosity"), "format": TOOL}),
     "reasoning": Object(kind="other", members=words("effort", "summary", "generate_summary", "mode", "context")),
     "prompt": Object(

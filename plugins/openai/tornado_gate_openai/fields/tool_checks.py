@@ -13,15 +13,12 @@ from tornado_gate.codec.checks import (
     choice_member,
     need_array,
     need_object,
-    object_member,
     optional_string,
     raise_invalid,
     refuse_value,
     string_member,
 )
 from tornado_gate.codec.fields import describe_type, format_choices
-
-MAX_TOOLS: Final = 128
 
 _NAME_PATTERN: Final = re.compile(
     r"[a-zA-Z0-9_.-]{1,128}"
@@ -57,29 +54,6 @@ def check_response_tool_choice(choice: Any) -> None:
         need_array(choice.get("tools"), "tool_choice.tools")
 
 
-def check_tools(tools: Any) -> None:
-    """Raise InvalidField for the first invalid tool."""
-    need_array(tools, "tools")
-    if len(tools) > MAX_TOOLS:
-        refuse_value("tools", f"has {len(tools)} items; at most {MAX_TOOLS} are allowed")
-    for index, tool in enumerate(tools):
-        path = f"tools.{index}"
-        need_object(tool, path)
-        kind = string_member(tool, "type", path)
-        if kind == "function":
-            _check_function(object_member(tool, "function", path), f"{path}.function")
-        elif kind == "custom":
-            _check_name(object_member(tool, "custom", path), f"{path}.custom")
-
-
-def check_functions(functions: Any) -> None:
-    """Raise InvalidField for the first invalid item of the legacy ``functions``."""
-    need_array(functions, "functions")
-    for index, function in enumerate(functions):
-        need_object(function, f"functions.{index}")
-        _check_function(function, f"functions.{index}")
-
-
 def _check_function(function: Mapping[str, Any], path: str) -> None:
     _check_name(function, path)
     optional_string(function, "description", path)
@@ -93,32 +67,6 @@ def _check_function(function: Mapping[str, Any], path: str) -> None:
 def _check_name(value: Mapping[str, Any], path: str) -> None:
     if _NAME_PATTERN.fullmatch(string_member(value, "name", path)) is None:
         refuse_value(f"{path}.name", "must have 1 to 128 letters, digits, '_', '-' or '.'")
-
-
-def check_tool_choice(choice: Any) -> None:
-    """Raise InvalidField unless ``tool_choice`` is a mode, or an object that names a tool or a set of tools."""
-    if isinstance(choice, str):
-        _check_word("tool_choice", choice, _TOOL_CHOICES)
-        return
-    if not isinstance(choice, dict):
-        raise_invalid("tool_choice", f"must be a string or an object, not {describe_type(choice)}")
-    kind = string_member(choice, "type", "tool_choice")
-    if kind in ("function", "custom"):
-        string_member(object_member(choice, kind, "tool_choice"), "name", f"tool_choice.{kind}")
-    elif kind == "allowed_tools":
-        allowed = object_member(choice, kind, "tool_choice")
-        choice_member(allowed, "mode", "tool_choice.allowed_tools", ("auto", "required"))
-        need_array(allowed.get("tools"), "tool_choice.allowed_tools.tools")
-
-
-def check_function_call(choice: Any) -> None:
-    """Raise InvalidField when the legacy ``function_call`` is invalid."""
-    if isinstance(choice, str):
-        _check_word("function_call", choice, _TOOL_CHOICES[:2])
-        return
-    if not isinstance(choice, dict):
-        raise_invalid("function_call", f"must be a string or an object, not {describe_type(choice)}")
-    string_member(choice, "name", "function_call")
 
 
 def _check_word(path: str, word: str, choices: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample
 from tornado_gate_openai.fields.chat import ChatBodySchema
+from tornado_gate_openai.fields.completions import CompletionBodySchema
 from tornado_gate_openai.fields.descriptions.parts import (
     ANY_OBJECT,
     COUNT,
@@ -22,7 +23,6 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_object,
 )
 from tornado_gate_openai.fields.responses import ResponseBodySchema
-from tornado_gate_openai.format.completions import CompletionBodySchema
 
 _PART: Final[JsonSchema] = make_object(
     ("type",),
@@ -47,21 +47,7 @@ _TOOL_CHOICE: Final[JsonSchema] = {
     "description": "`none`, `auto`, `required`, or a tool.",
     "anyOf": [TEXT, ANY_OBJECT],
 }
-_CHAT_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "messages": {"type": "array", "minItems": 1, "description": "The conversation.", "items": _MESSAGE},
-    "stream": STREAM_MEMBER,
-    "max_completion_tokens": {"description": "The most tokens of the answer, with those of reasoning."},
-    "max_tokens": {"description": "An older name of `max_completion_tokens`."},
-    "tools": _TOOLS,
-    "tool_choice": _TOOL_CHOICE,
-    "functions": {"type": "array", "items": ANY_OBJECT, "description": "An older form of `tools`."},
-    "function_call": {"anyOf": [TEXT, ANY_OBJECT], "description": "An older form of `tool_choice`."},
-    "logit_bias": {"type": "object", "additionalProperties": {"type": "number"}},
-    "metadata": STRINGS,
-    "prediction": make_object(("type", "content"), type=TEXT),
-    "response_format": {"description": "Text, any JSON object, or JSON that follows a schema."},
-}
+_LOGIT_BIAS: Final[JsonSchema] = {"type": "object", "additionalProperties": {"type": "number"}}
 _CHAT: Final[JsonSchema] = make_object(
     ("id", "object", "created", "model", "choices"),
     id=TEXT,
@@ -83,10 +69,7 @@ _COMPLETION: Final[JsonSchema] = make_object(
     choices={"type": "array", "items": make_object(("index", "text", "finish_reason"), index=COUNT, text=TEXT)},
     usage=USAGE,
 )
-_PROMPT: Final[JsonSchema] = {
-    "description": "A text, several texts, tokens, or several arrays of tokens.",
-    "anyOf": [TEXT, {"type": "array", "minItems": 1}],
-}
+_PROMPT: Final[JsonSchema] = {"anyOf": [TEXT, {"type": "array", "minItems": 1}]}
 _INPUT: Final[JsonSchema] = {
     "description": "A text, or items: messages, calls of functions and their outputs, reasoning, …",
     "anyOf": [TEXT, {"type": "array", "items": ANY_OBJECT}],
@@ -134,7 +117,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create a chat completion",
         tag="chat",
         body=ChatBodySchema,
-        members=_CHAT_MEMBERS,
+        members={"logit_bias": _LOGIT_BIAS, "metadata": STRINGS},
         answer=_CHAT,
         media_types={
             "text/event-stream": 'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hi"}}]}\n\n'
@@ -151,12 +134,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Complete a text",
         tag="chat",
         body=CompletionBodySchema,
-        members={
-            "model": MODEL_MEMBER,
-            "prompt": _PROMPT,
-            "stream": STREAM_MEMBER,
-            "logit_bias": _CHAT_MEMBERS["logit_bias"],
-        },
+        members={"prompt": _PROMPT, "logit_bias": _LOGIT_BIAS},
         answer=_COMPLETION,
         media_types={"text/event-stream": 'data: {"object": "text_completion", "choices": [{"text": "Hi"}]}\n\n'},
         examples=(RouteExample(name="text", summary="A text", body={"prompt": "Once upon a time", "max_tokens": 20}),),
