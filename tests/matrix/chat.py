@@ -134,7 +134,9 @@ _GROUPS: Final = (
             streamed(
                 "stream_options.include_usage",
                 True,
-                idle=answer_only("every stream asks the upstream for usage; the caller sees it who asked"),
+                idle=answer_only(
+                    "usage is requested from the upstream for every stream, and shown to callers that request it"
+                ),
             ),
             declared_row(ChatBodySchema, STREAMED, "stream_options.include_obfuscation"),
         ),

@@ -1,6 +1,7 @@
-"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools, also those of `http.websocket`.
+"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools.
 
-Faults of the HTTP clients and error statuses of upstreams are mapped to errors by `http/upstream_errors.py`.
+The connections of `http.websocket` come from them too. Faults of the HTTP clients and error statuses of upstreams are mapped to
+errors by `http/upstream_errors.py`.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ ERROR_BODY_BYTES = 64 * 1024
 """Maximum number of bytes read of an upstream's error body."""
 
 LARGE_ANSWER_OPERATIONS = frozenset({"images", "image_edits", "speech", "embeddings"})
-"""Operations whose answers hold files in base64, sound or many vectors; `limits.media_answer_bytes` applies to them."""
+"""The operations whose responses hold files in base64, sound or many vectors; `limits.media_answer_bytes` applies to them."""
 
 ERROR_BODY_SECONDS = 5.0
-"""Maximum time for reading an upstream's error body. After it, the error is built from the status and the bytes received."""
+"""Maximum time for reading an upstream's error body. Then the error is built from the status and the bytes received."""
 
 
 class Pool:
-    """The connections of one provider entry. Exists as long as the entry is unchanged; connections are opened at first use.
+    """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
     `client` selects the HTTP client: `HttpClient` or aiohttp. WebSockets always use aiohttp. Only the core uses a pool: this
     module its client, `http.websocket` its session.
@@ -144,7 +145,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
-    if not answer.headers.get("content-type", "").isascii():  # it is relayed, and headers of ours are Latin-1
+    if not answer.headers.get("content-type", "").isascii():  # relayed, and the gateway's headers are Latin-1
         answer.close()
         raise upstream_errors.invalid_header(provider, "Content-Type")
     if answer.status == 206 and not any(name.lower() == "range" for name in outgoing.headers):
@@ -220,16 +221,16 @@ def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> Up
 
 
 async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Open a file at another host than the provider's with the fetcher: public addresses only, no headers of the provider."""
+    """Open a file at another host than the provider's with the fetcher: public addresses only, without the provider's headers."""
     provider = call.target.provider
     if call.fetcher is None:
         raise UpstreamError(
             f"The provider '{provider}' keeps the file at another host, and fetching files is not available."
         )
-    found = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
-    length = {} if found.length is None else {"content-length": str(found.length)}
+    opened = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
+    length = {} if opened.length is None else {"content-length": str(opened.length)}
     return UpstreamResponse(
-        chunks=found.chunks(), headers={"content-type": found.media_type, **length}, provider=provider
+        chunks=opened.chunks(), headers={"content-type": opened.media_type, **length}, provider=provider
     )
 
 
@@ -258,11 +259,11 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
-    here = _parse_scheme_and_host(base_url)
-    if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
+    expected = _parse_scheme_and_host(base_url)
+    if url.startswith(expected) and url[len(expected) : len(expected) + 1] in _HOST_DELIMITERS:
         return
     if not is_same_origin(url, base_url):  # full comparison: upper case, ws for http
-        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {here}")
+        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {expected}")
 
 
 @lru_cache(maxsize=256)
@@ -289,7 +290,7 @@ async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
 
 
 def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError:
-    """Return the error for an upstream's unexpected status: the provider's own, or that of the table."""
+    """Return the error for an upstream's unexpected status: the provider's own error, or the table's."""
     provider = call.target.provider
     log.info("upstream '%s' returned status %d", provider, status, extra={"fields": {"request_id": call.id}})
     if call.explain_refusal is not None and (own := call.explain_refusal(call, status, headers, body)) is not None:

@@ -32,7 +32,10 @@ SWEEP_SECONDS = 3600.0
 
 
 class MediaSweeper:
-    """Deletes expired files of media stores periodically. Call `start` inside the event loop, and `stop` before it ends."""
+    """A sweeper that deletes expired files of media stores periodically.
+
+    Call `start` inside the event loop, and `stop` before it ends.
+    """
 
     def __init__(self, stores: Sequence[MediaStore]) -> None:
         self._stores = stores

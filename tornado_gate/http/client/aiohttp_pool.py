@@ -69,12 +69,12 @@ def as_fault(error: Exception) -> HttpClientError:
 
 
 class AiohttpResponse:
-    """Interface of `client.response.HttpResponse` on an aiohttp response."""
+    """A response with the interface of `client.response.HttpResponse` on an aiohttp response."""
 
     __slots__ = ("_bound", "_inflater", "_left", "_released", "_response", "explain", "headers", "status")
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        """Raises MalformedResponse for an unsupported content coding."""
+        """Create a response. Raises MalformedResponse for an unsupported content coding."""
         self.status = response.status
         self._bound = UNBOUNDED
         self._left = sys.maxsize
@@ -88,7 +88,7 @@ class AiohttpResponse:
         self._inflater = make_inflater(self.headers.get("content-encoding", ""))
 
     def limit_size(self, bound: SizeBound) -> None:
-        """As `HttpResponse.limit_size`."""
+        """Limit the size as `HttpResponse.limit_size`."""
         self._bound, self._left = bound, bound.most
         check_announced_length(self.headers, bound)
 
@@ -134,14 +134,14 @@ class AiohttpResponse:
         return piece
 
     def take_complete_body(self) -> bytes:
-        """Return b"": aiohttp does not tell whether a body is complete."""
+        """Return b"": aiohttp does not report whether a body is complete."""
         return b""
 
     async def aclose(self) -> None:
         self.close()
 
     async def release(self) -> None:
-        """As `HttpResponse.release`."""
+        """Release as `HttpResponse.release`."""
         if not self._released:
             self._released = True
             asyncio.get_running_loop().call_later(RELEASE_SECONDS, self._response.close)
@@ -152,7 +152,7 @@ class AiohttpResponse:
 
 
 def _make_response(response: aiohttp.ClientResponse) -> AiohttpResponse:
-    """Wrap `response`; closes it if its head is refused."""
+    """Wrap `response`; close it if its head is refused."""
     try:
         return AiohttpResponse(response)
     except HttpClientError:
@@ -167,7 +167,7 @@ def _is_repeatable(method: str, error: Exception) -> bool:
 
 
 class AiohttpClient:
-    """Interface of `client.pool.HttpClient` on an aiohttp session."""
+    """A client with the interface of `client.pool.HttpClient` on an aiohttp session."""
 
     __slots__ = ("_session",)
 
@@ -184,14 +184,14 @@ class AiohttpClient:
         *,
         exact: bool = False,
     ) -> AiohttpResponse:
-        """As `HttpClient.request`; raises the same exceptions."""
+        """Send a request as `HttpClient.request`; raises the same exceptions."""
         import aiohttp
         from yarl import URL
 
         try:
-            place = URL(url, encoded=exact and url.isascii())
+            target = URL(url, encoded=exact and url.isascii())
             return _make_response(
-                await self._request_with_retry(method, place, add_default_headers(headers, usual), body)
+                await self._request_with_retry(method, target, add_default_headers(headers, usual), body)
             )
         except aiohttp.InvalidURL:
             raise  # it is a ValueError, as of `HttpClient`
@@ -203,7 +203,7 @@ class AiohttpClient:
     ) -> aiohttp.ClientResponse:
         """Send a request; send it again once on a new connection, by the rule of `HttpClient.request`.
 
-        aiohttp itself repeats idempotent requests. Of the others it tells only that nothing was written at all.
+        aiohttp itself repeats idempotent requests. For the others it only reports whether any byte was written.
         """
         import aiohttp
 

@@ -1,4 +1,7 @@
-"""What the server prints when it serves: its address; at the first start a key and where to create the first account."""
+"""The lines that the server prints when it serves.
+
+They have its address, and at the first start a key and the page of the first account.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def print_greeting(
     keystore: KeyStore,
     create_command: str,
 ) -> None:
-    """Print the address, and secrets that are shown nowhere else: so only on stdout, never in the log.
+    """Print the address, and secrets that are shown only here: so only on stdout, never in the log.
 
     When no key exists, create one and print it with a curl command. While there is no account, print a new set-up token.
     """
