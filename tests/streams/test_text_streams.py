@@ -22,14 +22,14 @@ from tornado_gate.types.text_maps import Shape, TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini.fields import texts as gemini
-from tornado_gate_openai.fields import chat_answers, media_texts, realtime_texts, response_texts
+from tornado_gate_openai.fields import chat_answers, media_texts, realtime_texts, response_answers
 
 SECRET = re.compile(r"<[^>]{0,12}>")
 LONGEST = 14
 FIXTURES = Path(__file__).parents[2] / "plugins"
 RECORDED = [
     ("format-openai", "*.reply.sse", chat_answers.CHAT),
-    ("format-openai", "responses/*.reply.sse", response_texts.RESPONSES),
+    ("format-openai", "responses/*.reply.sse", response_answers.RESPONSES),
     ("format-anthropic", "*.reply.sse", MESSAGES),
     ("format-gemini", "*.reply.sse", gemini.GENERATE),
 ]
@@ -240,7 +240,7 @@ def test_responses_repeat_what_was_replaced_also_in_citations() -> None:
         {"type": "response.completed", "response": {"id": "r", "instructions": "Be <kind>.", "output": [item]}},
     ]
     numbered = [{**value, "sequence_number": number} for number, value in enumerate(values)]
-    out = feed(open_texts(response_texts.RESPONSES.event), numbered, final=True)
+    out = feed(open_texts(response_answers.RESPONSES.event), numbered, final=True)
     assert [value["sequence_number"] for value in out] == list(range(len(values)))
     assert "secret" not in str(out)
     assert "<" not in str(out)
@@ -259,7 +259,7 @@ def test_a_text_that_was_only_repeated_is_reviewed_once() -> None:
 
     names = ("created", "in_progress", "completed")
     frames = [frame({"type": f"response.{name}", "response": {"instructions": "Be kind."}}) for name in names]
-    run(response_texts.RESPONSES, frames, count)
+    run(response_answers.RESPONSES, frames, count)
     assert seen == ["Be kind."]
 
 

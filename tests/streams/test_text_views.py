@@ -17,7 +17,7 @@ from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini.fields.texts import GENERATE, INTERACTIONS
 from tornado_gate_openai.fields.chat_answers import CHAT
 from tornado_gate_openai.fields.media_texts import TRANSCRIPTIONS
-from tornado_gate_openai.fields.response_texts import RESPONSES
+from tornado_gate_openai.fields.response_answers import RESPONSES
 
 EMAIL = re.compile(r"[\w.]+@[\w.]+\w")
 

@@ -197,14 +197,14 @@ def _accept_one_of(field: OneOf) -> Acceptor:
 
 
 def _accept_variants(field: Variants) -> Acceptor:
-    name, by = field.member, field.by
+    name, by, choose = field.member, field.by, field.choose
     compiled: dict[str | None, Acceptor] = {}
     others: list[Acceptor] = []
 
     def accepts(value: Any) -> bool:
         if type(value) is not dict:
             return False
-        word = value.get(name)
+        word = value.get(name) if choose is None else choose(value)
         if word is not None and type(word) is not str:
             return False
         accepts_members = compiled.get(word)
@@ -214,7 +214,9 @@ def _accept_variants(field: Variants) -> Acceptor:
 
     def _choose(word: str | None) -> Acceptor:
         if word in by:
-            return compiled.setdefault(word, _accept_members(by[word], name if word is not None else ""))
+            return compiled.setdefault(
+                word, _accept_members(by[word], name if word is not None and choose is None else "")
+            )
         if not others:
             others.append(_accept_members(field.of))
         return others[0]

@@ -264,14 +264,21 @@ class Variants(Declared[dict[str, Any]]):
     `by` is a function, because schemas may contain themselves.
 
     All schemas are subclasses of `of`. Guards see a member of one variant in each variant, because an upstream may ignore
-    the word; a variant with a `texts` of its own has its own members.
+    the word; a variant with a `texts` of its own has its own members. `choose` is for objects whose word alone does not say
+    which schema is theirs: it returns the key in `by`.
     """
 
     def __init__(
-        self, of: type[Schema], by: Callable[[], Mapping[Any, type[Schema]]], *, name: str = "type", **rest: Any
+        self,
+        of: type[Schema],
+        by: Callable[[], Mapping[Any, type[Schema]]],
+        *,
+        name: str = "type",
+        choose: Callable[[Mapping[str, Any]], Any] | None = None,
+        **rest: Any,
     ) -> None:
         super().__init__(**rest)
-        self.of, self.member, self._get_by = of, name, by
+        self.of, self.member, self._get_by, self.choose = of, name, by, choose
 
     @property
     def by(self) -> Mapping[Any, type[Schema]]:
@@ -281,7 +288,7 @@ class Variants(Declared[dict[str, Any]]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, dict):
             raise ValidationError(f"must be an object, not {describe_type(value)}")
-        word = value.get(self.member)
+        word = value.get(self.member) if self.choose is None else self.choose(value)
         known = word is None or isinstance(word, str)
         raise_faults(get_schema(self.by.get(word, self.of) if known else self.of), value)
         return value

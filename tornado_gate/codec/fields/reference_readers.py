@@ -66,7 +66,7 @@ def make_reference_reader(kind: type[Schema]) -> Callable[[Mapping[str, Any]], l
     return list_references
 
 
-def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader | None:
+def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader | None]) -> _Reader | None:
     if isinstance(field, Declared) and field.opaque:
         return None
     match field:
@@ -86,7 +86,7 @@ def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader
     return None
 
 
-def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader]) -> _Reader | None:
+def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader | None]) -> _Reader | None:
     """Return the reader of objects that one of `schemas` describes; None if they have no references.
 
     `known` has the readers by their schemas, because schemas may contain themselves.
@@ -100,12 +100,16 @@ def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Rea
         return _Reader(_CONTAINERS, _read_anywhere(anywhere, opaque))
     members: dict[str, _Reader] = {}
     below = next((found for kind in schemas if (found := getattr(kind, "ids", None)) is not None), None)
-    read = _read_members(ids, members) if below is None else _read_members_and_below(ids, members, below)
-    known[schemas] = _Reader(frozenset({dict}), read)
+    if below is None:
+        known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
+    else:
+        known[schemas] = _Reader(_CONTAINERS, _read_members_and_below(ids, members, below))
     for name, field in declared:
         if name not in ids and name not in members and (reader := _make_reader(field, known)) is not None:
             members[name] = reader
-    return known[schemas] if ids or members or below is not None else None
+    if not ids and not members and below is None:
+        known[schemas] = None
+    return known[schemas]
 
 
 def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) -> _Read:
@@ -127,18 +131,21 @@ def _read_members_and_below(ids: Mapping[str, Reference], members: Mapping[str, 
     """Read the declared members as `_read_members`, and the ids `below` in the object and in all that is not declared."""
 
     def read(value: Any, references: _References) -> None:
+        if type(value) is list:
+            for index, item in enumerate(value):
+                _read_member_below(below, index, item, references)
+            return
         if ids:
             _add_ids(ids, value, references)
         for name, member in value.items():
-            if type(member) is dict or type(member) is list or name in below.kinds:
-                reader = members.get(name)
-                if reader is None or type(member) not in reader.types:
-                    _read_member_below(below, name, member, references)
-                    continue
+            reader = members.get(name)
+            if reader is not None and type(member) in reader.types:
                 count = len(references)
                 reader.read(member, references)
                 if len(references) != count:
                     _add_name(references, count, name)
+            elif type(member) is dict or type(member) is list or name in below.kinds:
+                _read_member_below(below, name, member, references)
 
     return read
 

@@ -158,7 +158,7 @@ def _list_roles() -> dict[str | None, type[MessageSchema]]:
     return _ROLES
 
 
-def _are_plain(messages: list[Any]) -> bool:
+def are_plain(messages: list[Any]) -> bool:
     """Whether each message has a text, a known role and nothing else; most requests have only such.
 
     Without a loop in Python, which takes three times as long.
@@ -175,5 +175,5 @@ def _are_plain(messages: list[Any]) -> bool:
 
 MESSAGE: Final = Variants(MessageSchema, _list_roles, name="role")
 MESSAGES: Final = Array(
-    MESSAGE, least=1, most=MAX_MESSAGES, are_plain=_are_plain, required=True, description="The conversation."
+    MESSAGE, least=1, most=MAX_MESSAGES, are_plain=are_plain, required=True, description="The conversation."
 )

@@ -26,6 +26,7 @@ from tornado_gate.codec.value_limits import are_left_to_upstream
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, SCHEMA
+from tornado_gate_openai.fields.object_ids import OBJECT_IDS
 
 MAX_TOOLS: Final = 128
 NO_OBJECT: Final = {"null": "must be an object, not null"}
@@ -103,6 +104,8 @@ FUNCTIONS: Final = Array(
 class ChoiceSchema(BodySchema):
     """The choice of a tool, or of a set of tools."""
 
+    ids = OBJECT_IDS
+
     type = String(required=True, text=WORD)
     name: Declared[Any] = Unchecked(text=WORD)
     server_label = Unchecked(text=WORD)
@@ -148,6 +151,7 @@ CHOICE: Final[Variants] = Variants(ChoiceSchema, _list_choices)
 TOOL_CHOICES: Final = String(choices=("none", "auto", "required"), text=WORD)
 TOOL_CHOICE: Final = OneOf(
     by_type={str: TOOL_CHOICES, dict: CHOICE},
+    opaque=True,
     allow_none=True,
     description="`none`, `auto`, `required`, or a tool.",
 )

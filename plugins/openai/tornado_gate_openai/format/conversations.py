@@ -24,10 +24,9 @@ from tornado_gate.types import (
 )
 from tornado_gate.wire import formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
-from tornado_gate_openai.fields import chat_answers, response_texts
+from tornado_gate_openai.fields import chat_answers, response_answers
 from tornado_gate_openai.fields.chat import check_chat, list_chat_references
 from tornado_gate_openai.fields.completions import check_completion
-from tornado_gate_openai.fields.references import list_response_references
 from tornado_gate_openai.fields.responses import check_response
 from tornado_gate_openai.format.compaction import (
     CompactionState,
@@ -41,6 +40,7 @@ from tornado_gate_openai.format.completions import (
     parse_completion_request,
 )
 from tornado_gate_openai.format.paths import find_keep_alive
+from tornado_gate_openai.format.references import list_response_references
 from tornado_gate_openai.format.replies import make_chat_reply
 from tornado_gate_openai.format.responses import (
     ResponseState,
@@ -97,7 +97,7 @@ ROUTES: Final = (
         messages=_open_response_socket,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
-        texts=response_texts.RESPONSES,
+        texts=response_answers.RESPONSES,
         other_models=other_models.RESPONSES,
     ),
     Route(
@@ -106,7 +106,7 @@ ROUTES: Final = (
         "chat",
         wire_format=formats.OPENAI_COMPACTIONS,
         references=list_response_references,
-        texts=response_texts.COMPACTIONS,
+        texts=response_answers.COMPACTIONS,
         other_models=other_models.RESPONSES,
     ),
 )

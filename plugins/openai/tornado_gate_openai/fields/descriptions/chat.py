@@ -14,15 +14,13 @@ from tornado_gate_openai.fields.completions import CompletionBodySchema
 from tornado_gate_openai.fields.descriptions.parts import (
     ANY_OBJECT,
     COUNT,
-    MODEL_MEMBER,
     NULLABLE_TEXT,
-    STREAM_MEMBER,
     STRINGS,
     TEXT,
     USAGE,
     make_object,
 )
-from tornado_gate_openai.fields.responses import ResponseBodySchema
+from tornado_gate_openai.fields.responses import ResponseBodySchema, StateBodySchema
 
 _PART: Final[JsonSchema] = make_object(
     ("type",),
@@ -38,15 +36,6 @@ _MESSAGE: Final[JsonSchema] = make_object(
     tool_calls={"type": ["array", "null"], "items": ANY_OBJECT},
     tool_call_id=NULLABLE_TEXT,
 )
-_TOOLS: Final[JsonSchema] = {
-    "type": "array",
-    "description": "Tools that the model may call. Tools of unknown types go upstream.",
-    "items": ANY_OBJECT,
-}
-_TOOL_CHOICE: Final[JsonSchema] = {
-    "description": "`none`, `auto`, `required`, or a tool.",
-    "anyOf": [TEXT, ANY_OBJECT],
-}
 _LOGIT_BIAS: Final[JsonSchema] = {"type": "object", "additionalProperties": {"type": "number"}}
 _CHAT: Final[JsonSchema] = make_object(
     ("id", "object", "created", "model", "choices"),
@@ -70,20 +59,6 @@ _COMPLETION: Final[JsonSchema] = make_object(
     usage=USAGE,
 )
 _PROMPT: Final[JsonSchema] = {"anyOf": [TEXT, {"type": "array", "minItems": 1}]}
-_INPUT: Final[JsonSchema] = {
-    "description": "A text, or items: messages, calls of functions and their outputs, reasoning, …",
-    "anyOf": [TEXT, {"type": "array", "items": ANY_OBJECT}],
-}
-_RESPONSE_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "input": _INPUT,
-    "stream": STREAM_MEMBER,
-    "instructions": {"description": "The system prompt."},
-    "tools": _TOOLS,
-    "tool_choice": _TOOL_CHOICE,
-    "metadata": STRINGS,
-    "previous_response_id": {"description": "The response that this one continues."},
-}
 RESPONSE: Final[JsonSchema] = make_object(
     ("id", "object", "created_at", "model", "status", "output"),
     id=TEXT,
@@ -95,7 +70,6 @@ RESPONSE: Final[JsonSchema] = make_object(
     usage={"anyOf": [USAGE, {"type": "null"}]},
     error={"type": ["object", "null"]},
 )
-_STATE_BODY: Final = make_object(("model",), **{name: {**schema} for name, schema in _RESPONSE_MEMBERS.items()})
 _HELLO: Final[Any] = [{"role": "user", "content": "Say hello."}]
 _CITY: Final[Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _WEATHER: Final[Any] = {
@@ -143,7 +117,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create a response",
         tag="responses",
         body=ResponseBodySchema,
-        members=_RESPONSE_MEMBERS,
+        members={"metadata": STRINGS},
         answer=RESPONSE,
         media_types={
             "text/event-stream": 'event: response.created\ndata: {"type": "response.created", "response": {…}}\n\n'
@@ -166,7 +140,8 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Compact a conversation",
         description="Takes fields of `/v1/responses`, of which only the model is required.",
         tag="responses",
-        body=_STATE_BODY,
+        body=StateBodySchema,
+        members={"metadata": STRINGS},
         answer=make_object(("id", "object", "output"), id=TEXT, output={"type": "array", "items": ANY_OBJECT}),
         examples=(RouteExample(name="items", summary="A conversation", body={"input": _HELLO}),),
     ),
@@ -174,7 +149,8 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Count the tokens of a response's input",
         description="Takes fields of `/v1/responses`. An estimate where no target of the model counts tokens.",
         tag="responses",
-        body=_STATE_BODY,
+        body=StateBodySchema,
+        members={"metadata": STRINGS},
         answer=make_object(("object", "input_tokens"), object=TEXT, input_tokens=COUNT),
         examples=(RouteExample(name="text", summary="A question", body={"input": "Say hello."}, operation="chat"),),
     ),
