@@ -16,7 +16,7 @@ loop for longer than ``server.hook_seconds`` is interrupted and counts as failed
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -112,7 +112,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     model, for the command ``models show``. `description` is shown in model lists for models without one in conf. `price_provider`
     is the provider's id in the package ``genai-prices``, which has the default prices of models; without it the provider is found
     there by its base URL. `costs_nothing`: the models run in the gateway, or are made of other models of the gateway, whose
-    requests are priced themselves.
+    requests are priced themselves. `missing_operations` are operations that need another distribution, each with the advice how
+    to install it, which the errors of such requests repeat.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -128,14 +129,25 @@ class Capabilities(Value, frozen=True, kw_only=True):
     description: str = ""
     price_provider: str = ""
     costs_nothing: bool = False
+    missing_operations: Mapping[Operation, str] = field(default_factory=dict)
 
     def get_operations(self, model: str) -> frozenset[Operation]:
         """Return the operations that the upstream model named `model` supports."""
+        row = self._find_model_operations(model)
+        return self.operations if row is None else row & self.operations
+
+    def find_missing(self, model: str, operations: Iterable[Operation]) -> str:
+        """Return what to install so that the upstream model named `model` supports one of `operations`, or ""."""
+        if not self.missing_operations:
+            return ""
+        row = self._find_model_operations(model)
+        able = (name for name in operations if row is None or name in row)
+        return next((self.missing_operations[name] for name in able if name in self.missing_operations), "")
+
+    def _find_model_operations(self, model: str) -> frozenset[Operation] | None:
+        """Return the operations of the first row of `models` that matches; None if no row matches."""
         name = canonicalize_name(model)
-        for pattern, operations in self.models.items():
-            if _matches(pattern, model, name):
-                return operations & self.operations
-        return self.operations
+        return next((row for pattern, row in self.models.items() if _matches(pattern, model, name)), None)
 
     def needs_unsigned_thinking(self, model: str) -> bool:
         """Return whether thinking without a signature must be returned to the upstream model named `model`."""

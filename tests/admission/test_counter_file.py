@@ -65,7 +65,7 @@ def run(
     metrics, wall = Metrics(), [int(time.time())]
 
     async def main() -> None:
-        store = EmbeddedStore(tmp_path, wall=lambda: wall[0], on_drop=metrics.count_dropped_limit_counters)
+        store = EmbeddedStore(tmp_path, wall=lambda: wall[0], on_drop=metrics.limits.count_dropped_counters)
         try:
             await test(store, metrics, wall)
         finally:

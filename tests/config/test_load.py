@@ -43,7 +43,6 @@ server:
   keep_alive_seconds: 2.5
   loop: asyncio
   http: tornado
-  upstream_http: aiohttp
 plugins: {one: true, two: false, format-gemini: false}
 providers:
   a:
@@ -120,7 +119,6 @@ def test_server_holds_what_the_file_says(whole: Config) -> None:
         keep_alive_seconds=2.5,
         loop="asyncio",
         http="tornado",
-        upstream_http="aiohttp",
     )
 
 
@@ -201,7 +199,7 @@ def test_plugin_that_is_not_named_is_off_and_a_near_name_is_suggested(conf: Conf
     )
 
 
-def test_formats_of_the_house_can_be_switched_off(conf: Conf) -> None:
+def test_formats_of_this_repository_can_be_switched_off(conf: Conf) -> None:
     loaded = conf.load("plugins: {format-openai: false}\nproviders: {b: {plugin: format-openai}}\n")
     assert not loaded.providers
 
@@ -226,8 +224,8 @@ def test_secrets_are_never_in_faults(conf: Conf) -> None:
 
 
 def test_lines_of_sound_entries_are_kept_for_faults_found_later(whole: Config) -> None:
-    assert whole.lines["providers", "a", "organization"] == 28
-    assert whole.lines["models", "smart", "targets", 1] == 40
+    assert whole.lines["providers", "a", "organization"] == 27
+    assert whole.lines["models", "smart", "targets", 1] == 39
 
 
 def test_config_can_be_sent_to_another_process(whole: Config) -> None:

@@ -40,12 +40,12 @@ Reader = Callable[[Sequence[Bound]], Mapping[Bound, Used]]
 
 
 class LimiterMetrics(Protocol):
-    """The events that the limiter reports; `telemetry.metrics.Metrics` is the implementation."""
+    """The events that the limiter reports; `telemetry.metrics.admission.LimitMetrics` is the implementation."""
 
-    def count_limit_refusal(self, bound: str, subject: str) -> None: ...
-    def observe_limit_store(self, store: str, seconds: float) -> None: ...
-    def set_limit_store_away(self, away: bool) -> None: ...
-    def count_dropped_limit_counters(self, count: int) -> None: ...
+    def count_refusal(self, bound: str, subject: str) -> None: ...
+    def observe_store(self, store: str, seconds: float) -> None: ...
+    def set_store_away(self, away: bool) -> None: ...
+    def count_dropped_counters(self, count: int) -> None: ...
 
 
 class Reservation(State):
@@ -134,13 +134,13 @@ class Limiter:
             outcome, amounts = await self._reserve_in(store, bounds, amounts, least)
         except StoreUnavailable as error:
             store, outcome, amounts = await self._reserve_without(store, bounds, amounts, least, error)
-        self._metrics.observe_limit_store(store.name, time.perf_counter() - began)
+        self._metrics.observe_store(store.name, time.perf_counter() - began)
         if outcome.moment is not None:
             return Reservation(bounds, list(amounts), outcome.moment, store), outcome.levels
         refusal = make_refusal(outcome.levels, dict(zip(bounds, amounts, strict=True)), time.time())
         refusal.levels = find_lowest(outcome.levels)
         refusal.headers |= render_headers(refusal.levels)
-        self._metrics.count_limit_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
+        self._metrics.count_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
         raise refusal
 
     async def _reserve_in(
@@ -246,7 +246,7 @@ class Limiter:
     def make_exhausted_error(self, levels: Sequence[Level]) -> RateLimited:
         """Return the error that ends a session which has used more than a bound allows."""
         error = make_refusal(levels, {level.bound: 0 for level in levels}, time.time())
-        self._metrics.count_limit_refusal(error.exceeded["bound"], error.exceeded["subject"])
+        self._metrics.count_refusal(error.exceeded["bound"], error.exceeded["subject"])
         return error
 
     async def read(self, bounds: Sequence[Bound]) -> Sequence[Level]:
@@ -318,7 +318,7 @@ class Limiter:
     def _note_remote_away(self, error: Exception) -> None:
         if not self._is_remote_away:
             self._is_remote_away = True
-            self._metrics.set_limit_store_away(True)
+            self._metrics.set_store_away(True)
             log.error("the store of limits is away; requests are counted on this machine only: %s", error)
 
     async def _watch_remote(self, remote: Store) -> None:
@@ -332,7 +332,7 @@ class Limiter:
             except StoreUnavailable:
                 continue
             self._is_remote_away = False
-            self._metrics.set_limit_store_away(False)
+            self._metrics.set_store_away(False)
             log.warning("the store of limits can be used again")
 
 

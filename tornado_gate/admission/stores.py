@@ -16,5 +16,5 @@ def make_limiter(config: Config, read_ledger: Reader, metrics: LimiterMetrics) -
         from tornado_gate.admission.redis_store import RedisStore
 
         remote = RedisStore(config.limits.store)
-    local = EmbeddedStore(config.server.data_dir / "limits", on_drop=metrics.count_dropped_limit_counters)
+    local = EmbeddedStore(config.server.data_dir / "limits", on_drop=metrics.count_dropped_counters)
     return Limiter(local, remote, read_ledger, metrics)

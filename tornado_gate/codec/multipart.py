@@ -22,9 +22,9 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from python_multipart.multipart import parse_options_header
 
 from tornado_gate.codec.form_parser import FormParser, invalid_form_error
+from tornado_gate.codec.header_parameters import parse_header_parameters
 from tornado_gate.errors import InvalidField, TooLarge, Unavailable
 from tornado_gate.types import Upload
 from tornado_gate.types.media_type import media_type
@@ -155,7 +155,7 @@ class FormReader:
 
     def __init__(self, content_type: str, folder: Path) -> None:
         """Create a reader. Raises RequestError for a content type without a usable boundary."""
-        _, options = parse_options_header(content_type.encode("utf-8", "replace"))
+        _, options = parse_header_parameters(content_type.encode("utf-8", "replace"))
         boundary = options.get(b"boundary", b"")
         if not _BOUNDARY.fullmatch(boundary):
             raise invalid_form_error(
@@ -245,7 +245,7 @@ class _Part:
 def _describe(headers: Mapping[bytes, bytes]) -> tuple[str, str | None, str]:
     """Return (field name, file name or None for a text field, declared media type) of a part with these headers."""
     raw = headers.get(b"content-disposition", b"")
-    disposition, options = parse_options_header(raw)
+    disposition, options = parse_header_parameters(raw)
     name = options.get(b"name")
     if disposition != b"form-data" or not name:
         raise invalid_form_error(

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import orjson
@@ -37,8 +37,6 @@ from tornado_gate.types.value import replace
 if TYPE_CHECKING:
     import aiohttp
 
-    from tornado_gate.http.client.aiohttp_pool import AiohttpClient, AiohttpResponse
-
 log = logging.getLogger(__name__)
 
 _HOST_DELIMITERS = frozenset({"", "/", "?", "#"})
@@ -64,28 +62,19 @@ ERROR_BODY_SECONDS = 5.0
 class Pool:
     """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
-    `client` selects the HTTP client: `HttpClient` or aiohttp. WebSockets always use aiohttp. Only the core uses a pool: this
-    module its client, `http.websocket` its session.
+    Only the core uses a pool: this module its HTTP client, `http.websocket` its session of aiohttp.
     """
 
-    def __init__(
-        self,
-        timeouts: Timeouts,
-        client: Literal["httptools", "aiohttp"] = "httptools",
-        limits: LimitsConfig | None = None,
-    ) -> None:
+    def __init__(self, timeouts: Timeouts, limits: LimitsConfig | None = None) -> None:
         self.limits = limits or LimitsConfig()  # replaced by a reload, while the pool stays
         self._timeouts = timeouts
-        self._kind = client
         self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    def client(self) -> HttpClient | AiohttpClient:
+    def client(self) -> HttpClient:
         """Return the HTTP client; created inside the running loop. Raises ConnectError when the pool is closed."""
         if self._client is None:
-            if self._kind == "aiohttp":
-                return _make_aiohttp_client(self.session())
             self._check_open()
             self._client = HttpClient(self._timeouts.connect)
         return self._client
@@ -94,9 +83,9 @@ class Pool:
         """Return an aiohttp session with its own connections; created inside the running loop. Raises as `client` does."""
         if self._session is None:
             self._check_open()
-            from tornado_gate.http.client import aiohttp_pool
+            from tornado_gate.http.client import aiohttp_session
 
-            self._session = aiohttp_pool.create_session(self._timeouts.connect)
+            self._session = aiohttp_session.create_session(self._timeouts.connect)
         return self._session
 
     def _check_open(self) -> None:
@@ -112,12 +101,6 @@ class Pool:
             await client.close()
         if session is not None:
             await session.close()
-
-
-def _make_aiohttp_client(session: aiohttp.ClientSession) -> AiohttpClient:
-    from tornado_gate.http.client.aiohttp_pool import AiohttpClient
-
-    return AiohttpClient(session)
 
 
 async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bool = False) -> UpstreamResponse:
@@ -170,7 +153,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider, claim=claim)
 
 
-def _end_answer(answer: HttpResponse | AiohttpResponse, claim: AnswerClaim) -> None:
+def _end_answer(answer: HttpResponse, claim: AnswerClaim) -> None:
     answer.close()
     claim.release()
 
@@ -190,9 +173,7 @@ def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[s
 _make_size_bound = lru_cache(16)(SizeBound)
 
 
-async def _handle_status(
-    call: Call, outgoing: UpstreamRequest, answer: HttpResponse | AiohttpResponse
-) -> UpstreamResponse:
+async def _handle_status(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
     """Follow a redirect, or return an accepted response with its buffered body. Raises UpstreamError for any other."""
     status, headers = answer.status, answer.headers
     accepted = status in outgoing.accepted_statuses
@@ -273,7 +254,7 @@ def _parse_scheme_and_host(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
+async def _read_error_body(answer: HttpResponse) -> bytes:
     """Return the error body up to `ERROR_BODY_BYTES`, or what arrived before the connection failed or the time was over."""
     pieces: list[bytes] = []
     size = 0

@@ -284,8 +284,12 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
         memory=memory,
         fetcher=fetcher,
-        bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
-        forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
+        bodies=BodyBudget(
+            config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.admission.set_bodies, "memory")
+        ),
+        forms=BodyBudget(
+            config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.admission.set_bodies, "disk")
+        ),
         turns=KeptBytes(config.limits.turns_bytes),
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,

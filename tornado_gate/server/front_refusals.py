@@ -45,7 +45,7 @@ class GateRefusals:
         return render_refusal(error, make_default_headers(request_id), method)
 
     def _record(self, error: GateError, request_id: str, method: str, path: str) -> None:
-        self._gate.metrics.count_request(
+        self._gate.metrics.requests.count(
             format="", operation="", model="", provider="", status=error.status, seconds=0.0
         )
         if self._gate.snapshot.config.server.access_log:
@@ -55,7 +55,7 @@ class GateRefusals:
 
     def on_limit(self, limit: str, address: str) -> None:
         """Count a connection that has reached a limit, and log it at most every LOG_SECONDS."""
-        self._gate.metrics.count_connection_limit(limit)
+        self._gate.metrics.admission.count_connection_limit(limit)
         count = self._unlogged[limit] = self._unlogged.get(limit, 0) + 1
         now = time.monotonic()
         if now - self._log_times.get(limit, float("-inf")) >= LOG_SECONDS:

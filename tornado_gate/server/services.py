@@ -110,7 +110,7 @@ class Services(Value, frozen=True, kw_only=True):
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
         self.identity_provider.configure(config.oidc)
-        self.accounts.session_seconds = config.console.session_seconds
+        self.accounts.sessions.lifetime_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
         self.turns.total = config.limits.turns_bytes

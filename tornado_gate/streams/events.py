@@ -436,11 +436,3 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
 
 close = stages.close
 """Close an async generator that will not be read further; other iterators need no closing."""
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-rendered = render_events
-collected = render_collected
-single = read_single_event
-aiter_events = iterate_events
-checked = check_events

@@ -238,9 +238,3 @@ def render(data: bytes, event: str = "") -> bytes:
 def render_json(value: Any, event: str = "") -> bytes:
     """Return one frame with `value` as JSON."""
     return render(orjson.dumps(value), event)
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-first_frame = split_first_frame
-frames = read_frames
-json_frames = read_json_frames

@@ -462,11 +462,3 @@ async def close(items: AsyncIterator[Any]) -> None:
 async def release(items: AsyncIterator[Any]) -> None:
     """Close an iterator whose reader has all data: its connection can be used again if the response ends soon."""
     await getattr(items, "release", partial(close, items))()
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-then = add_step
-reader = make_batch_reader
-in_batches = iterate_batches
-Batched = BatchIterator
-Later = DeferredItems

@@ -29,7 +29,7 @@ class TaskMetrics:
         counts = {(name, "running"): min(number, places) for name, number in active.items()}
         counts |= {(name, "queued"): max(0, number - places) for name, number in active.items()}
         oldest = time.time() - engine.queues.active[0].created / 1e9 if engine.queues.active else 0.0
-        self._gate.metrics.set_video_tasks(counts, max(0.0, oldest))
+        self._gate.metrics.tasks.set_open(counts, max(0.0, oldest))
 
     def note_end(self, record: TaskRecord) -> None:
         """Count the end of a task, with its kind and its duration."""
@@ -37,4 +37,4 @@ class TaskMetrics:
         match = self._gate.snapshot.models.find(record.model)
         model = match.entry.name if match else ""
         outcome: Literal["completed", "failed"] = "completed" if record.status == "completed" else "failed"
-        self._gate.metrics.count_video_ended(record.provider, model, outcome, max(0.0, seconds))
+        self._gate.metrics.tasks.count_ended(record.provider, model, outcome, max(0.0, seconds))

@@ -199,8 +199,6 @@ class Reply(Value, frozen=True, kw_only=True):
             collected=self.collected,
         )
 
-    but = replace  # its name until 0.3
-
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
     """The request that the default `call_upstream` sends to `url`, with `method`: the core encodes `json`; `body` is sent
@@ -270,8 +268,6 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             claim=self.claim,
         )  # fmt: skip
 
-    but = replace  # its name until 0.3
-
     async def read(self) -> bytes:
         """Read the whole body.
 
@@ -318,10 +314,6 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError for any other JSON value."""
         return require_object(await self.read_json(), self.provider)
-
-    async def json(self) -> Any:
-        """Read like `read_json`, which this is an alias of; removed in version 0.3."""
-        return await self.read_json()
 
 
 UNCOUNTED_BYTES = 1024 * 1024

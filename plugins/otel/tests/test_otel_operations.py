@@ -1,4 +1,6 @@
-"""Traces of what is no chat over HTTP: large bodies, parts of embeddings, videos, realtime sessions with their inner models."""
+"""Traces of requests other than chats over HTTP: large bodies, parts of embeddings, videos, and realtime sessions with
+inner models.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789"}

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.exchanges import VENDORS, ask_chat
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Close, Upstream, Wait, answer, sse
+from tests.support.vendor_chats import VENDORS, ask_chat
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789", "anthropic-version": "2023-06-01"}
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -70,7 +70,7 @@ def test_each_lane_has_a_span_for_the_request_and_one_for_its_upstream(
             "first chunk": streamed,
             "finish": ["stop"],
         }
-        found = {
+        spans = {
             "kinds": (server["kind"], client["kind"]),
             "parents": (server["parent"], client["parent"]),
             "trace": server["trace"],
@@ -85,7 +85,7 @@ def test_each_lane_has_a_span_for_the_request_and_one_for_its_upstream(
             "first chunk": "gen_ai.response.time_to_first_chunk" in attributes,
             "finish": attributes.get("gen_ai.response.finish_reasons"),
         }
-        wrong = {name: (found[name], value) for name, value in expected.items() if found[name] != value}
+        wrong = {name: (spans[name], value) for name, value in expected.items() if spans[name] != value}
         if wrong or not attributes["gen_ai.response.model"].startswith(MODELS[vendor]) or response.status_code != 200:
             faults.append(f"{exchange.name}: {wrong} {attributes}")
     assert not faults, "\n".join(faults)

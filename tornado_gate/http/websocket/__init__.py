@@ -176,7 +176,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
     """Connect. Raises UpstreamError or a subclass, by the same table as HTTP, if the upstream does not upgrade."""
     import aiohttp
 
-    from tornado_gate.http.client.aiohttp_pool import as_fault
+    from tornado_gate.http.client.aiohttp_session import as_fault
 
     check_host(call, outgoing)
     provider = call.target.provider

@@ -220,12 +220,12 @@ class AnswerHandler(AuthenticatedHandler):
         self.written_at = time.monotonic()
         seconds = self.ping_seconds or self.snapshot.config.server.keep_alive_seconds
         pings = _KeepAliveWriter(self, reply.keep_alive, seconds)
-        self.gate.metrics.count_stream_opened()
+        self.gate.metrics.requests.count_stream_opened()
         try:
             await self._write_pieces(reply)
         finally:
             pings.stop()
-            self.gate.metrics.count_stream_closed()
+            self.gate.metrics.requests.count_stream_closed()
 
     def fail_late(self, error: GateError) -> None:
         """Send an error that the format did not render.

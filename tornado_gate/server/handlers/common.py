@@ -178,7 +178,7 @@ def record_request(ended: EndedRequest) -> None:
     error_code = ended.error_code or meter.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
     operation = (call.operation if call else "") or ended.operation  # images of generateContent at a model for images
-    gate.metrics.count_request(
+    gate.metrics.requests.count(
         format=ended.format,
         operation=operation,
         model=target.model or (call.model if call else ""),
@@ -189,9 +189,9 @@ def record_request(ended: EndedRequest) -> None:
         usage=None if meter.cached else usage,
     )
     if outcome in UNFINISHED:
-        gate.metrics.count_unfinished(target.model, target.provider, outcome)
+        gate.metrics.requests.count_unfinished(target.model, target.provider, outcome)
     if meter.images and not meter.cached:
-        gate.metrics.count_images(target.model, target.provider, meter.images)
+        gate.metrics.requests.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
             time.time_ns() // 1000,

@@ -191,7 +191,7 @@ class RealtimeHandler(SocketHandler):
         assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
         assert self.call is not None
-        self.gate.metrics.count_stream_opened()
+        self.gate.metrics.requests.count_stream_opened()
         self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
@@ -251,7 +251,7 @@ class RealtimeHandler(SocketHandler):
         if self.relay is not None:
             self.sent_bytes = self.relay.sent_bytes
             self.error_code = self.error_code or self.relay.error_code
-            self.gate.metrics.count_stream_closed()
+            self.gate.metrics.requests.count_stream_closed()
         if self.get_status() == SWITCHING:
             self.on_finish()  # this counts and logs the session at its end
         self._ending = asyncio.ensure_future(self._release_resources())

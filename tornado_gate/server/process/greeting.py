@@ -40,7 +40,7 @@ def print_greeting(
         )
     if config.console.enabled:
         accounts = Accounts(keystore.database, session_seconds=config.console.session_seconds)
-        if (token := accounts.make_setup_token()) is not None:
+        if (token := accounts.setup.make_token()) is not None:
             base = config.server.public_url or address
             say(f"tornado-gate: create the first account at {base}{SIGN_UP_PATH}?token={token}")
     say(f"tornado-gate: serving {address}")

@@ -16,7 +16,7 @@ from collections.abc import Callable, MutableMapping
 
 from tornado_gate.server.process.listeners import VARIABLE as LISTENERS_VARIABLE
 from tornado_gate.server.process.listeners import Listeners
-from tornado_gate.telemetry.metrics import DIRECTORY_VARIABLE
+from tornado_gate.telemetry.metrics.series import DIRECTORY_VARIABLE
 
 log = logging.getLogger(__name__)
 

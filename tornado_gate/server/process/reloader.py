@@ -46,7 +46,6 @@ FIXED_SETTINGS = (
     "log_format",
     "loop",
     "http",
-    "upstream_http",
     "stalled_reader_seconds",
     "max_connections",
     "max_connections_per_address",
@@ -152,7 +151,7 @@ class Reloader:
         else:
             self._put_in_force(snapshot)
             return True
-        self._gate.metrics.count_reload(False)
+        self._gate.metrics.process.count_reload(False)
         return False
 
     def _build_aside(self) -> Snapshot:
@@ -192,7 +191,7 @@ class Reloader:
         new = snapshot.config
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
-        self._gate.metrics.count_reload(True)
+        self._gate.metrics.process.count_reload(True)
         log_warnings(snapshot)
         for name, update in self._gate.host.updates.items():
             log.warning("plugin '%s': %s", name, update, extra={"fields": {"plugin": name}})

@@ -16,7 +16,7 @@ from typing import Final
 from tornado_gate.server.process import systemd
 from tornado_gate.server.process.handover import START_SECONDS, Successor
 from tornado_gate.server.process.listeners import Listeners
-from tornado_gate.telemetry.metrics import RestartCounter, remove_process
+from tornado_gate.telemetry.metrics.process import RestartCounter, remove_process
 
 log = logging.getLogger(__name__)
 

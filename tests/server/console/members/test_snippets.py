@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import CONF
+from qa.browser.conftest import CONF
 from tests.support.gateway import Gateway
 from tests.support.node import FOLDER, NODE
 from tornado_gate.accounts.accounts import Accounts
@@ -34,7 +34,7 @@ class Home:
         self.url = gateway.url
         self._open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar())).open
         database = open_database(gateway.folder / "var")
-        token = Accounts(database, session_seconds=60).make_setup_token()
+        token = Accounts(database, session_seconds=60).setup.make_token()
         database.close()
         self._post(
             "/console/signup", email="ada@example.org", password="correct horse battery", setup_token=token or ""

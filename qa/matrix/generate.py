@@ -1,0 +1,249 @@
+"""The fields of ``POST /v1beta/models/{model}:generateContent``, in camelCase.
+
+Source: google-genai 3.4, types.py (GenerateContentConfig, GenerationConfig, Content, Tool and the types that they use) and
+models.py (_GenerateContentConfig_to_mldev), which defines the place of each in the body.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from qa.matrix.fields import PDF, PICTURE, PLAIN, SOUND, Group, anyway, issuer_only, put, row
+
+BASE: Final[dict[str, Any]] = {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}
+TOOL: Final[dict[str, Any]] = {
+    "functionDeclarations": [
+        {"name": "get_weather", "parametersJsonSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    ]
+}
+ASKING: Final[dict[str, Any]] = {
+    "contents": [{"role": "user", "parts": [{"text": "What are the weather and the time?"}]}]
+}
+WITH_TOOL: Final = {**ASKING, "tools": [TOOL]}
+QUIET: Final = {**BASE, "tools": [TOOL]}
+WITH_TOOLS: Final = {
+    **ASKING,
+    "tools": [{"functionDeclarations": [*TOOL["functionDeclarations"], {"name": "get_time"}]}],
+}
+SAYING: Final[dict[str, Any]] = {"contents": [{"role": "user", "parts": [{"text": "say one mark-stop two"}]}]}
+TURNS: Final[dict[str, Any]] = {
+    "contents": [
+        {"role": "user", "parts": [{"text": "Hello"}]},
+        {"role": "model", "parts": [{"text": "Hi"}]},
+        {"role": "user", "parts": [{"text": "How are you?"}]},
+    ]
+}
+CALLED: Final[dict[str, Any]] = {
+    **WITH_TOOL,
+    "contents": [
+        {"role": "user", "parts": [{"text": "What is the weather?"}]},
+        {"role": "model", "parts": [{"functionCall": {"id": "call_1", "name": "get_weather", "args": {}}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": "call_1", "name": "get_weather", "response": {"result": "Sunny"}}}],
+        },
+    ],
+}
+IMAGE: Final[dict[str, Any]] = {"inlineData": {"mimeType": "image/png", "data": PICTURE}}
+FILE: Final[dict[str, Any]] = {"inlineData": {"mimeType": "application/pdf", "data": PDF}}
+SOUND_PART: Final[dict[str, Any]] = {"inlineData": {"mimeType": "audio/wav", "data": SOUND}}
+WITH_IMAGE: Final = put(BASE, "contents.0.parts.1", IMAGE)
+SCHEMA: Final[dict[str, Any]] = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
+AS_JSON: Final = {**BASE, "generationConfig": {"responseMimeType": "application/json"}}
+VOICE: Final = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "mark-voice"}}}
+
+quiet = partial(row, QUIET)
+plain, tooled, turns, called = (partial(row, base) for base in (BASE, WITH_TOOL, TURNS, CALLED))
+image = partial(row, WITH_IMAGE)
+
+
+def config(name: str, value: Any, kind: str = "", **rest: Any) -> Any:
+    """A row of ``generationConfig``."""
+    return plain(f"generationConfig.{name}", value, kind, **rest)
+
+
+_ISSUER: Final = issuer_only(
+    "the signature belongs to the upstream that issued it; for any other the core takes it out"
+)
+_MODE: Final = "toolConfig.functionCallingConfig"
+_TOOLS: Final[tuple[tuple[str, Any], ...]] = (
+    ("retrieval", {"vertexAiSearch": {"datastore": "mark-store"}}),
+    ("computerUse", {"environment": "ENVIRONMENT_BROWSER"}),
+    ("fileSearch", {"fileSearchStoreNames": ["mark-store"]}),
+    ("googleSearch", {}),
+    ("googleMaps", {}),
+    ("codeExecution", {}),
+    ("enterpriseWebSearch", {}),
+    ("googleSearchRetrieval", {}),
+    ("parallelAiSearch", {}),
+    ("urlContext", {}),
+    ("mcpServers", [{"name": "mark-server"}]),
+    ("exaAiSearch", {}),
+)
+_PART_MEMBERS: Final[tuple[tuple[str, Any], ...]] = (
+    ("mediaResolution", {"level": "MEDIA_RESOLUTION_LOW"}),
+    ("videoMetadata", {"fps": 1}),
+    ("partMetadata", {"note": "mark-note"}),
+    ("audioTranscription", {"text": "mark-words"}),
+    ("mediaProcessing", {"mode": "mark-mode"}),
+    ("speechMetadata", {"note": "mark-note"}),
+    ("documentMetadata", {"note": "mark-note"}),
+    ("spreadsheetMetadata", {"note": "mark-note"}),
+    ("audioMetadata", {"note": "mark-note"}),
+)
+
+GROUPS: Final = (
+    Group(
+        "generationConfig",
+        (
+            config("maxOutputTokens", 2),
+            config("temperature", 0.5),
+            config("topP", 0.5),
+            config("topK", 40),
+            config("candidateCount", 2),
+            row(SAYING, "generationConfig.stopSequences", ["mark-stop"]),
+            config("seed", 7),
+            config("presencePenalty", 0.5),
+            config("frequencyPenalty", 0.5),
+            config("responseLogprobs", True),
+            row({**BASE, "generationConfig": {"responseLogprobs": True}}, "generationConfig.logprobs", 2),
+            config("responseMimeType", "text/plain", "text/plain", idle=anyway("text is what is answered unless said")),
+            config("responseMimeType", "application/json", "application/json"),
+            config("responseMimeType", "text/x.enum", "text/x.enum"),
+            row(AS_JSON, "generationConfig.responseSchema", SCHEMA),
+            row(AS_JSON, "generationConfig.responseJsonSchema", {"type": "object", "properties": {}}),
+            config("responseModalities", ["TEXT", "IMAGE"], "IMAGE"),
+            config("responseModalities", ["AUDIO"], "AUDIO"),
+            config("speechConfig", VOICE),
+            config("imageConfig", {"aspectRatio": "16:9"}),
+            config("thinkingConfig", {"thinkingBudget": 2048}, "thinkingBudget"),
+            config(
+                "thinkingConfig",
+                {"thinkingBudget": 0},
+                "thinkingBudget 0",
+                instead={"thinkingBudget": 2048},
+                idle=anyway("some models never think", "anthropic"),
+            ),
+            config("thinkingConfig", {"thinkingLevel": "LOW"}, "thinkingLevel"),
+            config("thinkingConfig", {"includeThoughts": True}, "includeThoughts"),
+            config("mediaResolution", "MEDIA_RESOLUTION_LOW"),
+            config("audioTimestamp", True),
+            config("audioTranscriptionConfig", {"sourceText": "mark-words"}),
+            config("translationConfig", {"targetLanguageCode": "mark-language"}),
+            config("responseFormat", {"text": {"mimeType": "mark-type"}}),
+            config("enableAffectiveDialog", True),
+            config("enableEnhancedCivicAnswers", True),
+            config("routingConfig", {"manualMode": {"modelName": "mark-model"}}),
+            config("modelSelectionConfig", {"featureSelectionPreference": "mark-preference"}),
+            config("continuationToken", "mark-token"),
+        ),
+    ),
+    Group(
+        "tools and toolConfig",
+        (
+            row(ASKING, "tools", [TOOL], "functionDeclarations"),
+            tooled("tools.0.functionDeclarations.0.description", "mark-description"),
+            tooled(
+                "tools.0.functionDeclarations.0.parametersJsonSchema",
+                {"type": "object", "properties": {"mark-place": {"type": "string"}}},
+                instead=TOOL["functionDeclarations"][0]["parametersJsonSchema"],
+            ),
+            row(
+                {**BASE, "tools": [{"functionDeclarations": [{"name": "get_weather"}]}]},
+                "tools.0.functionDeclarations.0.parameters",
+                {"type": "OBJECT", "properties": {"mark-place": {"type": "STRING"}}},
+            ),
+            tooled("tools.0.functionDeclarations.0.response", SCHEMA),
+            tooled("tools.0.functionDeclarations.0.responseJsonSchema", {"type": "object"}),
+            tooled("tools.0.functionDeclarations.0.behavior", "NON_BLOCKING"),
+            *(plain("tools", [{name: value}], name) for name, value in _TOOLS),
+            tooled(_MODE, {"mode": "AUTO"}, "AUTO", idle=anyway("functions are called when the model wants to")),
+            quiet(_MODE, {"mode": "ANY"}, "ANY"),
+            tooled(_MODE, {"mode": "NONE"}, "NONE"),
+            tooled(_MODE, {"mode": "VALIDATED"}, "VALIDATED"),
+            row(
+                put(WITH_TOOLS, _MODE, {"mode": "ANY"}),
+                f"{_MODE}.allowedFunctionNames",
+                ["get_time"],
+            ),
+            row(
+                put(WITH_TOOL, _MODE, {"mode": "ANY"}),
+                f"{_MODE}.streamFunctionCallArguments",
+                True,
+            ),
+            tooled("toolConfig.retrievalConfig", {"languageCode": "mark-language"}),
+            tooled("toolConfig.includeServerSideToolInvocations", True),
+        ),
+    ),
+    Group(
+        "contents and systemInstruction",
+        (
+            plain("systemInstruction", {"parts": [{"text": "mark-rule"}]}),
+            plain("contents.0.parts.0.text", "mark-hello", instead="Hello"),
+            plain("contents.0.parts.1", {"text": "mark-more"}, "text"),
+            plain("contents.0.parts.1", IMAGE, "inlineData, image"),
+            plain("contents.0.parts.1", SOUND_PART, "inlineData, audio"),
+            plain("contents.0.parts.1", FILE, "inlineData, PDF"),
+            plain("contents.0.parts.1", {"inlineData": {"mimeType": "text/plain", "data": PLAIN}}, "inlineData, text"),
+            plain("contents.0.parts.1", {"inlineData": {"mimeType": "video/mp4", "data": SOUND}}, "inlineData, video"),
+            image("contents.0.parts.1.inlineData.displayName", "mark-name"),
+            plain(
+                "contents.0.parts.1",
+                {"fileData": {"mimeType": "image/png", "fileUri": "https://pictures.example/mark-picture.png"}},
+                "fileData, link",
+            ),
+            plain(
+                "contents.0.parts.1",
+                {
+                    "fileData": {
+                        "mimeType": "application/pdf",
+                        "fileUri": "https://generativelanguage.googleapis.com/v1beta/files/mark-file",
+                    }
+                },
+                "fileData, stored",
+            ),
+            *(image(f"contents.0.parts.1.{name}", value) for name, value in _PART_MEMBERS),
+            turns("contents.1.parts.0.text", "mark-hi", "of the model", instead="Hi"),
+            turns(
+                "contents.1.parts",
+                [{"text": "mark-thought", "thought": True}, {"text": "Hi"}],
+                "thought",
+                instead=[{"text": "Hi"}],
+            ),
+            turns("contents.1.parts.0.thoughtSignature", "bWFyay1zaWduYXR1cmU=", "text", idle=_ISSUER),
+            called("contents.1.parts.0.thoughtSignature", "bWFyay1zaWduYXR1cmU=", "functionCall", idle=_ISSUER),
+            called("contents.1.parts.0.functionCall.args", {"city": "mark-city"}, instead={}),
+            called("contents.1.parts.0.functionCall.partialArgs", [{"jsonPath": "mark-path"}]),
+            called("contents.1.parts.0.functionCall.willContinue", True),
+            called(
+                "contents.2.parts.0.functionResponse.response", {"result": "mark-sunny"}, instead={"result": "Sunny"}
+            ),
+            called("contents.2.parts.0.functionResponse.parts", [IMAGE]),
+            called("contents.2.parts.0.functionResponse.willContinue", True),
+            called("contents.2.parts.0.functionResponse.scheduling", "SILENT"),
+            turns(
+                "contents.1.parts.1", {"executableCode": {"language": "PYTHON", "code": "mark-code"}}, "executableCode"
+            ),
+            turns(
+                "contents.1.parts.1",
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "mark-output"}},
+                "codeExecutionResult",
+            ),
+            turns("contents.1.parts.1", {"toolCall": {"toolType": "mark-tool"}}, "toolCall"),
+            turns("contents.1.parts.1", {"toolResponse": {"toolType": "mark-tool"}}, "toolResponse"),
+        ),
+    ),
+    Group(
+        "Beside them",
+        (
+            plain("safetySettings", [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]),
+            plain("cachedContent", "cachedContents/mark-cache"),
+            plain("labels", {"team": "mark-team"}),
+            plain("serviceTier", "flex"),
+            plain("store", True),
+            plain("modelArmorConfig", {"promptTemplateName": "mark-template"}),
+            plain("outputConfig", {"outputUriPrefix": "mark-prefix"}),
+        ),
+    ),
+)
