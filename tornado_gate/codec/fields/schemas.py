@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from marshmallow import INCLUDE, Schema, ValidationError
 
-from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, make_acceptor
+from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, keeps_rules, make_acceptor
 from tornado_gate.codec.fields.kinds import Unchecked, raise_faults
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
 
 Rule = Callable[[Mapping[str, Any]], None]
+_CAPITAL: Final = re.compile(r"[A-Z]")
 
 
 class BodySchema(Schema):
@@ -20,7 +22,11 @@ class BodySchema(Schema):
 
     `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
     (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
-    valid, and they raise InvalidField.
+    valid, and they raise InvalidField. `object_rules` are checks of one object, nested ones too, before its members: they
+    raise ValidationError. `snake_case`: requests may also spell the names of members with underscores, as protobuf's JSON
+    allows; guards and the reader of references know both spellings, `check` knows the declared one.
+
+    `finds_all_references`: the members that refer to objects are found in all objects below, of whatever type.
     """
 
     class Meta:
@@ -28,6 +34,9 @@ class BodySchema(Schema):
 
     texts: ClassVar[text_maps.Object] = text_maps.Object(kind="other")
     rules: ClassVar[tuple[Rule, ...]] = ()
+    object_rules: ClassVar[tuple[Rule, ...]] = ()
+    snake_case: ClassVar[bool] = False
+    finds_all_references: ClassVar[bool] = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -54,10 +63,18 @@ class BodySchema(Schema):
                 continue
             if not acceptors[name](value):
                 return False
-        for name in self._needed:  # noqa: SIM110 - all() takes twice as long
+        for name in self._needed:
             if name not in body:
                 return False
-        return True
+        return not self.object_rules or keeps_rules(self.object_rules, body)
+
+
+def list_spellings(kind: type[Schema], name: str) -> tuple[str, ...]:
+    """Return the names that the declared member `name` has in requests."""
+    if not getattr(kind, "snake_case", False):
+        return (name,)
+    snake = _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
+    return (name,) if snake == name else (snake, name)
 
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
