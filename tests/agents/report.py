@@ -32,7 +32,7 @@ makes the agent work. No vendor's cloud was called.
 | thinking | thinking before each step, also twice in one step; every signature or encrypted reasoning comes back unchanged |
 | long | 24 tool rounds in two prompts; the second prompt continues the session that the agent has stored |
 | search | a tool that the agent declares only after the model has searched for it |
-| count | token counts that the agent asks for |
+| count | token counts that the agent requests |
 
 | upstream | API | model |
 |---|---|---|
@@ -43,19 +43,21 @@ makes the agent work. No vendor's cloud was called.
 """
 NOTES = """## Notes
 
-- Agents decide by the name of the model what they send. Under names of their own vendor they use everything that its API has: so
-  the first runs of Claude Code, Codex and Gemini CLI ask names such as `claude-sonnet-5-5` that the gateway routes to each
-  upstream, "other vendors' model names" ask the upstreams' own names.
-- Codex asks models that it knows without a list of tools ("responses lite"): its tools are in an `additional_tools` item, in
-  namespaces, and one of them runs JavaScript that calls the others. The header `x-openai-internal-codex-responses-lite` is not
-  sent to upstreams, because it restricts the tools that OpenAI accepts (Wei-Shaw/sub2api#4455, 2026-07-16).
+- Agents select the features of a request by the name of the model. Under names of their vendor they use everything that its
+  API has: so the first runs of Claude Code, Codex and Gemini CLI use names such as `claude-sonnet-5-5` that the gateway routes to
+  each upstream, "other vendors' model names" use the upstreams' own names.
+- Codex sends requests for OpenAI's newest models without a list of tools ("responses lite"): its tools are in an
+  `additional_tools` item, in namespaces, and one of them runs JavaScript that calls the others. The header
+  `x-openai-internal-codex-responses-lite` is not sent to upstreams, because it restricts the tools that OpenAI accepts
+  (Wei-Shaw/sub2api#4455, 2026-07-16).
 - Codex uses WebSockets only with `supports_websockets = true` in the provider's entry of its file, as in the runs "Codex
   (WebSocket)".
 - Gemini CLI sends each result twice when it resumes a session. The gateway translates it once; to Google's own API the request
   goes as it is, and the mock accepts it: whether Google does is not known here.
-- Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless it knows the name.
+- Gemini CLI drops pictures from the results of its tools for models whose names begin with `gemini-3-`, unless the name is
+  in its list.
 - Gemini CLI replaces some names of models by others before it sends them (`gemini-3.5-flash` by `gemini-3.8-flash`, for example).
-- Qwen Code sends pictures only to models that it knows to accept them; OpenCode to models whose entry in its file says so.
+- Qwen Code sends pictures only to models whose names are in its list; OpenCode to models whose entry in its file allows them.
 - Claude Code counts tokens for `/context`, and Gemini CLI for prompts with files; the other agents never do.
 """
 
@@ -77,7 +79,7 @@ def _iterate_parts(outcomes: Sequence[Outcome], probes: Sequence[Probe]) -> Iter
     yield from (f"| {one.request} | {one.answer} | {one.fault or '✓'} |" for one in probes)
     yield f"\n{NOTES}"
     yield "## Configuration\n"
-    yield "The address is that of conf/gate.yaml, `MODEL` any chat model of the gateway, and `GATE_KEY` a key of the gateway.\n"
+    yield "The address comes from conf/gate.yaml, `MODEL` is any chat model, and `GATE_KEY` a key of the gateway.\n"
     yield from (render_configuration(agent) for agent in AGENTS if not agent.name.endswith("-other"))
 
 
@@ -111,7 +113,7 @@ def render_faults(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def render_configuration(agent: Agent) -> str:
     """The agent's files and environment, as a user writes them; of a variant, what differs."""
-    lines = [f"### {agent.title}\n", f"`{agent.package}` {agent.version}, asks {agent.wire}.\n"]
+    lines = [f"### {agent.title}\n", f"`{agent.package}` {agent.version}, uses {agent.wire}.\n"]
     if agent.scenarios == VARIANT:
         (text,) = agent.files(EXAMPLE).values()
         gate = json.loads(text)["provider"]["gate"]

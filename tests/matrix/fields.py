@@ -192,6 +192,6 @@ def issuer_only(reason: str) -> Idle:
     return Idle("issuer only", reason)
 
 
-LABEL: Final = anyway("a label that the vendor's API insists on; it asks for nothing")
+LABEL: Final = anyway("a label that the vendor's API insists on; it has no effect")
 ALWAYS_STRICT: Final = anyway("an answer always keeps to its schema there", "anthropic", "gemini", "local")
 TOOLS_STRICT: Final = anyway("a call always keeps to its schema there", "local")

@@ -90,7 +90,7 @@ SPEECH_GROUPS: Final = (
                 "replicatedVoiceConfig",
             ),
             speech(f"{_SPEECH}.languageCode", "de-DE", "German"),
-            speech(f"{_SPEECH}.languageCode", "tlh", "one that few speak"),
+            speech(f"{_SPEECH}.languageCode", "tlh", "a rare language"),
             speech(
                 f"{_SPEECH}.multiSpeakerVoiceConfig",
                 {"speakerVoiceConfigs": [{"speaker": "mark-person", "voiceConfig": _voice("Puck")}]},

@@ -18,22 +18,22 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 HEAD: Final = """\
 # Which field reaches which upstream
 
-Made by the tests: `python -m tests.matrix` writes this page, and a test fails when it is not what the gateway does. Every
-field that the vendors' own SDKs know is pushed through the gateway to every provider, and what would be sent is looked at.
-No field may vanish in silence: what an upstream cannot honour comes back in the header `x-gate-loss`, and with
+Made by the tests: `python -m tests.matrix` writes this page, and a test fails when the gateway does something else. Every
+field of the vendors' own SDKs is sent through the gateway to every provider, and the upstream's request is compared.
+No field is dropped silently: a field that an upstream cannot honour is in the header `x-gate-loss`, and with
 `x-gate-strict: 1` such a request is a 400 that names it.
 
 Chat and its like are here; embeddings, moderation, pictures, speech and transcripts are in [matrix-media.md](matrix-media.md).
 
-| word | what becomes of the field |
+| word | result for the field |
 |---|---|
 | verbatim | it goes up as it came: the upstream speaks the caller's wire format |
 | translated | it goes up in the upstream's own words |
-| partly | what the upstream has words for goes up; the rest is reported |
+| partly | values that the upstream has words for go up; others are reported |
 | reported | the upstream has no word for it: its name is in `x-gate-loss` |
-| refused | the request is answered with a 400, or a 404 for what it refers to, which names the field |
-| anyway | it asks for what happens without it too |
-| answer only | it shapes the answer, which is the gateway's own work |
+| refused | the response is a 400, or a 404 for an object, which names the field |
+| anyway | the result is the same without it |
+| answer only | it changes the response, which the gateway renders |
 | issuer only | only the upstream that issued the value can read it; the others do not get it |
 | honoured | the embedded provider's answer depends on it |
 | counted | the embedded provider reads it as input tokens; its answer does not depend on it |
@@ -44,9 +44,9 @@ Chat and its like are here; embeddings, moderation, pictures, speech and transcr
 MEDIA_HEAD: Final = """\
 # Which field reaches which upstream: beyond chat
 
-The other half of [matrix.md](matrix.md), which says what the words mean: embeddings, moderation, pictures, speech and
-transcripts. Made by the same tests in the same way. `field_of_tomorrow` stands for any field that nobody knows yet. What the
-embedded provider would have to compute at length is not made; what its makers are asked for is looked at.
+The other half of [matrix.md](matrix.md), which explains the words: embeddings, moderation, pictures, speech and
+transcripts. Made by the same tests in the same way. `field_of_tomorrow` stands for any field that a vendor may add. Media
+that the embedded provider would compute for long are not made; the calls of its makers are compared.
 
 A request for pictures goes up as it came when its caller is to get what the upstream gives, which is bytes inside the answer,
 and is translated when the gateway hands out addresses: "either" below.

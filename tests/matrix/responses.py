@@ -86,7 +86,7 @@ plain, tooled, custom, reasoned = (partial(row, base) for base in (BASE, WITH_TO
 parts, turns, called, custom_called = (partial(row, base) for base in (PARTS, TURNS, CALLED, CUSTOM_CALLED))
 
 _KEPT: Final = answer_only("the gateway itself keeps the turn")
-_BOOKKEEPING: Final = anyway("an item's id and state are bookkeeping, which says nothing to a model")
+_BOOKKEEPING: Final = anyway("an item's id and state are bookkeeping without meaning for a model")
 _CHOICES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("function", {"type": "function", "name": "get_weather"}),
     (

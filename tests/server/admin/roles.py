@@ -61,15 +61,15 @@ A session of the console gives no access to the API, and a key gives none to the
 
 
 _LIMITED_TEXT = """
-A key with the role administrator and a `team`, `models` or `operations` administers only these. `own`: the route answers with
-what is within the limits of the key, and for everything else as for what does not exist. `403`: with the code `outranks_maker`.
-`all`: a key with `operations: [admin]` is limited to no team and no model; it sees everything, and gives nobody rights. Several
+A key with the role administrator and a `team`, `models` or `operations` administers only these. `own`: the route returns
+objects within the limits of the key; all others do not exist for it. `403`: with the code `outranks_maker`.
+`all`: a key with `operations: [admin]` is limited to no team and no model; it sees everything, and gives no one rights. Several
 limitations add up. The models of the key's team count as the key's.
 
 - **A team**: its keys, its requests and their sums, its members, and invitations of members to it. Others change its bounds.
 - **Models, operations**: keys that allow no more, and requests with these models and operations.
-- A limited key makes and rotates keys of nobody else, and no key that allows more than itself. No key, limited or not, sets a
-  limit or a budget higher than its own.
+- A limited key makes and rotates keys of no other account, and no key that allows more than itself. No key, limited or not, sets
+  a limit or a budget higher than its own.
 """
 
 
