@@ -41,6 +41,7 @@ from tornado_gate.types.text_maps import (
     words,
 )
 from tornado_gate.types.texts import TextKind
+from tornado_gate.types.value import replace
 from tornado_gate.wire.text_shapes import ERROR, ROLES, SCHEMA, USAGE
 from tornado_gate_gemini.fields.content import is_file_id
 from tornado_gate_gemini.fields.generate import SafetySettingSchema
@@ -97,8 +98,8 @@ _STEP: Final = make_shape(StepSchema)
 assert isinstance(_STEP, text_maps.Object)
 
 
-def _make_steps_shape(kind: TextKind) -> Shape:
-    return text_maps.Object(members=_STEP.members, kinds=_STEP.kinds, kind=kind, others=TEXT)
+_INPUT: Final = replace(_STEP, kind="user")
+_OUTPUTS: Final = replace(_STEP, kind="assistant")
 
 
 class InteractionToolSchema(BodySchema):
@@ -137,7 +138,7 @@ class InteractionBodySchema(BodySchema):
             **words("id", "object", "status", "role", "created", "updated", "continuation_ids"),
             "continuation_token": DATA,
             "steps": _STEP,
-            "outputs": _make_steps_shape("assistant"),
+            "outputs": _OUTPUTS,
             "output_text": Text(kind="assistant"),
             **dict.fromkeys(("output_audio", "output_image", "output_video"), _STEP),
             "usage": USAGE,
@@ -153,7 +154,7 @@ class InteractionBodySchema(BodySchema):
     background = Boolean(allow_none=True)
     previous_interaction_id = String(allow_none=True, text=WORD, refers=Reference(kind="interaction"))
     agent = Unchecked(text=WORD)
-    input = Unchecked(lambda: Array(Object(StepSchema)), text=_make_steps_shape("user"))
+    input = Unchecked(lambda: Array(Object(StepSchema)), text=_INPUT)
     system_instruction = Unchecked(text=Text(kind="system"))
     tools = Unchecked(lambda: Array(Object(InteractionToolSchema)))
     response_format = Unchecked(lambda: Object(ResponseFormatSchema), opaque=True)
