@@ -7,7 +7,14 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats, other_models
-from tornado_gate_openai.fields import media_texts, realtime_texts, response_texts
+from tornado_gate_openai.fields import (
+    embeddings,
+    media_texts,
+    moderations,
+    realtime_texts,
+    response_texts,
+    speech,
+)
 from tornado_gate_openai.fields.references import list_image_references, list_response_references
 
 KEEP_ALIVE: Final = b": ping\n"
@@ -31,7 +38,7 @@ EMBEDDING_ROUTES: Final = (
         "/v1/embeddings",
         "embeddings",
         wire_format=formats.OPENAI_EMBEDDINGS,
-        texts=media_texts.EMBEDDINGS,
+        texts=embeddings.EMBEDDINGS,
     ),
     Route(
         "POST",
@@ -39,7 +46,7 @@ EMBEDDING_ROUTES: Final = (
         "embeddings",
         wire_format=formats.OPENAI_EMBEDDINGS,
         model="path",
-        texts=media_texts.EMBEDDINGS,
+        texts=embeddings.EMBEDDINGS,
     ),
 )
 
@@ -63,7 +70,7 @@ MODERATION_ROUTES: Final = (
         "/v1/moderations",
         "moderation",
         wire_format=formats.OPENAI_MODERATIONS,
-        texts=media_texts.MODERATIONS,
+        texts=moderations.MODERATIONS,
     ),
 )
 
@@ -74,7 +81,7 @@ SPEECH_ROUTES: Final = (
         "speech",
         wire_format=formats.OPENAI_SPEECH,
         keep_alive=find_speech_keep_alive,
-        texts=media_texts.SPEECH,
+        texts=speech.SPEECH,
     ),
 )
 
