@@ -56,7 +56,6 @@ setup(
         "orjson>=3.10",
         "pluggy>=1.6,<2",
         "prometheus-client>=0.22,<1",
-        "python-multipart>=0.0.34",
         "PyYAML>=6",
         "SQLAlchemy>=2.1,<3",
         "tornado>=6.5,<7",

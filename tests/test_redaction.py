@@ -371,9 +371,11 @@ def test_old_secrets_leave() -> None:
     for number in range(3 * MOST_SECRETS):
         fetched.add(target, f"token-{number}")
         fetched.add(target, f"token-{number}")
-    assert fetched.find(target) == tuple(f"token-{number}" for number in range(2 * MOST_SECRETS, 3 * MOST_SECRETS))
+    assert fetched.find_secrets(target) == tuple(
+        f"token-{number}" for number in range(2 * MOST_SECRETS, 3 * MOST_SECRETS)
+    )
     assert fetched.revision == 3 * MOST_SECRETS, "a known one changes nothing"
     for number in range(MOST_KEYS):
         fetched.add(replace(target, key=str(number)), f"token-of-{number}")
-    assert fetched.find(target) == ()
+    assert fetched.find_secrets(target) == ()
     assert len(fetched.list()) == MOST_KEYS

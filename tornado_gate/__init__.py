@@ -18,9 +18,6 @@ from tornado_gate.hookspecs import (
 from tornado_gate.plugins.lazy_import import lazy_import
 from tornado_gate.streams import events, ndjson, passthrough, sse, stages
 
-# Aliases for plugins written for 0.1; removed in 0.3.
-stream, flow, needed_later = events, stages, lazy_import
-
 __all__ = [
     "REMOVE",
     "Capabilities",
@@ -29,18 +26,15 @@ __all__ = [
     "__version__",
     "errors",
     "events",
-    "flow",
     "format_impl",
     "guard_impl",
     "lazy_import",
     "ndjson",
-    "needed_later",
     "passthrough",
     "patch_json",
     "plugin_impl",
     "provider_impl",
     "sse",
     "stages",
-    "stream",
     "types",
 ]

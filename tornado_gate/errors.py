@@ -70,14 +70,14 @@ class GateError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds in the Retry-After header, which may be a date (RFC 9110 10.2.3); None without a valid header."""
+        """Return the seconds in the Retry-After header, which may be a date (RFC 9110 10.2.3); None without a valid header."""
         value = self.headers.get("Retry-After", "")
         if value.isascii() and value.isdigit():
             return float(value)
         return _count_seconds_until(value) if value else None
 
     def body(self) -> dict[str, str]:
-        """The strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
+        """Return the strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
 
 
@@ -91,7 +91,7 @@ def _count_seconds_until(date: str) -> float | None:
 
 
 class RequestError(GateError):
-    """The request is wrong and the caller can correct it. Raised directly for a body that is not valid JSON."""
+    """An error that the caller can correct. Raised directly for a body that is not valid JSON."""
 
     status = 400
     type = "invalid_request_error"
@@ -99,7 +99,7 @@ class RequestError(GateError):
 
 
 class InvalidField(RequestError):
-    """One field is invalid: `param` is its path, for example ``messages.0.role``."""
+    """An invalid field: `param` is its path, for example ``messages.0.role``."""
 
     code = "invalid_value"
 
@@ -108,7 +108,7 @@ class InvalidField(RequestError):
 
 
 class UnsupportedOperation(RequestError):
-    """The model exists but does not support the operation."""
+    """An error: the model exists but does not support the operation."""
 
     code = "operation_not_supported"
 
@@ -117,7 +117,7 @@ class UnsupportedOperation(RequestError):
 
 
 class AuthenticationFailed(RequestError):
-    """The caller has no key, an unknown one, or sent two different ones."""
+    """An error: the caller has no key, an unknown key, or sent two different keys."""
 
     status = 401
     type = "authentication_error"
@@ -125,7 +125,7 @@ class AuthenticationFailed(RequestError):
 
 
 class NotAllowed(RequestError):
-    """The key lacks the permission."""
+    """An error: the key lacks the permission."""
 
     status = 403
     type = "permission_error"
@@ -133,7 +133,7 @@ class NotAllowed(RequestError):
 
 
 class NotFound(RequestError):
-    """The route, or the object that the request names, does not exist."""
+    """An error: the route, or the object that the request names, does not exist."""
 
     status = 404
     type = "not_found_error"
@@ -141,7 +141,7 @@ class NotFound(RequestError):
 
 
 class UnknownModel(NotFound):
-    """No model of this name is configured."""
+    """An error: no model of this name is configured."""
 
     code = "model_not_found"
 
@@ -153,7 +153,7 @@ class UnknownModel(NotFound):
 
 
 class MethodNotAllowed(RequestError):
-    """The path does not support the method; the header `Allow` lists those that it does."""
+    """An error: the path does not support the method; the header `Allow` lists the supported methods."""
 
     status = 405
     code = "method_not_allowed"
@@ -164,21 +164,21 @@ class MethodNotAllowed(RequestError):
 
 
 class TooLarge(RequestError):
-    """The body, or a part of it, is above a limit."""
+    """An error: the body, or a part of it, is above a limit."""
 
     status = 413
     code = "request_too_large"
 
 
 class UnsupportedMediaType(RequestError):
-    """The route does not accept bodies of this Content-Type."""
+    """An error: the route does not accept bodies of this Content-Type."""
 
     status = 415
     code = "unsupported_media_type"
 
 
 class RateLimited(RequestError):
-    """A limit of the caller is used up; try again after `retry_after` seconds."""
+    """An error: a limit of the caller is used up. The caller may try again after `retry_after` seconds."""
 
     status = 429
     type = "rate_limit_error"
@@ -189,19 +189,19 @@ class RateLimited(RequestError):
     ) -> None:
         super().__init__(message, headers={"Retry-After": str(max(1, math.ceil(retry_after)))}, **rest)
         self.exceeded = exceeded or {}
-        """Of a bound in conf, as texts: `bound`, `subject`, `limit` and `used`; empty for any other limit."""
+        """The exceeded bound in conf, as texts: `bound`, `subject`, `limit` and `used`. Empty for any other limit."""
         self.levels: Any = None
-        """What is left of the limits per minute that refused the request (`types.LimitLevels`); None for any other limit."""
+        """The remainder of the limits per minute that refused the request (`types.LimitLevels`); None for any other limit."""
 
 
 class BlockedByGuard(RequestError):
-    """A guard has refused a request or its answer; its status, code and message are those of the guard's decision."""
+    """An error: a guard has refused a request or its response. Status, code and message come from the guard's decision."""
 
     code = "blocked_by_guard"
 
 
 class NotReviewed(RequestError):
-    """A guard that is not required did not review a request or its answer, and the caller sent ``x-gate-strict: 1``."""
+    """An error: an optional guard did not review a request or its response, and the caller sent ``x-gate-strict: 1``."""
 
     code = "not_reviewed"
 
@@ -214,7 +214,7 @@ class NotReviewed(RequestError):
 
 
 class UpstreamError(GateError):
-    """The provider failed; another target may be tried."""
+    """An error: the provider failed; another target may be tried."""
 
     status = 502
     type = "upstream_error"
@@ -230,11 +230,11 @@ UPSTREAM_CODES: Final = frozenset(
         "upstream_wrong_media_type",
     }
 )
-"""The codes that the gateway gives to an UpstreamError beside those of the classes."""
+"""The codes that the gateway gives to an UpstreamError, besides the codes of the classes."""
 
 
 class UpstreamRefused(UpstreamError):
-    """The provider returned a 4xx for the request. The caller receives it; no other target is tried."""
+    """An error: the provider returned a 4xx for the request. The caller receives it; no other target is tried."""
 
     type = "invalid_request_error"
     code = "upstream_refused"
@@ -242,7 +242,7 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamKeyRefused(UpstreamError):
-    """The provider refused the gateway's own key or account. The provider's error text is never shown to a caller.
+    """An error: the provider refused the gateway's own key or account. No caller sees the provider's error text.
 
     `upstream_status` is the upstream's status; 403 may concern the model only.
     """
@@ -252,19 +252,19 @@ class UpstreamKeyRefused(UpstreamError):
 
 
 class UpstreamUnreachable(UpstreamError):
-    """No connection was established: the provider has received nothing of the request."""
+    """An error: no connection was established, so the provider has received no part of the request."""
 
     code = "upstream_unreachable"
 
 
 class UpstreamLost(UpstreamError):
-    """The connection closed before the end of the response. The provider may have processed the request."""
+    """An error: the connection closed before the end of the response. The provider may have processed the request."""
 
     code = "upstream_lost"
 
 
 class UpstreamRateLimited(UpstreamError):
-    """The provider returned 429; `headers` holds its `Retry-After`, if any."""
+    """An error: the provider returned 429; `headers` holds its `Retry-After`, if any."""
 
     status = 429
     type = "rate_limit_error"
@@ -272,14 +272,14 @@ class UpstreamRateLimited(UpstreamError):
 
 
 class UpstreamOverloaded(UpstreamError):
-    """The provider is overloaded."""
+    """An error: the provider is overloaded."""
 
     status = 503
     code = "upstream_overloaded"
 
 
 class TargetBusy(UpstreamError):
-    """The provider entry runs as many requests as conf allows at a time. The provider has received nothing of this one."""
+    """An error: the provider entry already runs as many requests as conf allows. The provider has not received this request."""
 
     status = 503
     type = "unavailable_error"
@@ -287,7 +287,7 @@ class TargetBusy(UpstreamError):
 
 
 class UpstreamTimeout(UpstreamError):
-    """The provider did not answer within a time limit, or reported a timeout itself."""
+    """An error: the provider did not answer within a time limit, or reported a timeout itself."""
 
     status = 504
     type = "timeout_error"
@@ -295,11 +295,11 @@ class UpstreamTimeout(UpstreamError):
 
 
 class UpstreamConnectTimeout(UpstreamTimeout):
-    """No connection within the connect timeout: the provider has received nothing of the request."""
+    """An error: no connection within the connect timeout. The provider has received no part of the request."""
 
 
 class Unavailable(GateError):
-    """No target can be used now, or the gateway is shutting down."""
+    """An error: no target can be used now, or the gateway is shutting down."""
 
     status = 503
     type = "unavailable_error"
@@ -307,7 +307,7 @@ class Unavailable(GateError):
 
 
 class PluginError(GateError):
-    """Plugin `plugin` failed. `detail` is for the log and for `plugins list` and is never shown to a caller."""
+    """An error of the plugin `plugin`. `detail` is for the log and for `plugins list`; callers never see it."""
 
     status = 503
     type = "plugin_error"
@@ -321,7 +321,10 @@ class PluginError(GateError):
 
 
 class PluginUnavailable(PluginError):
-    """A wrapper that conf requires for this request cannot work, so that the request is refused instead of passed without it."""
+    """An error: a wrapper that conf requires for this request cannot work.
+
+    The request is refused instead of sent without the wrapper.
+    """
 
     code = "plugin_unavailable"
     retryable = False
@@ -342,11 +345,17 @@ class InternalError(GateError):
 
 
 class ContractError(Exception):
-    """A plugin made a value that the hook specification does not allow. The message, which says what, is for the log."""
+    """An error: a plugin made a value that the hook specification does not allow.
+
+    The message is for the log and names the violation.
+    """
 
 
 class ConfigError(Exception):
-    """Conf is invalid. `faults` are (key path, message); a key path is a tuple: ``("providers", "openai", "base_url")``."""
+    """An error: conf is invalid.
+
+    `faults` are (key path, message); a key path is a tuple: ``("providers", "openai", "base_url")``.
+    """
 
     def __init__(self, faults: list[tuple[tuple[str | int, ...], str]]) -> None:
         super().__init__("; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in faults))

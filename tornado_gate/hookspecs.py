@@ -2,21 +2,21 @@
 
 A plugin is an object that pluggy can register: a module, or a class, which is instantiated without arguments. An entry point in
 the group ``tornado_gate`` names it; the entry point's name is the plugin's name in conf. Mark hooks with `format_impl` or
-`provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True``
-wraps the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper. So is a guard, which
-reviews the texts of requests and answers: its hooks are marked with `guard_impl`, and it may have wrapper hooks besides.
+`provider_impl` (`configure_plugin` with `plugin_impl`); declare only the arguments you use. A hook marked ``wrapper=True`` wraps
+the hook of every plugin of that kind (format or provider); a plugin with wrappers only is a wrapper. A guard, which reviews the
+texts of requests and responses, is a wrapper too: its hooks are marked with `guard_impl`, and it may have wrapper hooks besides.
 
 pluggy does not await hooks: an async hook returns its coroutine or its async generator, and the core awaits it. A wrapper
 receives that object from its ``yield`` and may return another object that wraps it.
 
-Errors: a `GateError` that a hook raises is returned to the caller with its status and message. Any other exception is a fault
-of the plugin: the caller receives 503 without the exception's text, and the log the traceback. A hook that blocks the event
+Errors: a `GateError` that a hook raises is returned to the caller with its status and message. Any other exception is a fault of
+the plugin: the caller receives 503 without the exception's text, and the log receives the traceback. A hook that blocks the event
 loop for longer than ``server.hook_seconds`` is interrupted and counts as failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -62,9 +62,9 @@ guard_impl = pluggy.HookimplMarker(GUARD_PROJECT)
 class PluginEntry(Value, frozen=True, kw_only=True):
     """The entry of a plugin under ``plugins:`` in conf; the argument of `configure_plugin`.
 
-    `name` is the plugin's name. `settings` are the keys of the entry that the core does not know; the plugin must check them.
-    `required`, the scope of a wrapper (``models``, ``operations``, ``keys``), ``review_timeout`` and ``review_timeout_per_mb``
-    of a guard are applied by the core.
+    `name` is the plugin's name. `settings` are the keys of the entry that the core does not define; the plugin must check them.
+    `required`, the scope of a wrapper (``models``, ``operations``, ``keys``), ``review_timeout`` and ``review_timeout_per_mb`` of
+    a guard are applied by the core.
     """
 
     name: str
@@ -77,9 +77,9 @@ class PluginEntry(Value, frozen=True, kw_only=True):
 class ProviderEntry(Value, frozen=True, kw_only=True):
     """One entry under ``providers:`` in conf; the argument of `configure`.
 
-    `name` is the entry's name. `base_url` is as written in conf, "" without one; `api_key` is the key, "" without one: of an
-    entry with several keys, `configure` is called for each. `headers` are those of the entry, which the plugin adds to its
-    requests. `settings` are the keys of the entry that the core does not know; the plugin must check them.
+    `name` is the entry's name. `base_url` is as written in conf, "" without one. `api_key` is the key, "" without one; for an
+    entry with several keys, `configure` is called for each. `headers` are the entry's headers, which the plugin adds to its
+    requests. `settings` are the keys of the entry that the core does not define; the plugin must check them.
     """
 
     name: str
@@ -92,27 +92,28 @@ class ProviderEntry(Value, frozen=True, kw_only=True):
 
 
 class ModelExplainer(Protocol):
-    """What a provider knows about its models: `tornado_gate.wire.model_table.ModelTable`."""
+    """The facts of a provider about its models: `tornado_gate.wire.model_table.ModelTable`."""
 
     def explain(self, model: str) -> dict[str, Any]:
-        """``facts`` about an upstream model, and ``rows``, each with ``match``, ``facts`` and ``source``; JSON values."""
+        """Return ``facts`` about an upstream model, and ``rows``, each with ``match``, ``facts`` and ``source``; JSON values."""
 
 
 class Capabilities(Value, frozen=True, kw_only=True):
-    """What a provider entry supports; the result of `configure`.
+    """The capabilities of a provider entry; the result of `configure`.
 
     `operations` are the supported operations. `models` narrows them for some models: it maps patterns of upstream model names
     (``*`` matches anything) to operations; the first pattern that matches applies. `inputs_at_once` is the maximum number of
-    inputs in one embeddings request: the core splits larger requests and joins the results. `speaks` names the wire formats
-    whose bodies the provider accepts unchanged (the verbatim lane). `base_url`, if given, replaces the entry's in every
-    target; `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn
-    must return; the core then stores them for clients that drop them. `unsigned_thinking` are patterns of models to which
-    thinking before tool calls must be returned also when it has no signature. `videos_may_repeat`: a video may be started
-    twice without harm; the core then restarts a task if a crash left open whether the provider had started it. `model_table`
-    explains what the plugin knows about a model, for the command ``models show``. `description` is shown in model lists for
-    models without one in conf. `price_provider` is the provider's id in the package ``genai-prices``, which has the default
-    prices of models; without it the provider is found there by its base URL. `costs_nothing`: the models run in the gateway, or
-    are made of other models of the gateway, whose requests are priced themselves.
+    inputs in one embeddings request: the core splits larger requests and joins the results. `speaks` names the wire formats whose
+    bodies the provider accepts unchanged (the verbatim lane). `base_url`, if present, replaces the entry's in every target;
+    `settings` becomes `call.target.settings`. `signatures`: responses carry thinking signatures that the next turn must return;
+    the core then stores them for clients that drop them. `unsigned_thinking` are patterns of models to which thinking before tool
+    calls must be returned even without a signature. `videos_may_repeat`: a video may be started twice without harm; the core then
+    restarts a task if a crash left open whether the provider had started it. `model_table` explains the plugin's facts about a
+    model, for the command ``models show``. `description` is shown in model lists for models without one in conf. `price_provider`
+    is the provider's id in the package ``genai-prices``, which has the default prices of models; without it the provider is found
+    there by its base URL. `costs_nothing`: the models run in the gateway, or are made of other models of the gateway, whose
+    requests are priced themselves. `missing_operations` are operations that need another distribution, each with the advice how
+    to install it, which the errors of such requests repeat.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})
@@ -128,23 +129,34 @@ class Capabilities(Value, frozen=True, kw_only=True):
     description: str = ""
     price_provider: str = ""
     costs_nothing: bool = False
+    missing_operations: Mapping[Operation, str] = field(default_factory=dict)
 
     def get_operations(self, model: str) -> frozenset[Operation]:
-        """The operations that the upstream model named `model` supports."""
+        """Return the operations that the upstream model named `model` supports."""
+        row = self._find_model_operations(model)
+        return self.operations if row is None else row & self.operations
+
+    def find_missing(self, model: str, operations: Iterable[Operation]) -> str:
+        """Return what to install so that the upstream model named `model` supports one of `operations`, or ""."""
+        if not self.missing_operations:
+            return ""
+        row = self._find_model_operations(model)
+        able = (name for name in operations if row is None or name in row)
+        return next((self.missing_operations[name] for name in able if name in self.missing_operations), "")
+
+    def _find_model_operations(self, model: str) -> frozenset[Operation] | None:
+        """Return the operations of the first row of `models` that matches; None if no row matches."""
         name = canonicalize_name(model)
-        for pattern, operations in self.models.items():
-            if _matches(pattern, model, name):
-                return operations & self.operations
-        return self.operations
+        return next((row for pattern, row in self.models.items() if _matches(pattern, model, name)), None)
 
     def needs_unsigned_thinking(self, model: str) -> bool:
-        """Whether thinking without a signature must be returned to the upstream model named `model`."""
+        """Return whether thinking without a signature must be returned to the upstream model named `model`."""
         name = canonicalize_name(model)
         return any(_matches(pattern, model, name) for pattern in self.unsigned_thinking)
 
 
 def _matches(pattern: str, model: str, name: str) -> bool:
-    """Whether a pattern matches a model as it is written, or its canonical `name`."""
+    """Return whether a pattern matches a model as it is written, or its canonical `name`."""
     return fnmatchcase(model, pattern) or fnmatchcase(name, pattern.casefold())
 
 
@@ -187,11 +199,11 @@ class FormatSpec:
 
     @format_spec(firstresult=True)
     def describe_route(self, route: Route) -> RouteDescription | None:
-        """Optional: return what /openapi.json and /docs say about a route: schemas of its bodies, parameters, examples.
+        """Optional: return the description of a route for /openapi.json and /docs: schemas of its bodies, parameters, examples.
 
-        A route below ``/vendor/`` has the prefix of conf in its path. Import the schemas inside the hook, so that the start
-        does not wait for them. A test of the gateway sends the examples. Without this hook, or for None, the description has
-        the route without schemas.
+        A route below ``/vendor/`` has the prefix of conf in its path. Import the schemas inside the hook, so that the start does
+        not wait for them. A test of the gateway sends the examples. Without this hook, or for None, the description has the route
+        without schemas.
 
         When: once for each route, when the API description is first requested; in a thread.
         Where: /openapi.json and /docs; never for a request for a model.
@@ -205,15 +217,15 @@ class FormatSpec:
         """Check the body and return it as a common request.
 
         `wire.json` is a JSON object without duplicate keys, NaN or excessive depth; the hook checks everything else.
-        `wire.path_arguments` holds the named segments of the route's path. The request's model is the name that the caller
-        sent. Raises `InvalidField` with the path of the first invalid field. For a route with ``model="none"`` it returns a
+        `wire.path_arguments` holds the named segments of the route's path. The request's model is the name that the caller sent.
+        Raises `InvalidField` with the path of the first invalid field. For a route with ``model="none"`` it returns a
         `ModelsRequest`, which the core serves, a `StoredObjectRequest` about an object that an upstream keeps, or a complete
         `Reply`, for example from data in `call.memory`.
 
-        When: at most once for each request and operation of the route, however many targets are tried; in a thread for a body
-        above 64 KiB, unless it is a coroutine function.
+        When: at most once for each request and operation of the route, regardless of the number of targets that are tried; in a
+        thread for a body above 64 KiB, unless it is a coroutine function.
         Where: the common lane, and routes with ``model="none"``. On the verbatim lane only for a body with signatures of an
-        upstream, to find out which provider entry issued them; errors are then ignored.
+        upstream, to find the provider entry that issued them; errors are then ignored.
         Coroutine: it may be a coroutine function.
         Raises: `InvalidField` and other `RequestError`; no target is tried.
         """
@@ -226,14 +238,13 @@ class FormatSpec:
         Return without waiting: `Reply.chunks` is an async generator that reads `events` while it is read. The core has checked
         the order of events. A stream that fails after its first event ends with `StreamError`; render it as this format's error
         event, never as a normal finish. `events.collect` returns the whole result, or raises that error. `translate_request`
-        stores in `request.reply_state` what the reply needs and the request's fields do not hold.
+        stores in `request.reply_state` any data for the reply that the request's fields do not hold.
 
-        When: once for each response that an upstream has begun, also if it then fails before its first chunk and the next
-        target is tried; and for what the core itself answers, such as a `ModelList`, a `TaskResult` or a `TokenCount`.
+        When: once for each response that an upstream has begun, even if it then fails before its first chunk and the next target
+        is tried; and for responses of the core itself, such as a `ModelList`, a `TaskResult` or a `TokenCount`.
         Where: the common lane, all operations.
-        Coroutine: no; it returns at once. `Reply.chunks` is an async generator or another async iterator.
-        Raises: nothing while it is called. Before their first chunk, `Reply.chunks` may raise the `GateError` of a
-        `StreamError`.
+        Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async iterator.
+        Raises: nothing while it is called. Before their first chunk, `Reply.chunks` may raise the `GateError` of a `StreamError`.
         """
         raise AssertionError("a specification is never called")
 
@@ -253,11 +264,10 @@ class FormatSpec:
 
     @format_spec(firstresult=True)
     def limit_headers(self, call: Call | None, levels: LimitLevels) -> dict[str, str]:
-        """Optional: return the headers with which this format tells what is left of the caller's limits per minute.
+        """Optional: return this format's headers about the remainder of the caller's limits per minute.
 
-        `levels.requests` and `levels.tokens` are None where nothing is limited. The core itself sends
-        ``x-ratelimit-limit-requests`` and the like, and ``Retry-After``. Errors of refused requests have
-        `RateLimited.exceeded`, for `translate_error`.
+        `levels.requests` and `levels.tokens` are None without a limit. The core itself sends ``x-ratelimit-limit-requests`` and
+        the like, and ``Retry-After``. Errors of refused requests have `RateLimited.exceeded`, for `translate_error`.
 
         When: once for each response of a caller with a limit per minute, and for each request that such a limit refuses.
         Where: all routes of the format.
@@ -289,13 +299,13 @@ class FormatSpec:
         """Optional, with `forward_request`: forward the upstream's bytes; record usage and finish reason on `call.meter`.
 
         Each chunk of a stream ends at the end of a frame. `incoming.chunks` raises a `GateError` if the upstream fails: before
-        the first chunk let it propagate; after it, end the stream with this format's error event. A response with ids of
-        objects that the upstream keeps adds them to `request.issued`. `tornado_gate.passthrough.forward_answer` implements all
-        of this with a `StreamAdapter` of the format.
+        the first chunk let it propagate; after it, end the stream with this format's error event. A response with ids of objects
+        that the upstream keeps adds them to `request.issued`. `tornado_gate.passthrough.forward_answer` implements all of this
+        with a `StreamAdapter` of the format.
 
         When: once for each response that an upstream has begun.
-        Where: the verbatim lane, and the answers to a `StoredObjectRequest`.
-        Coroutine: no; it returns at once. `Reply.chunks` is an async generator or another async iterator.
+        Where: the verbatim lane, and the responses to a `StoredObjectRequest`.
+        Coroutine: no; it returns immediately. `Reply.chunks` is an async generator or another async iterator.
         Raises: nothing while it is called; a `GateError` from `Reply.chunks` before their first chunk, and the next target is
         tried if the error is `retryable`.
         """
@@ -336,29 +346,29 @@ class ProviderSpec:
     def translate_request(self, call: Call, request: Request) -> UpstreamRequest:
         """Translate a common request into the upstream's request.
 
-        Match on the request's class; raise `UnsupportedOperation` for classes that you do not support. A `VerbatimRequest`
-        comes only if `Capabilities.speaks` names its wire format: send its `raw` with the model replaced by
-        `call.target.upstream_model`. A `StoredObjectRequest`, which has no body, also comes only for those formats. Report
-        every field that the upstream does not support with `call.drop_field(request.field_name("top_k"))`. Put keys into
-        headers, never into the URL.
+        Match on the request's class; raise `UnsupportedOperation` for classes that you do not support. A `VerbatimRequest` comes
+        only if `Capabilities.speaks` names its wire format: send its `raw` with the model replaced by
+        `call.target.upstream_model`. A `StoredObjectRequest`, which has no body, also comes only for those formats. Report every
+        field that the upstream does not support with `call.drop_field(request.field_name("top_k"))`. Put keys into headers, never
+        into the URL.
 
-        When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a
-        video task (start, poll, download, cancel); for each session; for each active health check; and for a request that is
-        only explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function.
+        When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a video
+        task (start, poll, download, cancel); for each session; for each active health check; and for a request that is only
+        explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function.
         Where: both lanes, all operations.
         Coroutine: it may be a coroutine function.
-        Raises: `UnsupportedOperation` or `InvalidField` for what the upstream cannot do, which ends the request; an
+        Raises: `UnsupportedOperation` or `InvalidField` for a request that the upstream cannot serve, which ends the request; an
         `UpstreamError` for a failure at the upstream, such as a token that it does not issue, and the next target is tried.
         """
         raise AssertionError("a specification is never called")
 
     @provider_spec(firstresult=True)
     async def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-        """Optional: send the request; a coroutine. The default sends `outgoing` over HTTP with pooled connections. The core
-        owns the pool: a plugin that makes HTTP calls itself uses ``tornado_gate.http.upstream.call_upstream``.
+        """Optional: send the request; a coroutine. The default sends `outgoing` over HTTP with pooled connections.
 
-        Return when the response's headers are there; `chunks` yields the body. Raise an `UpstreamError` if the upstream fails
-        or refuses the request. Push resources to close on `call.closing`. The core enforces the timeouts.
+        The core owns the pool: a plugin that makes HTTP calls itself uses ``tornado_gate.http.upstream.call_upstream``. Return
+        when the response's headers have arrived; `chunks` yields the body. Raise an `UpstreamError` if the upstream fails or
+        refuses the request. Push resources to close on `call.closing`. The core enforces the timeouts.
 
         When: once after each `translate_request`, except for sessions and for requests that are only explained.
         Where: both lanes, all operations except "realtime".
@@ -371,18 +381,18 @@ class ProviderSpec:
     def translate_upstream_error(
         self, call: Call, status: int, headers: Mapping[str, str], body: bytes
     ) -> GateError | None:
-        """Optional: return the error for a refusal of the upstream, if the vendor's codes say more than its status; else None.
+        """Optional: return the error for a refusal of the upstream, if the vendor's codes are more precise than its status.
 
-        `headers` have lower-case names, `body` is at most 64 KiB. For None the core's table decides, by `status` and the usual
-        error bodies (`tornado_gate.http.upstream_errors`). Map the vendor's code to a status and use the same table:
-        ``error_for_status(status, call.target.provider, text, headers)``, or ``key_refused(call.target.provider)`` for what
-        concerns the gateway's own key or account, whose text no caller may see. The core masks the target's secrets in the
-        error.
+        Return None for any other refusal: the core's table then decides, by `status` and the usual error bodies
+        (`tornado_gate.http.upstream_errors`). `headers` have lower-case names, `body` is at most 64 KiB. Map the vendor's code to
+        a status and use the same table: ``error_for_status(status, call.target.provider, text, headers)``. Use
+        ``key_refused(call.target.provider)`` for errors of the gateway's own key or account, whose text no caller may see. The
+        core masks the target's secrets in the error.
 
-        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and
-        that is not a redirect to follow.
-        Where: the core's `call_upstream`, also when the plugin's own hook calls it, and its `open_socket` (with an empty
-        `body`); both lanes, all operations, downloads of files from the provider's own host.
+        When: once for each response with a status from 300 on that is not among the `accepted_statuses` of the request, and that
+        is not a redirect to follow.
+        Where: the core's `call_upstream`, even when the plugin's own hook calls it, and its `open_socket` (with an empty `body`);
+        both lanes, all operations, downloads of files from the provider's own host.
         Coroutine: no.
         Raises: nothing; after an exception, which is a failure of the plugin, the table decides.
         """
@@ -421,20 +431,20 @@ class ProviderSpec:
 
 
 class GuardSpec:
-    """A guard: it reviews the texts of requests and answers of every wire format. Required: one of the two reviews.
+    """A guard: it reviews the texts of requests and responses of every wire format. Required: one of the two reviews.
 
-    The core reads the texts where the caller's wire format has them, on both lanes and in streams, and applies the decision:
-    a plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees
-    what the one before has left. `types.texts` has the values; docs/guards.md explains them.
+    The core reads the texts where the caller's wire format has them, on both lanes and in streams, and applies the decision: a
+    plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees the
+    texts as the previous guard has left them. `types.texts` has the values; docs/guards.md explains them.
 
-    A review that raises an exception other than `GateError`, returns anything that is no decision, or takes longer than
-    ``review_timeout`` and ``review_timeout_per_mb`` of conf allow has failed: a required guard then refuses the request, any
-    other is passed over and named in the header x-gate-loss. Texts above 64 KiB are reviewed in threads, several at a time.
+    A review has failed if it raises an exception other than `GateError`, returns anything that is no decision, or takes longer
+    than ``review_timeout`` and ``review_timeout_per_mb`` of conf allow. A required guard then refuses the request; any other is
+    passed over and named in the header x-gate-loss. Texts above 64 KiB are reviewed in threads, several at a time.
     """
 
     @guard_spec(firstresult=True)
     def guard_options(self) -> GuardOptions:
-        """Optional: return how much of a stream is held back, and which sides are reviewed.
+        """Optional: return the number of held-back characters of a stream, and the sides that are reviewed.
 
         When: once for each configuration.
         Where: before the first request of the configuration.
@@ -449,26 +459,26 @@ class GuardSpec:
 
         `call.target` is not known yet.
 
-        When: once for each request, after its model is known and before a target is tried; once for each message of the caller
-        in a realtime session that has texts. In a thread for texts above 64 KiB; a coroutine function runs in the event loop,
-        and what it passes to `call.run` in a thread.
+        When: once for each request, after its model is known and before a target is tried; once for each message of the caller in
+        a realtime session that has texts. In a thread for texts above 64 KiB. A coroutine function runs in the event loop, and
+        functions that it passes to `call.run` in a thread.
         Where: both lanes, all operations, in the caller's wire format.
         Coroutine: it may be a coroutine function.
-        Raises: a `GateError`, which is the answer to the caller. Any other exception is a failure of the guard.
+        Raises: a `GateError`, which is the response to the caller. Any other exception is a failure of the guard.
         """
         raise AssertionError("a specification is never called")
 
     @guard_spec(firstresult=True)
     def review_response(self, call: Call, texts: list[GuardedText]) -> Decision | Awaitable[Decision]:
-        """Review texts of an answer before the caller gets them; None allows them.
+        """Review texts of a response before the caller gets them; None allows them.
 
-        The windows of a stream overlap: see `GuardedText`. `call.target` is the target that has
-        answered, if one has. A `Block` in a stream ends it with the error event of the caller's wire format.
+        The windows of a stream overlap: see `GuardedText`. `call.target` is the target that has responded, if any. A `Block` in a
+        stream ends it with the error event of the caller's wire format.
 
-        When: once for a whole answer, and for each window of a stream.
-        Where: both lanes, all operations whose answers have texts, in the caller's wire format.
+        When: once for a whole response, and for each window of a stream.
+        Where: both lanes, all operations whose responses have texts, in the caller's wire format.
         Coroutine: it may be a coroutine function.
-        Raises: a `GateError`, which is the answer to the caller, in a stream its error event. Any other exception is a failure
+        Raises: a `GateError`, which is the response to the caller, in a stream its error event. Any other exception is a failure
         of the guard.
         """
         raise AssertionError("a specification is never called")

@@ -13,6 +13,6 @@ setup(
     packages=find_packages(include=["tornado_gate_kling", "tornado_gate_kling.*"]),
     package_data={"tornado_gate_kling": ["py.typed"]},
     zip_safe=False,
-    install_requires=["tornado-gate", "marshmallow>=4,<5", "PyJWT>=2.8,<3"],
+    install_requires=["tornado-gate", "marshmallow>=4,<5", "joserfc>=1.8,<2"],
     entry_points={"tornado_gate": ["kling = tornado_gate_kling"]},
 )

@@ -16,7 +16,7 @@ ROUNDS = 15
 def test_keys_change_while_their_owner_joins_and_leaves_a_team(accounts: Accounts, administrator: Actor) -> None:
     """Both change the same keys and the same revision; in another order they would wait for each other."""
     user = add_member(accounts, "bob@example.org")
-    team = accounts.create_team(accounts.create_organisation("o", administrator).id, "t", administrator)
+    team = accounts.teams.create(accounts.organisations.create("o", administrator).id, "t", administrator)
     keystore = KeyStore(accounts.database)
     ids = [
         keystore.create("k", account=user.id, user=user.id, team=team.id, actor=administrator)[1].id
@@ -27,8 +27,8 @@ def test_keys_change_while_their_owner_joins_and_leaves_a_team(accounts: Account
     def change_members() -> None:
         barrier.wait()
         for _ in range(ROUNDS):
-            accounts.set_member(team.id, user.id, "member", administrator)
-            accounts.remove_member(team.id, user.id, administrator)
+            accounts.members.set_role(team.id, user.id, "member", administrator)
+            accounts.members.remove(team.id, user.id, administrator)
 
     def revoke_keys() -> None:
         barrier.wait()

@@ -29,7 +29,7 @@ def make_identity(subject: str = "ann", **given: Any) -> Identity:
 
 def sign_in(accounts: Accounts, identity: Identity, policy: str = "closed", **given: str) -> tuple[str, Session]:
     rules = IdentityRules(policy=policy, groups=GROUPS)  # type: ignore[arg-type]
-    return accounts.sign_in_with_identity(identity, rules, **{"address": ADDRESS, "agent": "test", **given})
+    return accounts.identities.sign_in(identity, rules, **{"address": ADDRESS, "agent": "test", **given})
 
 
 def refused_code(accounts: Accounts, identity: Identity, policy: str = "closed", **given: str) -> str:
@@ -39,18 +39,20 @@ def refused_code(accounts: Accounts, identity: Identity, policy: str = "closed",
 
 
 def list_teams(accounts: Accounts, user: User) -> list[str]:
-    return [f"{one.team.organisation_name}/{one.team.name}:{one.source}" for one in accounts.list_memberships(user.id)]
+    return [
+        f"{one.team.organisation_name}/{one.team.name}:{one.source}" for one in accounts.members.list_of_user(user.id)
+    ]
 
 
 def test_the_first_account_needs_the_set_up_token(accounts: Accounts) -> None:
-    token = accounts.make_setup_token() or ""
+    token = accounts.setup.make_token() or ""
     identity = make_identity(groups=("eng",))
     for policy in ("open", "closed"):
         assert refused_code(accounts, identity, policy) == "setup_token_needed"
     user = sign_in(accounts, identity, setup_token=token)[1].user
     assert (user.role, user.has_password, user.subject) == ("administrator", False, f"{ISSUER} ann")
     assert list_teams(accounts, user) == ["default/Engineering:oidc"]
-    assert accounts.make_setup_token() is None
+    assert accounts.setup.make_token() is None
 
 
 def test_somebody_known_by_subject_is_signed_in_whatever_the_policy_and_the_email(
@@ -60,7 +62,7 @@ def test_somebody_known_by_subject_is_signed_in_whatever_the_policy_and_the_emai
     assert (first.role, first.email, first.name) == ("member", "ann@example.org", "Ann")
     cookie, session = sign_in(accounts, make_identity(email="other@example.org", email_verified=False))
     assert session.user.id == first.id
-    assert accounts.find_session(cookie) == session
+    assert accounts.sessions.find(cookie) == session
     other = make_identity(issuer="https://other.example.org", email="other@example.org")
     assert sign_in(accounts, other, "open")[1].user.id != first.id  # the same subject at another issuer
 
@@ -76,26 +78,26 @@ def test_somebody_unknown_needs_a_mapped_group_or_an_invitation(
 
 
 def test_an_invitation_for_a_verified_email_admits(accounts: Accounts, administrator: Actor) -> None:
-    accounts.create_invitation(administrator, email="ANN@example.org", role="administrator")
+    accounts.invitations.create(administrator, email="ANN@example.org", role="administrator")
     assert refused_code(accounts, make_identity(email_verified=False), "invite") == "sign_up_refused"
     assert refused_code(accounts, make_identity("eve"), "invite") == "sign_up_refused"
     assert sign_in(accounts, make_identity(), "invite")[1].user.role == "administrator"
-    assert accounts.list_invitations()[0].used is not None
+    assert accounts.invitations.list_newest()[0].used is not None
 
 
 def test_an_account_is_linked_only_by_a_verified_email_and_loses_its_password(
     accounts: Accounts, administrator: Actor
 ) -> None:
     user = add_member(accounts, "Ann@example.org")
-    cookie, _ = accounts.sign_in("ann@example.org", PASSWORD, address=ADDRESS, agent="")
+    cookie, _ = accounts.sign_in.with_password("ann@example.org", PASSWORD, address=ADDRESS, agent="")
     unverified = make_identity(email_verified=False, groups=("eng",))
     assert refused_code(accounts, unverified, "open") == "email_not_verified"
-    assert accounts.find_session(cookie)
+    assert accounts.sessions.find(cookie)
     linked = sign_in(accounts, make_identity())[1].user
     assert (linked.id, linked.has_password) == (user.id, False)
-    assert accounts.find_session(cookie) is None  # whoever had taken the e-mail before
+    assert accounts.sessions.find(cookie) is None  # whoever had taken the e-mail before
     with pytest.raises(SignInFailed):
-        accounts.sign_in("ann@example.org", PASSWORD, address=ADDRESS, agent="")
+        accounts.sign_in.with_password("ann@example.org", PASSWORD, address=ADDRESS, agent="")
     assert refused_code(accounts, make_identity("mallory", email="ann@example.org"), "open") == "email_taken"
     [event] = list_events(accounts.database, action="user.link_identity")
     assert event.object == user.id
@@ -104,9 +106,9 @@ def test_an_account_is_linked_only_by_a_verified_email_and_loses_its_password(
 def test_linking_ends_all_that_the_unverified_account_had_and_made(accounts: Accounts, administrator: Actor) -> None:
     """Somebody has taken the e-mail of Ann first, and even got a role: nothing lets that person in afterwards."""
     store = KeyStore(accounts.database)
-    user = accounts.set_role(add_member(accounts, "ann@example.org").id, "administrator", administrator)
-    cookie, session = accounts.sign_in("ann@example.org", PASSWORD, address=ADDRESS, agent="")
-    actor, device = make_actor(user), accounts.make_device_token(user.id)
+    user = accounts.users.set_role(add_member(accounts, "ann@example.org").id, "administrator", administrator)
+    cookie, session = accounts.sign_in.with_password("ann@example.org", PASSWORD, address=ADDRESS, agent="")
+    actor, device = make_actor(user), accounts.devices.make_token(user.id)
     other = add_member(accounts, "other@example.org")
     _, service = store.create("service", created_by=user.id, role="administrator")
     _, of_command = store.create("of the command")
@@ -120,22 +122,22 @@ def test_linking_ends_all_that_the_unverified_account_had_and_made(accounts: Acc
         "rotated": store.rotate(of_command.id, actor=actor)[0],
     }
     untouched = store.create("untouched", user=other.id, created_by=other.id)[0]
-    reset = accounts.create_reset_link(user.id, administrator)
-    made_reset = accounts.create_reset_link(other.id, actor)
-    invitation, _ = accounts.create_invitation(actor, role="administrator")
-    accounts.create_limit_override("gateway", "", "requests_per_minute", actor, value=1, until=time.time() + 60)
+    reset = accounts.reset_links.create(user.id, administrator)
+    made_reset = accounts.reset_links.create(other.id, actor)
+    invitation, _ = accounts.invitations.create(actor, role="administrator")
+    accounts.limit_overrides.create("gateway", "", "requests_per_minute", actor, value=1, until=time.time() + 60)
     assert all(store.find(digest_key(text)) for text in keys.values())
-    assert accounts.knows_device(device, user.id)
+    assert accounts.devices.knows(device, user.id)
 
     linked = sign_in(accounts, make_identity())[1].user
     assert linked.id == user.id
     assert [name for name, text in keys.items() if store.find(digest_key(text))] == []
     assert store.find(digest_key(untouched)) is not None
-    assert accounts.find_session(cookie) is None
-    assert not accounts.knows_device(device, user.id, linked.password_changed or 0.0)
-    assert accounts.list_limit_overrides() == []
+    assert accounts.sessions.find(cookie) is None
+    assert not accounts.devices.knows(device, user.id, linked.password_changed or 0.0)
+    assert accounts.limit_overrides.list_all() == []
     for find, token in (
-        (accounts.find_reset_link, reset), (accounts.find_reset_link, made_reset), (accounts.find_invitation, invitation),
+        (accounts.reset_links.find, reset), (accounts.reset_links.find, made_reset), (accounts.invitations.find, invitation),
     ):  # fmt: skip
         with pytest.raises(NotFound):
             find(token)
@@ -164,26 +166,26 @@ def test_without_an_email_nobody_gets_an_account(accounts: Accounts, administrat
 
 def test_a_disabled_account_stays_out(accounts: Accounts, administrator: Actor) -> None:
     user = sign_in(accounts, make_identity(), "open")[1].user
-    accounts.set_state(user.id, "disabled", administrator)
+    accounts.users.set_state(user.id, "disabled", administrator)
     assert refused_code(accounts, make_identity(), "open") == "account_disabled"
 
 
 def test_memberships_follow_the_groups_and_those_from_the_console_stay(
     accounts: Accounts, administrator: Actor
 ) -> None:
-    organisation = accounts.create_organisation("Acme", administrator)
-    team = accounts.create_team(organisation.id, "Engineering", administrator)
-    own = accounts.create_team(organisation.id, "Own", administrator)
+    organisation = accounts.organisations.create("Acme", administrator)
+    team = accounts.teams.create(organisation.id, "Engineering", administrator)
+    own = accounts.teams.create(organisation.id, "Own", administrator)
     user = sign_in(accounts, make_identity(groups=("eng", "ops", "eng")), "open")[1].user
-    accounts.set_member(own.id, user.id, "member", administrator)
-    accounts.set_member(team.id, user.id, "administrator", administrator)
+    accounts.members.set_role(own.id, user.id, "member", administrator)
+    accounts.members.set_role(team.id, user.id, "administrator", administrator)
     assert list_teams(accounts, user) == ["Acme/Engineering:oidc", "default/Operations:oidc", "Acme/Own:console"]
     keystore = KeyStore(accounts.database)
     text, _ = keystore.create("k", account=user.id, user=user.id, team=team.id)
     revision = keystore.revision()
     sign_in(accounts, make_identity(groups=("eng", "ops")))
     assert keystore.revision() == revision  # nothing has changed
-    assert accounts.list_memberships(user.id)[0].role == "administrator"
+    assert accounts.members.list_of_user(user.id)[0].role == "administrator"
     sign_in(accounts, make_identity(groups=("ops",)))
     assert list_teams(accounts, user) == ["default/Operations:oidc", "Acme/Own:console"]
     assert keystore.find(digest_key(text)) is None

@@ -79,30 +79,30 @@ async def test_owners_and_teams_limit_keys_within_a_second(database: Database, d
     async with watch(database, database_address) as ring:
         for text in (key, *of_team):
             assert await ring.find(text) is not None
-        accounts.set_role(ann.id, "member", ACTOR)
+        accounts.users.set_role(ann.id, "member", ACTOR)
         await wait_until(ring, key, lambda record: record is not None and record.role == "member")
-        accounts.set_state(ann.id, "disabled", ACTOR)
+        accounts.users.set_state(ann.id, "disabled", ACTOR)
         await wait_until(ring, key, is_gone)
-        accounts.set_state(ann.id, "active", ACTOR)
+        accounts.users.set_state(ann.id, "active", ACTOR)
         await wait_until(ring, key, lambda record: record is not None)
-        accounts.update_team(team, ACTOR, models=["local-*"])
+        accounts.teams.update(team, ACTOR, models=["local-*"])
         await wait_until(ring, of_team[0], lambda record: record is not None and record.models == ("local-*",))
-        accounts.update_team(team, ACTOR, limits={"concurrent_requests": 3}, budget={"usd_per_day": 5})
+        accounts.teams.update(team, ACTOR, limits={"concurrent_requests": 3}, budget={"usd_per_day": 5})
         await wait_until(
             ring, of_team[0], lambda record: record is not None and record.team_limits == Limits(concurrent_requests=3)
         )
         found = await ring.find(of_team[0])
         assert found is not None
         assert found.team_budget == Budget(usd_per_day=5)
-        accounts.remove_member(team, ann.id, ACTOR)
+        accounts.members.remove(team, ann.id, ACTOR)
         await wait_until(ring, of_team[0], is_gone)
         kept, _ = store.create("c", user=root.id, team=team)
         await wait_until(ring, kept, lambda record: record is not None)
-        accounts.delete_team(team, ACTOR)
+        accounts.teams.delete(team, ACTOR)
         await wait_until(ring, kept, is_gone)
         store.change(of_ann.id, tags=["new"])
         await wait_until(ring, key, lambda record: record is not None and record.tags == ("new",))
-        accounts.delete_user(ann.id, ACTOR)
+        accounts.users.delete(ann.id, ACTOR)
         await wait_until(ring, key, is_gone)
 
 

@@ -30,12 +30,12 @@ class Stage:
         number = next(NUMBERS)
         self.maker = add_member(accounts, f"maker{number}@example.org")
         self.other = add_member(accounts, f"other{number}@example.org")
-        organisation = accounts.create_organisation(f"Acme {number}", root)
-        self.team = accounts.create_team(organisation.id, "Physics", root).id
-        accounts.set_member(self.team, self.maker.id, "administrator", root)
+        organisation = accounts.organisations.create(f"Acme {number}", root)
+        self.team = accounts.teams.create(organisation.id, "Physics", root).id
+        accounts.members.set_role(self.team, self.maker.id, "administrator", root)
 
     def promote(self) -> None:
-        self.maker = self.accounts.set_role(self.maker.id, "administrator", self.root)
+        self.maker = self.accounts.users.set_role(self.maker.id, "administrator", self.root)
 
     @property
     def actor(self) -> Actor:
@@ -61,13 +61,13 @@ def works(stage: Stage, text: str) -> bool:
 
 
 def make_invitation(stage: Stage) -> Callable[[], bool]:
-    token, _ = stage.accounts.create_invitation(stage.actor, role="administrator", seconds=300 * 86400)
-    return lambda: accepts(lambda: stage.accounts.find_invitation(token))
+    token, _ = stage.accounts.invitations.create(stage.actor, role="administrator", seconds=300 * 86400)
+    return lambda: accepts(lambda: stage.accounts.invitations.find(token))
 
 
 def make_reset_link(stage: Stage) -> Callable[[], bool]:
-    token = stage.accounts.create_reset_link(stage.other.id, stage.actor)
-    return lambda: accepts(lambda: stage.accounts.find_reset_link(token))
+    token = stage.accounts.reset_links.create(stage.other.id, stage.actor)
+    return lambda: accepts(lambda: stage.accounts.reset_links.find(token))
 
 
 def make_service_key(stage: Stage) -> Callable[[], bool]:
@@ -128,15 +128,15 @@ def make_adoption(stage: Stage) -> Callable[[], bool]:
 
 
 def make_override(stage: Stage) -> Callable[[], bool]:
-    made = stage.accounts.create_limit_override(
+    made = stage.accounts.limit_overrides.create(
         "team", stage.team, "requests_per_minute", stage.actor, value=1, until=time.time() + 3600
     )
     return lambda: made.id in [one.id for one in read_overrides(stage.accounts.database)]
 
 
 def make_team_invitation(stage: Stage) -> Callable[[], bool]:
-    token, _ = stage.accounts.create_invitation(stage.actor, team=stage.team)
-    return lambda: accepts(lambda: stage.accounts.find_invitation(token))
+    token, _ = stage.accounts.invitations.create(stage.actor, team=stage.team)
+    return lambda: accepts(lambda: stage.accounts.invitations.find(token))
 
 
 def make_team_key(stage: Stage) -> Callable[[], bool]:
@@ -159,24 +159,24 @@ KINDS = {
 TEAM_KINDS = {make_team_invitation, make_team_key, make_rotation_of_a_team_key}
 
 ENDS: dict[str, Callable[[Stage], object]] = {
-    "disabled": lambda stage: stage.accounts.set_state(stage.maker.id, "disabled", stage.root),
-    "deleted": lambda stage: stage.accounts.delete_user(stage.maker.id, stage.root),
+    "disabled": lambda stage: stage.accounts.users.set_state(stage.maker.id, "disabled", stage.root),
+    "deleted": lambda stage: stage.accounts.users.delete(stage.maker.id, stage.root),
 }
-OF_GATEWAY = {**ENDS, "demoted": lambda stage: stage.accounts.set_role(stage.maker.id, "member", stage.root)}
+OF_GATEWAY = {**ENDS, "demoted": lambda stage: stage.accounts.users.set_role(stage.maker.id, "member", stage.root)}
 OF_TEAM = {
     **ENDS,
-    "removed from the team": lambda stage: stage.accounts.remove_member(stage.team, stage.maker.id, stage.root),
-    "made a member of the team": lambda stage: stage.accounts.set_member(
+    "removed from the team": lambda stage: stage.accounts.members.remove(stage.team, stage.maker.id, stage.root),
+    "made a member of the team": lambda stage: stage.accounts.members.set_role(
         stage.team, stage.maker.id, "member", stage.root
     ),
 }
 UNDO: dict[str, Callable[[Stage], object]] = {
-    "disabled": lambda stage: stage.accounts.set_state(stage.maker.id, "active", stage.root),
-    "demoted": lambda stage: stage.accounts.set_role(stage.maker.id, "administrator", stage.root),
-    "removed from the team": lambda stage: stage.accounts.set_member(
+    "disabled": lambda stage: stage.accounts.users.set_state(stage.maker.id, "active", stage.root),
+    "demoted": lambda stage: stage.accounts.users.set_role(stage.maker.id, "administrator", stage.root),
+    "removed from the team": lambda stage: stage.accounts.members.set_role(
         stage.team, stage.maker.id, "administrator", stage.root
     ),
-    "made a member of the team": lambda stage: stage.accounts.set_member(
+    "made a member of the team": lambda stage: stage.accounts.members.set_role(
         stage.team, stage.maker.id, "administrator", stage.root
     ),
 }
@@ -206,14 +206,14 @@ def test_nothing_works_that_its_maker_could_not_make_now(accounts: Accounts, adm
 def test_what_no_person_made_stays(accounts: Accounts, administrator: Actor, maker: str) -> None:
     stage, actor = Stage(accounts, administrator), Actor(id=maker, name=maker, role="administrator")
     key, _ = stage.store.create("k", created_by=maker, actor=actor)
-    invitation, _ = accounts.create_invitation(actor, role="administrator")
-    link = accounts.create_reset_link(stage.other.id, actor)
+    invitation, _ = accounts.invitations.create(actor, role="administrator")
+    link = accounts.reset_links.create(stage.other.id, actor)
     for one in (stage.maker, stage.other):
-        accounts.set_role(one.id, "administrator", administrator)
-        accounts.set_role(one.id, "member", administrator)
+        accounts.users.set_role(one.id, "administrator", administrator)
+        accounts.users.set_role(one.id, "member", administrator)
     assert works(stage, key)
-    assert accounts.find_invitation(invitation).suspended is None
-    assert accounts.find_reset_link(link).id == stage.other.id
+    assert accounts.invitations.find(invitation).suspended is None
+    assert accounts.reset_links.find(link).id == stage.other.id
 
 
 def test_own_keys_of_a_demoted_maker_stay_keys_of_a_member(accounts: Accounts, administrator: Actor) -> None:
@@ -222,7 +222,7 @@ def test_own_keys_of_a_demoted_maker_stay_keys_of_a_member(accounts: Accounts, a
     text, _ = stage.make_key(user=stage.maker.id, role="administrator")
     _, by_key = stage.make_key(user=stage.maker.id, role="administrator")
     second, _ = stage.store.create("made by a key", user=stage.maker.id, created_by=by_key.id)
-    accounts.set_role(stage.maker.id, "member", administrator)
+    accounts.users.set_role(stage.maker.id, "member", administrator)
     found = [stage.store.find(digest_key(one)) for one in (text, second)]
     assert [key and key.role for key in found] == ["member", "member"]
 
@@ -233,9 +233,9 @@ def test_an_administrator_who_administrates_a_team_too_keeps_the_team_s_objects(
     stage = Stage(accounts, administrator)
     stage.promote()
     text, _ = stage.make_key(team=stage.team)
-    accounts.set_role(stage.maker.id, "member", administrator)
+    accounts.users.set_role(stage.maker.id, "member", administrator)
     assert works(stage, text), "an administrator of the team may make it"
-    accounts.set_member(stage.team, stage.maker.id, "member", administrator)
+    accounts.members.set_role(stage.team, stage.maker.id, "member", administrator)
     assert not works(stage, text)
 
 
@@ -243,12 +243,14 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
     stage = Stage(accounts, administrator)
     _, ops = stage.store.create("ops", role="administrator")
     text, made = stage.store.create("service", created_by=ops.id)
-    invitation, _ = accounts.create_invitation(Actor(id=ops.id, name="ops", role="administrator"), role="administrator")
+    invitation, _ = accounts.invitations.create(
+        Actor(id=ops.id, name="ops", role="administrator"), role="administrator"
+    )
     _, ops = stage.store.rotate(ops.id, overlap_seconds=60, actor=COMMAND)
     _, ops = stage.store.rotate(ops.id, actor=Actor(id=ops.id, name="ops", role="administrator"))  # by itself
     assert works(stage, text), "a rotation puts another key in its place"
-    accounts.find_invitation(invitation)
-    bound = accounts.create_limit_override(
+    accounts.invitations.find(invitation)
+    bound = accounts.limit_overrides.create(
         "gateway", "", "requests_per_minute", Actor(id=ops.id, name="ops", role="administrator"), value=1,
         until=time.time() + 86400,
     )  # fmt: skip
@@ -269,13 +271,13 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
         assert stage.store.find_suspensions([made]) == {
             made.id: "its maker is a key that may not administrate any more"
         }
-        assert not accepts(lambda: accounts.find_invitation(invitation))
+        assert not accepts(lambda: accounts.invitations.find(invitation))
         stage.store.change(ops.id, **back)
     assert works(stage, text)
     stage.store.revoke(ops.id)
     assert stage.store.find_suspensions([made]) == {made.id: "its maker is a key that is revoked"}
     assert not works(stage, text)
-    assert not accepts(lambda: accounts.find_invitation(invitation))
+    assert not accepts(lambda: accounts.invitations.find(invitation))
 
 
 def test_keys_that_vouch_for_each_other_do_not_work(accounts: Accounts, administrator: Actor) -> None:
@@ -298,9 +300,9 @@ def test_a_suspended_key_says_why_and_is_adopted_or_rotated(accounts: Accounts, 
     stage = Stage(accounts, administrator)
     stage.promote()
     text, key = stage.make_key()
-    accounts.set_state(stage.maker.id, "disabled", administrator)
+    accounts.users.set_state(stage.maker.id, "disabled", administrator)
     assert stage.store.find_suspensions([key]) == {key.id: "its maker is disabled"}
-    accounts.delete_user(stage.maker.id, administrator)
+    accounts.users.delete(stage.maker.id, administrator)
     assert stage.store.find_suspensions([key]) == {key.id: "its maker is deleted"}
     assert not works(stage, text)
     assert stage.store.adopt(key.id, administrator).issued_by == administrator.id
@@ -348,7 +350,7 @@ def test_an_owner_rotates_a_key_of_a_shared_account_on_the_word_of_who_made_it(
         _, key = stage.store.create("shared", user=stage.other.id, account="shared", created_by=maker)
         text, _ = stage.store.rotate(key.id, actor=member)
         assert works(stage, text), maker
-        accounts.set_role(stage.maker.id, "member", administrator)
+        accounts.users.set_role(stage.maker.id, "member", administrator)
         assert works(stage, text) == works_after, maker
         stage.promote()
 
@@ -357,7 +359,7 @@ def test_an_administrator_of_a_team_rotates_no_key_that_would_not_work(
     accounts: Accounts, administrator: Actor
 ) -> None:
     stage = Stage(accounts, administrator)
-    memberships = accounts.list_memberships(stage.maker.id)
+    memberships = accounts.members.list_of_user(stage.maker.id)
     _, key = stage.store.create("of the team", team=stage.team)
     check_rotation(stage.maker, memberships, key)
     for fields in ({"account": "shared"}, {"role": "administrator"}):
@@ -369,23 +371,25 @@ def test_an_administrator_of_a_team_rotates_no_key_that_would_not_work(
 def test_an_owner_s_state_shows_too(accounts: Accounts, administrator: Actor) -> None:
     stage = Stage(accounts, administrator)
     _, key = stage.make_key(user=stage.maker.id)
-    accounts.set_state(stage.maker.id, "disabled", administrator)
+    accounts.users.set_state(stage.maker.id, "disabled", administrator)
     assert stage.store.find_suspensions([key]) == {key.id: "its owner is disabled"}
 
 
 def test_an_invitation_of_a_dismissed_maker_admits_nobody(accounts: Accounts, administrator: Actor) -> None:
     stage = Stage(accounts, administrator)
     stage.promote()
-    token, made = accounts.create_invitation(stage.actor, role="administrator")
-    accounts.set_state(stage.maker.id, "disabled", administrator)
-    assert [one.suspended for one in accounts.list_invitations() if one.id == made.id] == ["its maker is disabled"]
+    token, made = accounts.invitations.create(stage.actor, role="administrator")
+    accounts.users.set_state(stage.maker.id, "disabled", administrator)
+    assert [one.suspended for one in accounts.invitations.list_newest() if one.id == made.id] == [
+        "its maker is disabled"
+    ]
     with pytest.raises(AccountError) as caught:
         sign_up(accounts, "late@example.org", token)
     assert caught.value.code == "sign_up_refused"
-    accounts.set_state(stage.maker.id, "active", administrator)
+    accounts.users.set_state(stage.maker.id, "active", administrator)
     assert sign_up(accounts, "late@example.org", token).role == "administrator"
 
 
 def sign_up(accounts: Accounts, email: str, token: str) -> User:
     given = {"policy": "invite", "address": ADDRESS, "agent": "test"}
-    return accounts.sign_up(email, PASSWORD, invitation=token, **given)[1].user  # type: ignore[arg-type]
+    return accounts.sign_up.create_account(email, PASSWORD, invitation=token, **given)[1].user  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ COMMAND = Actor(id="command", name="command", role="administrator")
 
 def test_names_are_found_for_what_exists(database: Database) -> None:
     accounts = Accounts(database, session_seconds=60)
-    user = accounts.create_administrator("Ada@example.org", COMMAND)
-    team = accounts.create_team(accounts.create_organisation("Works", COMMAND).id, "Blue", COMMAND)
+    user = accounts.sign_up.create_administrator("Ada@example.org", COMMAND)
+    team = accounts.teams.create(accounts.organisations.create("Works", COMMAND).id, "Blue", COMMAND)
     _, key = KeyStore(database).create("laptop", user=user.id)
     ids = ["", "x'; --", *(f"key_{number}" for number in range(1200))]
     assert find_names(database, "key", [key.id, *ids]) == {key.id: "laptop"}

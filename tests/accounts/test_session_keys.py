@@ -27,7 +27,7 @@ def session(accounts: Accounts) -> Session:
 
 
 def sign_in(accounts: Accounts) -> Session:
-    return accounts.sign_in("ada@example.org", PASSWORD, address=ADDRESS, agent="test")[1]
+    return accounts.sign_in.with_password("ada@example.org", PASSWORD, address=ADDRESS, agent="test")[1]
 
 
 def find(store: KeyStore, text: str) -> StoredKey | None:
@@ -60,7 +60,7 @@ def test_the_key_ends_with_its_session(accounts: Accounts, store: KeyStore, sess
     lasting, _ = store.create("mine", user=session.user.id)
     other, _ = create_session_key(store, sign_in(accounts))
     before = store.revision()
-    accounts.end_session(session.user.id, session.id)
+    accounts.sessions.end(session.user.id, session.id)
     assert store.revision() > before
     assert find(store, text) is None
     assert find(store, other) is not None
@@ -72,6 +72,6 @@ def test_the_keys_of_other_sessions_end_with_a_new_password(
 ) -> None:
     text, _ = create_session_key(store, session)
     other, _ = create_session_key(store, sign_in(accounts))
-    accounts.change_password(session, PASSWORD, "another password", make_actor(session.user))
+    accounts.sessions.change_password(session, PASSWORD, "another password", make_actor(session.user))
     assert find(store, text) is not None
     assert find(store, other) is None

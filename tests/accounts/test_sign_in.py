@@ -30,7 +30,7 @@ EMAIL = "root@example.org"
 
 
 def sign_in(accounts: Accounts, email: str = EMAIL, password: str = PASSWORD, **given: str) -> tuple[str, Session]:
-    return accounts.sign_in(email, password, **{"address": ADDRESS, "agent": "test", **given})
+    return accounts.sign_in.with_password(email, password, **{"address": ADDRESS, "agent": "test", **given})
 
 
 def fail(accounts: Accounts, email: str = EMAIL, **given: str) -> None:
@@ -86,7 +86,7 @@ def test_an_unknown_email_gets_the_same_answer_and_one_hash_as_a_wrong_password(
     accounts: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_up_first(accounts)
-    user = accounts.create_administrator("nopassword@example.org", COMMAND)
+    user = accounts.sign_up.create_administrator("nopassword@example.org", COMMAND)
     assert not user.has_password
 
     class Counting(PasswordHasher):
@@ -109,7 +109,7 @@ def test_an_unknown_email_gets_the_same_answer_and_one_hash_as_a_wrong_password(
 
 def test_a_disabled_user_is_told_so_only_with_the_right_password(accounts: Accounts, administrator: Actor) -> None:
     user = add_member(accounts, "b@example.org")
-    accounts.set_state(user.id, "disabled", administrator)
+    accounts.users.set_state(user.id, "disabled", administrator)
     fail(accounts, "b@example.org")
     with pytest.raises(Denied) as caught:
         sign_in(accounts, "b@example.org")
@@ -160,7 +160,7 @@ def test_each_further_failure_doubles_the_wait(
 def test_the_owner_is_not_locked_out_at_another_address_nor_on_a_known_device(
     accounts: Accounts, administrator: Actor
 ) -> None:
-    device = accounts.make_device_token(administrator.id)
+    device = accounts.devices.make_token(administrator.id)
     for _ in range(PAIR_ATTEMPTS):
         fail(accounts)
     assert sign_in(accounts, address="192.0.2.2")
@@ -170,17 +170,17 @@ def test_the_owner_is_not_locked_out_at_another_address_nor_on_a_known_device(
 
 
 def test_a_forged_device_helps_nobody(accounts: Accounts, administrator: Actor) -> None:
-    genuine = accounts.make_device_token(administrator.id)
+    genuine = accounts.devices.make_token(administrator.id)
     signature = genuine.rpartition(".")[2]
-    assert accounts.knows_device(genuine, administrator.id)
+    assert accounts.devices.knows(genuine, administrator.id)
     forgeries = ["", "x", "a.b.c.d", "\udcff", "x" * 10_000, f"{administrator.id}.9999999999.00.{signature}"]
-    assert not any(accounts.knows_device(forged, administrator.id) for forged in forgeries)
-    assert not accounts.knows_device(genuine, "user_other")
-    assert Accounts(accounts.database, session_seconds=60).knows_device(genuine, administrator.id)
+    assert not any(accounts.devices.knows(forged, administrator.id) for forged in forgeries)
+    assert not accounts.devices.knows(genuine, "user_other")
+    assert Accounts(accounts.database, session_seconds=60).devices.knows(genuine, administrator.id)
 
 
 def test_a_stolen_device_token_has_a_limit_of_its_own(accounts: Accounts, administrator: Actor) -> None:
-    device = accounts.make_device_token(administrator.id)
+    device = accounts.devices.make_token(administrator.id)
     for _ in range(DEVICE_ATTEMPTS):
         fail(accounts, device=device)
     with pytest.raises(TooManyAttempts):
@@ -249,8 +249,8 @@ def test_every_sign_in_has_a_new_cookie_of_which_only_a_digest_is_stored(
     second, session = sign_in(accounts, replaces=first)
     assert first != second
     assert len(second) == 43
-    assert accounts.find_session(first) is None
-    assert accounts.find_session(second) == session
+    assert accounts.sessions.find(first) is None
+    assert accounts.sessions.find(second) == session
     with database.read() as connection:
         rows = connection.exec_driver_sql("SELECT * FROM sessions").all()
     assert second not in repr(rows)
@@ -258,27 +258,27 @@ def test_every_sign_in_has_a_new_cookie_of_which_only_a_digest_is_stored(
 
 def test_a_cookie_that_the_gateway_has_not_made_is_no_session(accounts: Accounts, administrator: Actor) -> None:
     for cookie in ("", "x", "x" * 100_000, "\udcff", "' OR 1=1"):
-        assert accounts.find_session(cookie) is None
+        assert accounts.sessions.find(cookie) is None
 
 
 def test_a_session_ends_at_its_time(accounts: Accounts, administrator: Actor) -> None:
-    accounts.session_seconds = 0.0
+    accounts.sessions.lifetime_seconds = 0.0
     cookie, _ = sign_in(accounts)
-    assert accounts.find_session(cookie) is None
-    accounts.session_seconds = 60.0
+    assert accounts.sessions.find(cookie) is None
+    accounts.sessions.lifetime_seconds = 60.0
     sign_in(accounts)
-    assert len(accounts.list_sessions(administrator.id)) == 2
+    assert len(accounts.sessions.list_open(administrator.id)) == 2
 
 
 def test_last_seen_is_written_at_most_once_a_minute(accounts: Accounts, database: Database) -> None:
     cookie, session = sign_up_first(accounts)
-    accounts.find_session(cookie)
-    assert accounts.list_sessions(session.user.id)[0].last_seen == session.last_seen
+    accounts.sessions.find(cookie)
+    assert accounts.sessions.list_open(session.user.id)[0].last_seen == session.last_seen
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE sessions SET last_seen = last_seen - 61")
     before = time.time()
-    accounts.find_session(cookie)
-    assert accounts.list_sessions(session.user.id)[0].last_seen >= before
+    accounts.sessions.find(cookie)
+    assert accounts.sessions.list_open(session.user.id)[0].last_seen >= before
 
 
 def test_sessions_are_listed_and_ended_by_their_owner_only(accounts: Accounts, administrator: Actor) -> None:
@@ -287,13 +287,13 @@ def test_sessions_are_listed_and_ended_by_their_owner_only(accounts: Accounts, a
     assert len(session.agent) == 300
     assert session.agent.isprintable()
     with pytest.raises(NotFound):
-        accounts.end_session(other.id, session.id)
-    assert accounts.find_session(cookie)
-    accounts.end_session(administrator.id, session.id)
-    assert accounts.find_session(cookie) is None
+        accounts.sessions.end(other.id, session.id)
+    assert accounts.sessions.find(cookie)
+    accounts.sessions.end(administrator.id, session.id)
+    assert accounts.sessions.find(cookie) is None
     keep = sign_in(accounts)[1]
-    assert accounts.end_other_sessions(administrator.id, keep.id) == 1
-    assert [one.id for one in accounts.list_sessions(administrator.id)] == [keep.id]
+    assert accounts.sessions.end_others(administrator.id, keep.id) == 1
+    assert [one.id for one in accounts.sessions.list_open(administrator.id)] == [keep.id]
 
 
 # Changed passwords
@@ -305,14 +305,14 @@ def test_a_changed_password_ends_all_other_sessions(accounts: Accounts) -> None:
     actor = make_actor(session.user)
     for _ in range(2):
         with pytest.raises(AccountError) as caught:
-            accounts.change_password(session, "wrong password", "new password", actor)
+            accounts.sessions.change_password(session, "wrong password", "new password", actor)
         assert (caught.value.code, caught.value.field) == ("wrong_password", "old")
     with pytest.raises(AccountError) as caught:
-        accounts.change_password(session, PASSWORD, "short", actor)
+        accounts.sessions.change_password(session, PASSWORD, "short", actor)
     assert caught.value.field == "new"
-    accounts.change_password(session, PASSWORD, "new password", actor)
-    assert accounts.find_session(first)
-    assert accounts.find_session(second) is None
+    accounts.sessions.change_password(session, PASSWORD, "new password", actor)
+    assert accounts.sessions.find(first)
+    assert accounts.sessions.find(second) is None
     assert sign_in(accounts, password="new password")
     with pytest.raises(SignInFailed):
         sign_in(accounts)
@@ -322,53 +322,53 @@ def test_a_stolen_session_cannot_guess_the_password(accounts: Accounts) -> None:
     _, session = sign_up_first(accounts)
     for _ in range(PAIR_ATTEMPTS):
         with pytest.raises(AccountError):
-            accounts.change_password(session, "wrong password", "new password", make_actor(session.user))
+            accounts.sessions.change_password(session, "wrong password", "new password", make_actor(session.user))
     with pytest.raises(TooManyAttempts):
-        accounts.change_password(session, PASSWORD, "new password", make_actor(session.user))
+        accounts.sessions.change_password(session, PASSWORD, "new password", make_actor(session.user))
 
 
 def test_a_reset_link_works_once_and_ends_all_sessions(accounts: Accounts, administrator: Actor) -> None:
     user = add_member(accounts, "b@example.org")
-    old = accounts.create_reset_link(user.id, administrator)
-    link = accounts.create_reset_link(user.id, administrator)
+    old = accounts.reset_links.create(user.id, administrator)
+    link = accounts.reset_links.create(user.id, administrator)
     for unusable in (old, "", "x", "x" * 10_000, "\udcff"):
         with pytest.raises(NotFound):
-            accounts.use_reset_link(unusable, "new password")
+            accounts.reset_links.use(unusable, "new password")
     with pytest.raises(AccountError):
-        accounts.use_reset_link(link, "short")
-    assert accounts.find_reset_link(link) == accounts.get_user(user.id)
-    assert accounts.use_reset_link(link, "new password").id == user.id
-    assert accounts.list_sessions(user.id) == []
+        accounts.reset_links.use(link, "short")
+    assert accounts.reset_links.find(link) == accounts.users.get(user.id)
+    assert accounts.reset_links.use(link, "new password").id == user.id
+    assert accounts.sessions.list_open(user.id) == []
     assert sign_in(accounts, "b@example.org", "new password")
     with pytest.raises(NotFound):
-        accounts.use_reset_link(link, "newer password")
+        accounts.reset_links.use(link, "newer password")
 
 
 def test_a_reset_link_expires_and_is_void_for_a_disabled_user(
     accounts: Accounts, administrator: Actor, database: Database
 ) -> None:
     user = add_member(accounts, "b@example.org")
-    link = accounts.create_reset_link(user.id, administrator)
+    link = accounts.reset_links.create(user.id, administrator)
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE reset_links SET expires = expires - 86400")
     with pytest.raises(NotFound):
-        accounts.use_reset_link(link, "new password")
-    link = accounts.create_reset_link(user.id, administrator)
-    accounts.set_state(user.id, "disabled", administrator)
+        accounts.reset_links.use(link, "new password")
+    link = accounts.reset_links.create(user.id, administrator)
+    accounts.users.set_state(user.id, "disabled", administrator)
     with pytest.raises(NotFound):
-        accounts.use_reset_link(link, "new password")
+        accounts.reset_links.use(link, "new password")
     with pytest.raises(Denied):
-        accounts.create_reset_link(user.id, administrator)
+        accounts.reset_links.create(user.id, administrator)
 
 
 def test_a_reset_link_used_by_two_at_once_sets_one_password(accounts: Accounts, administrator: Actor) -> None:
-    link = accounts.create_reset_link(administrator.id, administrator)
+    link = accounts.reset_links.create(administrator.id, administrator)
     barrier = threading.Barrier(3)
 
     def attempt(number: int) -> bool:
         barrier.wait()
         try:
-            return bool(accounts.use_reset_link(link, f"new password {number}"))
+            return bool(accounts.reset_links.use(link, f"new password {number}"))
         except NotFound:
             return False
 

@@ -21,7 +21,7 @@ from tornado_gate.database.engine import Database
 
 def try_sign_up(accounts: Accounts, email: str, **given: Any) -> tuple[str, Session]:
     given = {"policy": "invite", "address": ADDRESS, "agent": "test", "password": PASSWORD, **given}
-    return accounts.sign_up(email, **given)
+    return accounts.sign_up.create_account(email, **given)
 
 
 def refused_code(accounts: Accounts, email: str, **given: Any) -> tuple[str, str]:
@@ -34,39 +34,39 @@ def refused_code(accounts: Accounts, email: str, **given: Any) -> tuple[str, str
 
 
 def test_the_first_account_is_the_administrator_and_needs_the_token(accounts: Accounts) -> None:
-    assert not accounts.has_users()
-    token = accounts.make_setup_token()
+    assert not accounts.users.has_any()
+    token = accounts.setup.make_token()
     assert token is not None
     for wrong in ("", "x" * 43, token[:-1], "\udcff"):
         assert refused_code(accounts, "a@example.org", setup_token=wrong, policy="open")[0] == "setup_token_needed"
     cookie, session = try_sign_up(accounts, "Ann@Example.org", setup_token=token, name=" Ann ")
     assert session.user.is_administrator
     assert (session.user.email, session.user.name, session.user.has_password) == ("Ann@Example.org", "Ann", True)
-    assert accounts.find_session(cookie) == session
-    assert accounts.has_users()
+    assert accounts.sessions.find(cookie) == session
+    assert accounts.users.has_any()
 
 
 def test_the_token_is_stored_as_a_digest_and_is_invalid_after_the_first_account(
     accounts: Accounts, database: Database
 ) -> None:
-    token = accounts.make_setup_token()
+    token = accounts.setup.make_token()
     assert token is not None
     with database.read() as connection:
         values = connection.exec_driver_sql("SELECT value FROM meta").scalars().all()
     assert not any(token in value for value in values)
     try_sign_up(accounts, "a@example.org", setup_token=token)
-    assert accounts.make_setup_token() is None
+    assert accounts.setup.make_token() is None
     assert refused_code(accounts, "b@example.org", setup_token=token)[0] == "sign_up_refused"
 
 
 def test_tokens_of_several_nodes_are_valid_together(accounts: Accounts) -> None:
-    tokens = [accounts.make_setup_token() for _ in range(5)]
+    tokens = [accounts.setup.make_token() for _ in range(5)]
     assert refused_code(accounts, "a@example.org", setup_token=tokens[0])[0] == "setup_token_needed"
     assert try_sign_up(accounts, "a@example.org", setup_token=tokens[1])[1].user.is_administrator
 
 
 def test_two_at_once_with_the_token_do_not_both_become_administrator(accounts: Accounts) -> None:
-    token = accounts.make_setup_token()
+    token = accounts.setup.make_token()
     barrier = threading.Barrier(4)
 
     def attempt(number: int) -> str:
@@ -83,15 +83,17 @@ def test_two_at_once_with_the_token_do_not_both_become_administrator(accounts: A
 
 
 def test_an_administrator_by_command_ends_the_set_up(accounts: Accounts) -> None:
-    token = accounts.make_setup_token()
-    user = accounts.create_administrator("root@example.org", COMMAND)
+    token = accounts.setup.make_token()
+    user = accounts.sign_up.create_administrator("root@example.org", COMMAND)
     assert (user.role, user.has_password) == ("administrator", False)
     assert refused_code(accounts, "b@example.org", setup_token=token)[0] == "sign_up_refused"
     with pytest.raises(Conflict):
-        accounts.create_administrator("ROOT@example.org", COMMAND)
-    link = accounts.create_reset_link(user.id, COMMAND)
-    accounts.use_reset_link(link, PASSWORD)
-    assert accounts.sign_in("root@example.org", PASSWORD, address=ADDRESS, agent="")[1].user.is_administrator
+        accounts.sign_up.create_administrator("ROOT@example.org", COMMAND)
+    link = accounts.reset_links.create(user.id, COMMAND)
+    accounts.reset_links.use(link, PASSWORD)
+    assert accounts.sign_in.with_password("root@example.org", PASSWORD, address=ADDRESS, agent="")[
+        1
+    ].user.is_administrator
 
 
 # Others
@@ -164,7 +166,10 @@ def test_what_is_no_email_is_refused(email: str) -> None:
 def test_unusual_emails_are_accepted(accounts: Accounts, email: str) -> None:
     sign_up_first(accounts)
     add_member(accounts, email)
-    assert accounts.sign_in(email.upper(), PASSWORD, address=ADDRESS, agent="")[1].user.email == email.strip()
+    assert (
+        accounts.sign_in.with_password(email.upper(), PASSWORD, address=ADDRESS, agent="")[1].user.email
+        == email.strip()
+    )
 
 
 @pytest.mark.parametrize("name", ["x" * 201, "a\x00b", "a\u202eb", "\udcff"])
@@ -184,44 +189,44 @@ def test_bad_fields_are_named_before_anything_else(accounts: Accounts) -> None:
 
 
 def test_an_invitation_admits_one_person_with_its_role_to_its_team(accounts: Accounts, administrator: Actor) -> None:
-    team = accounts.create_team(accounts.create_organisation("o", administrator).id, "t", administrator)
-    token, invitation = accounts.create_invitation(administrator, role="administrator", team=team.id)
-    assert accounts.find_invitation(token) == invitation
+    team = accounts.teams.create(accounts.organisations.create("o", administrator).id, "t", administrator)
+    token, invitation = accounts.invitations.create(administrator, role="administrator", team=team.id)
+    assert accounts.invitations.find(token) == invitation
     user = try_sign_up(accounts, "b@example.org", invitation=token)[1].user
     assert user.role == "administrator"
-    assert [(one.team.name, one.role) for one in accounts.list_memberships(user.id)] == [("t", "member")]
+    assert [(one.team.name, one.role) for one in accounts.members.list_of_user(user.id)] == [("t", "member")]
     assert refused_code(accounts, "c@example.org", invitation=token)[0] == "sign_up_refused"
     with pytest.raises(NotFound):
-        accounts.find_invitation(token)
-    [listed] = accounts.list_invitations()
+        accounts.invitations.find(token)
+    [listed] = accounts.invitations.list_newest()
     assert listed.used_by == user.id
 
 
 def test_a_closed_gateway_takes_no_invitation(accounts: Accounts, administrator: Actor) -> None:
-    token, _ = accounts.create_invitation(administrator)
+    token, _ = accounts.invitations.create(administrator)
     assert refused_code(accounts, "b@example.org", invitation=token, policy="closed")[0] == "sign_up_refused"
     assert try_sign_up(accounts, "b@example.org", invitation=token, policy="invite")
 
 
 def test_an_invitation_for_an_email_is_for_no_other(accounts: Accounts, administrator: Actor) -> None:
-    token, _ = accounts.create_invitation(administrator, email="Bob@example.org")
+    token, _ = accounts.invitations.create(administrator, email="Bob@example.org")
     assert refused_code(accounts, "eve@example.org", invitation=token)[0] == "sign_up_refused"
     assert try_sign_up(accounts, "bob@EXAMPLE.org", invitation=token)
 
 
 def test_invitations_expire_and_can_be_revoked(accounts: Accounts, administrator: Actor) -> None:
-    expired, _ = accounts.create_invitation(administrator, seconds=1e-6)
-    revoked, invitation = accounts.create_invitation(administrator)
-    accounts.revoke_invitation(invitation.id, administrator)
+    expired, _ = accounts.invitations.create(administrator, seconds=1e-6)
+    revoked, invitation = accounts.invitations.create(administrator)
+    accounts.invitations.revoke(invitation.id, administrator)
     for token in (expired, revoked, "unknown", "", "x" * 10_000):
         with pytest.raises(NotFound):
-            accounts.find_invitation(token)
+            accounts.invitations.find(token)
     with pytest.raises(NotFound):
-        accounts.revoke_invitation(invitation.id, administrator)
+        accounts.invitations.revoke(invitation.id, administrator)
 
 
 def test_one_invitation_used_by_two_at_once_admits_one(accounts: Accounts, administrator: Actor) -> None:
-    token, _ = accounts.create_invitation(administrator)
+    token, _ = accounts.invitations.create(administrator)
     barrier = threading.Barrier(3)
 
     def attempt(number: int) -> str:
@@ -236,19 +241,19 @@ def test_one_invitation_used_by_two_at_once_admits_one(accounts: Accounts, admin
 
 
 def test_invitations_never_outrank_who_made_them(accounts: Accounts, administrator: Actor) -> None:
-    team = accounts.create_team(accounts.create_organisation("o", administrator).id, "t", administrator)
+    team = accounts.teams.create(accounts.organisations.create("o", administrator).id, "t", administrator)
     user = add_member(accounts, "lead@example.org")
     lead = Actor(id=user.id, name=user.email, role="member")
     for wanted in ({}, {"team": team.id}, {"role": "administrator"}):
         with pytest.raises(Denied):
-            accounts.create_invitation(lead, **wanted)  # type: ignore[arg-type]
-    accounts.set_member(team.id, user.id, "administrator", administrator)
-    token, invitation = accounts.create_invitation(lead, team=team.id)
+            accounts.invitations.create(lead, **wanted)  # type: ignore[arg-type]
+    accounts.members.set_role(team.id, user.id, "administrator", administrator)
+    token, invitation = accounts.invitations.create(lead, team=team.id)
     assert token
     for refused in ({}, {"team": team.id, "role": "administrator"}):
         with pytest.raises(Denied):
-            accounts.create_invitation(lead, **refused)  # type: ignore[arg-type]
-    accounts.revoke_invitation(invitation.id, lead)
+            accounts.invitations.create(lead, **refused)  # type: ignore[arg-type]
+    accounts.invitations.revoke(invitation.id, lead)
 
 
 def test_sign_ups_are_audited_without_secrets(accounts: Accounts, database: Database) -> None:

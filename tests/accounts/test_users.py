@@ -21,9 +21,9 @@ from tornado_gate.database.engine import Database
 Change = Callable[[Accounts, str, Actor], Any]
 
 REMOVALS: dict[str, Change] = {
-    "demote": lambda accounts, identity, actor: accounts.set_role(identity, "member", actor),
-    "disable": lambda accounts, identity, actor: accounts.set_state(identity, "disabled", actor),
-    "delete": lambda accounts, identity, actor: accounts.delete_user(identity, actor),
+    "demote": lambda accounts, identity, actor: accounts.users.set_role(identity, "member", actor),
+    "disable": lambda accounts, identity, actor: accounts.users.set_state(identity, "disabled", actor),
+    "delete": lambda accounts, identity, actor: accounts.users.delete(identity, actor),
 }
 
 
@@ -34,8 +34,8 @@ def member(accounts: Accounts, administrator: Actor) -> User:
 
 @pytest.fixture
 def team(accounts: Accounts, administrator: Actor) -> Team:
-    organisation = accounts.create_organisation("Acme", administrator)
-    return accounts.create_team(organisation.id, "Research", administrator)
+    organisation = accounts.organisations.create("Acme", administrator)
+    return accounts.teams.create(organisation.id, "Research", administrator)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_last_administrator_stays(accounts: Accounts, administrator: Actor, 
     with pytest.raises(Conflict) as caught:
         REMOVALS[removal](accounts, administrator.id, administrator)
     assert caught.value.code == "last_administrator"
-    accounts.set_role(member.id, "administrator", administrator)
+    accounts.users.set_role(member.id, "administrator", administrator)
     REMOVALS[removal](accounts, administrator.id, administrator)
     with pytest.raises(Conflict):
         REMOVALS[removal](accounts, member.id, COMMAND)
@@ -60,13 +60,13 @@ def test_the_last_administrator_stays(accounts: Accounts, administrator: Actor, 
 def test_two_administrators_who_demote_each_other_at_once_leave_one(
     accounts: Accounts, administrator: Actor, member: User
 ) -> None:
-    accounts.set_role(member.id, "administrator", administrator)
+    accounts.users.set_role(member.id, "administrator", administrator)
     barrier = threading.Barrier(2)
 
     def demote(identity: str) -> str:
         barrier.wait()
         try:
-            return accounts.set_role(identity, "member", COMMAND).role
+            return accounts.users.set_role(identity, "member", COMMAND).role
         except Conflict as error:
             return error.code
 
@@ -77,68 +77,68 @@ def test_two_administrators_who_demote_each_other_at_once_leave_one(
 def test_members_change_nothing_of_others(accounts: Accounts, administrator: Actor, member: User) -> None:
     actor = make_actor(member)
     attempts: list[Callable[[], Any]] = [
-        lambda: accounts.set_role(member.id, "administrator", actor),
-        lambda: accounts.set_state(administrator.id, "disabled", actor),
-        lambda: accounts.set_name(administrator.id, "x", actor),
-        lambda: accounts.delete_user(administrator.id, actor),
-        lambda: accounts.create_reset_link(administrator.id, actor),
-        lambda: accounts.create_organisation("x", actor),
-        lambda: accounts.create_team("x", "x", actor),
-        lambda: accounts.update_team("x", actor, name="x"),
-        lambda: accounts.delete_team("x", actor),
-        lambda: accounts.set_member("x", member.id, "administrator", actor),
-        lambda: accounts.remove_member("x", administrator.id, actor),
-        lambda: accounts.rename_organisation("x", "x", actor),
-        lambda: accounts.delete_organisation("x", actor),
-        lambda: accounts.create_administrator("x@example.org", actor),
+        lambda: accounts.users.set_role(member.id, "administrator", actor),
+        lambda: accounts.users.set_state(administrator.id, "disabled", actor),
+        lambda: accounts.users.set_name(administrator.id, "x", actor),
+        lambda: accounts.users.delete(administrator.id, actor),
+        lambda: accounts.reset_links.create(administrator.id, actor),
+        lambda: accounts.organisations.create("x", actor),
+        lambda: accounts.teams.create("x", "x", actor),
+        lambda: accounts.teams.update("x", actor, name="x"),
+        lambda: accounts.teams.delete("x", actor),
+        lambda: accounts.members.set_role("x", member.id, "administrator", actor),
+        lambda: accounts.members.remove("x", administrator.id, actor),
+        lambda: accounts.organisations.rename("x", "x", actor),
+        lambda: accounts.organisations.delete("x", actor),
+        lambda: accounts.sign_up.create_administrator("x@example.org", actor),
     ]
     for attempt in attempts:
         with pytest.raises(Denied):
             attempt()
-    assert accounts.set_name(member.id, " Bob ", actor).name == "Bob"
-    accounts.delete_user(member.id, actor)
+    assert accounts.users.set_name(member.id, " Bob ", actor).name == "Bob"
+    accounts.users.delete(member.id, actor)
     with pytest.raises(NotFound):
-        accounts.get_user(member.id)
+        accounts.users.get(member.id)
 
 
 def test_a_disabled_user_loses_sessions_and_keys_until_enabled(
     accounts: Accounts, administrator: Actor, member: User, keystore: KeyStore
 ) -> None:
     text, _ = keystore.create("k", account=member.id, user=member.id)
-    cookie, _ = accounts.sign_in(member.email, PASSWORD, address=ADDRESS, agent="")
+    cookie, _ = accounts.sign_in.with_password(member.email, PASSWORD, address=ADDRESS, agent="")
     revision = keystore.revision()
-    assert accounts.set_state(member.id, "disabled", administrator).state == "disabled"
+    assert accounts.users.set_state(member.id, "disabled", administrator).state == "disabled"
     assert keystore.revision() > revision
-    assert accounts.find_session(cookie) is None
+    assert accounts.sessions.find(cookie) is None
     assert keystore.find(digest_key(text)) is None
-    accounts.set_state(member.id, "active", administrator)
-    assert accounts.find_session(cookie) is None
+    accounts.users.set_state(member.id, "active", administrator)
+    assert accounts.sessions.find(cookie) is None
     assert keystore.find(digest_key(text)) is not None
 
 
 def test_a_deleted_user_leaves_no_keys_sessions_or_memberships(
     accounts: Accounts, administrator: Actor, member: User, team: Team, keystore: KeyStore
 ) -> None:
-    accounts.set_member(team.id, member.id, "member", administrator)
+    accounts.members.set_role(team.id, member.id, "member", administrator)
     text, _ = keystore.create("k", account=member.id, user=member.id)
-    cookie, _ = accounts.sign_in(member.email, PASSWORD, address=ADDRESS, agent="")
-    accounts.delete_user(member.id, administrator)
-    assert accounts.find_session(cookie) is None
+    cookie, _ = accounts.sign_in.with_password(member.email, PASSWORD, address=ADDRESS, agent="")
+    accounts.users.delete(member.id, administrator)
+    assert accounts.sessions.find(cookie) is None
     assert keystore.find(digest_key(text)) is None
-    assert accounts.list_members(team.id) == []
-    assert accounts.find_user("bob@example.org") is None
+    assert accounts.members.list_of_team(team.id) == []
+    assert accounts.users.find("bob@example.org") is None
 
 
 def test_a_changed_role_counts_for_keys_at_once(
     accounts: Accounts, administrator: Actor, member: User, keystore: KeyStore
 ) -> None:
-    accounts.set_role(member.id, "administrator", administrator)
+    accounts.users.set_role(member.id, "administrator", administrator)
     text, _ = keystore.create("k", account=member.id, user=member.id, role="administrator")
     found = keystore.find(digest_key(text))
     assert found is not None
     assert found.role == "administrator"
     revision = keystore.revision()
-    accounts.set_role(member.id, "member", administrator)
+    accounts.users.set_role(member.id, "member", administrator)
     found = keystore.find(digest_key(text))
     assert found is not None
     assert found.role == "member"
@@ -147,13 +147,13 @@ def test_a_changed_role_counts_for_keys_at_once(
 
 def test_users_are_listed_in_pages_and_found_by_email_or_name(accounts: Accounts, administrator: Actor) -> None:
     made = [add_member(accounts, f"user{number}@example.org") for number in range(5)]
-    accounts.set_name(made[3].id, "Zoë 100%_'", administrator)
-    page, total = accounts.list_users(offset=1, limit=2)
+    accounts.users.set_name(made[3].id, "Zoë 100%_'", administrator)
+    page, total = accounts.users.list_page(offset=1, limit=2)
     assert ([user.id for user in page], total) == ([made[0].id, made[1].id], 6)
     for search, found in [("USER3", [made[3]]), ("zoë", [made[3]]), ("%", [made[3]]), ("_", [made[3]]), ("nobody", [])]:
-        assert [user.id for user in accounts.list_users(search=search)[0]] == [user.id for user in found]
-    assert accounts.list_users(offset=100)[0] == []
-    assert len(accounts.list_users(limit=10**9)[0]) == 6
+        assert [user.id for user in accounts.users.list_page(search=search)[0]] == [user.id for user in found]
+    assert accounts.users.list_page(offset=100)[0] == []
+    assert len(accounts.users.list_page(limit=10**9)[0]) == 6
 
 
 def test_ids_that_no_database_takes_are_unknown(accounts: Accounts, administrator: Actor) -> None:
@@ -163,71 +163,71 @@ def test_ids_that_no_database_takes_are_unknown(accounts: Accounts, administrato
 
 def check_unknown(accounts: Accounts, administrator: Actor, identity: str) -> None:
     attempts: list[Callable[[], Any]] = [
-        lambda: accounts.get_user(identity),
-        lambda: accounts.get_team(identity),
-        lambda: accounts.set_role(identity, "member", administrator),
-        lambda: accounts.set_member(identity, administrator.id, "member", administrator),
-        lambda: accounts.list_members(identity),
-        lambda: accounts.rename_organisation(identity, "x", administrator),
-        lambda: accounts.end_session(administrator.id, identity),
-        lambda: accounts.revoke_invitation(identity, administrator),
-        lambda: accounts.find_invitation(identity),
-        lambda: accounts.create_reset_link(identity, administrator),
+        lambda: accounts.users.get(identity),
+        lambda: accounts.teams.get(identity),
+        lambda: accounts.users.set_role(identity, "member", administrator),
+        lambda: accounts.members.set_role(identity, administrator.id, "member", administrator),
+        lambda: accounts.members.list_of_team(identity),
+        lambda: accounts.organisations.rename(identity, "x", administrator),
+        lambda: accounts.sessions.end(administrator.id, identity),
+        lambda: accounts.invitations.revoke(identity, administrator),
+        lambda: accounts.invitations.find(identity),
+        lambda: accounts.reset_links.create(identity, administrator),
     ]
     for attempt in attempts:
         with pytest.raises(NotFound):
             attempt()
-    assert accounts.list_sessions(identity) == []
-    assert accounts.list_memberships(identity) == []
-    assert accounts.find_user(identity) is None
+    assert accounts.sessions.list_open(identity) == []
+    assert accounts.members.list_of_user(identity) == []
+    assert accounts.users.find(identity) is None
     assert list_events(accounts.database, actor=identity or "x", action=identity or "x") == []
     if identity:
-        assert accounts.list_users(search=identity) == ([], 0)
+        assert accounts.users.list_page(search=identity) == ([], 0)
 
 
 # Organisations and teams
 
 
 def test_names_are_unique_within_their_parent(accounts: Accounts, administrator: Actor, team: Team) -> None:
-    other = accounts.create_organisation("Other", administrator)
-    accounts.create_team(other.id, "Research", administrator)
+    other = accounts.organisations.create("Other", administrator)
+    accounts.teams.create(other.id, "Research", administrator)
     with pytest.raises(Conflict):
-        accounts.create_organisation("Acme", administrator)
+        accounts.organisations.create("Acme", administrator)
     with pytest.raises(Conflict):
-        accounts.rename_organisation(other.id, "Acme", administrator)
+        accounts.organisations.rename(other.id, "Acme", administrator)
     with pytest.raises(Conflict):
-        accounts.create_team(team.organisation, "Research", administrator)
-    assert accounts.rename_organisation(other.id, "Else", administrator).name == "Else"
-    assert [(one.organisation_name, one.name) for one in accounts.list_teams()] == [
+        accounts.teams.create(team.organisation, "Research", administrator)
+    assert accounts.organisations.rename(other.id, "Else", administrator).name == "Else"
+    assert [(one.organisation_name, one.name) for one in accounts.teams.list_all()] == [
         ("Acme", "Research"),
         ("Else", "Research"),
     ]
-    assert [one.organisation_name for one in accounts.list_teams(organisation=other.id)] == ["Else"]
+    assert [one.organisation_name for one in accounts.teams.list_all(organisation=other.id)] == ["Else"]
 
 
 def test_an_organisation_with_teams_is_not_deleted(accounts: Accounts, administrator: Actor, team: Team) -> None:
     with pytest.raises(Conflict):
-        accounts.delete_organisation(team.organisation, administrator)
-    accounts.delete_team(team.id, administrator)
-    accounts.delete_organisation(team.organisation, administrator)
-    assert accounts.list_organisations() == []
-    for attempt in (accounts.delete_organisation, accounts.delete_team):
+        accounts.organisations.delete(team.organisation, administrator)
+    accounts.teams.delete(team.id, administrator)
+    accounts.organisations.delete(team.organisation, administrator)
+    assert accounts.organisations.list_all() == []
+    for attempt in (accounts.organisations.delete, accounts.teams.delete):
         with pytest.raises(NotFound):
             attempt("unknown", administrator)
     with pytest.raises(NotFound):
-        accounts.create_team("unknown", "x", administrator)
+        accounts.teams.create("unknown", "x", administrator)
 
 
 def test_a_team_has_bounds_and_models(accounts: Accounts, administrator: Actor, team: Team, keystore: KeyStore) -> None:
     revision = keystore.revision()
-    changed = accounts.update_team(
+    changed = accounts.teams.update(
         team.id,
         administrator,
         budget={"usd_per_month": 12.5, "tokens_per_day": 1000, "usd_per_day": None},
         limits={"requests_per_minute": 60},
         models=["local-*"],
     )
-    assert changed == accounts.get_team(team.id)
+    assert changed == accounts.teams.get(team.id)
     assert (changed.budget, changed.limits) == (
         {"usd_per_month": 12.5, "tokens_per_day": 1000},
         {"requests_per_minute": 60},
@@ -247,9 +247,9 @@ BAD_VALUES: list[dict[str, Any]] = [
 def test_bad_values_of_a_team_name_the_field(accounts: Accounts, administrator: Actor, team: Team) -> None:
     for changes in BAD_VALUES:
         with pytest.raises(AccountError) as caught:
-            accounts.update_team(team.id, administrator, **changes)
+            accounts.teams.update(team.id, administrator, **changes)
         assert caught.value.field == next(iter(changes)), changes
-    assert accounts.get_team(team.id) == team
+    assert accounts.teams.get(team.id) == team
 
 
 def test_keys_of_a_deleted_team_are_revoked_because_they_would_lose_its_bounds(
@@ -257,7 +257,7 @@ def test_keys_of_a_deleted_team_are_revoked_because_they_would_lose_its_bounds(
 ) -> None:
     text, _ = keystore.create("k", team=team.id)
     other, _ = keystore.create("other")
-    accounts.delete_team(team.id, administrator)
+    accounts.teams.delete(team.id, administrator)
     assert keystore.find(digest_key(text)) is None
     assert keystore.find(digest_key(other)) is not None
 
@@ -270,36 +270,36 @@ def test_an_administrator_of_a_team_manages_its_members_only(
 ) -> None:
     lead, third = make_actor(member), add_member(accounts, "third@example.org")
     with pytest.raises(Denied):
-        accounts.set_member(team.id, third.id, "member", lead)
-    accounts.set_member(team.id, member.id, "member", administrator)
+        accounts.members.set_role(team.id, third.id, "member", lead)
+    accounts.members.set_role(team.id, member.id, "member", administrator)
     with pytest.raises(Denied):
-        accounts.set_member(team.id, member.id, "administrator", lead)
-    accounts.set_member(team.id, member.id, "administrator", administrator)
-    assert accounts.set_member(team.id, third.id, "member", lead).user == third
-    other = accounts.create_team(team.organisation, "Other", administrator)
+        accounts.members.set_role(team.id, member.id, "administrator", lead)
+    accounts.members.set_role(team.id, member.id, "administrator", administrator)
+    assert accounts.members.set_role(team.id, third.id, "member", lead).user == third
+    other = accounts.teams.create(team.organisation, "Other", administrator)
     with pytest.raises(Denied):
-        accounts.set_member(other.id, third.id, "member", lead)
+        accounts.members.set_role(other.id, third.id, "member", lead)
     with pytest.raises(Denied):
-        accounts.update_team(team.id, lead, budget={})
-    assert [(one.user.email, one.role) for one in accounts.list_members(team.id)] == [
+        accounts.teams.update(team.id, lead, budget={})
+    assert [(one.user.email, one.role) for one in accounts.members.list_of_team(team.id)] == [
         ("bob@example.org", "administrator"),
         ("third@example.org", "member"),
     ]
-    accounts.remove_member(team.id, third.id, lead)
+    accounts.members.remove(team.id, third.id, lead)
     with pytest.raises(NotFound):
-        accounts.remove_member(team.id, third.id, lead)
+        accounts.members.remove(team.id, third.id, lead)
 
 
 def test_who_leaves_a_team_loses_the_keys_for_it(
     accounts: Accounts, administrator: Actor, member: User, team: Team, keystore: KeyStore
 ) -> None:
-    accounts.set_member(team.id, member.id, "member", administrator)
+    accounts.members.set_role(team.id, member.id, "member", administrator)
     for_team, _ = keystore.create("team", account=member.id, user=member.id, team=team.id)
     own, _ = keystore.create("own", account=member.id, user=member.id)
-    accounts.remove_member(team.id, member.id, make_actor(member))
+    accounts.members.remove(team.id, member.id, make_actor(member))
     assert keystore.find(digest_key(for_team)) is None
     assert keystore.find(digest_key(own)) is not None
-    assert accounts.list_memberships(member.id) == []
+    assert accounts.members.list_of_user(member.id) == []
 
 
 # The audit log
@@ -307,11 +307,11 @@ def test_who_leaves_a_team_loses_the_keys_for_it(
 
 def test_every_change_is_in_the_audit_log(accounts: Accounts, administrator: Actor, member: User, team: Team) -> None:
     actor = Actor(id=administrator.id, name="root", role="administrator", address="192.0.2.7", request_id="r-1")
-    accounts.set_role(member.id, "administrator", actor)
-    accounts.set_role(member.id, "administrator", actor)  # no change
-    accounts.set_member(team.id, member.id, "member", actor)
-    accounts.update_team(team.id, actor, budget={"usd_per_day": 1})
-    accounts.delete_team(team.id, actor)
+    accounts.users.set_role(member.id, "administrator", actor)
+    accounts.users.set_role(member.id, "administrator", actor)  # no change
+    accounts.members.set_role(team.id, member.id, "member", actor)
+    accounts.teams.update(team.id, actor, budget={"usd_per_day": 1})
+    accounts.teams.delete(team.id, actor)
     events = list_events(accounts.database, limit=4)
     assert [(event.action, event.object) for event in events] == [
         ("team.delete", team.id),
@@ -340,7 +340,7 @@ def test_events_are_read_in_pages_and_by_action_and_actor(database: Database) ->
 def test_a_change_that_fails_is_not_in_the_audit_log(accounts: Accounts, administrator: Actor) -> None:
     before = list_events(accounts.database)
     with pytest.raises(Conflict):
-        accounts.delete_user(administrator.id, administrator)
+        accounts.users.delete(administrator.id, administrator)
     with pytest.raises(NotFound):
-        accounts.set_role("unknown", "member", administrator)
+        accounts.users.set_role("unknown", "member", administrator)
     assert list_events(accounts.database) == before

@@ -65,7 +65,7 @@ def run(
     metrics, wall = Metrics(), [int(time.time())]
 
     async def main() -> None:
-        store = EmbeddedStore(tmp_path, wall=lambda: wall[0], on_drop=metrics.count_dropped_limit_counters)
+        store = EmbeddedStore(tmp_path, wall=lambda: wall[0], on_drop=metrics.limits.count_dropped_counters)
         try:
             await test(store, metrics, wall)
         finally:
@@ -149,8 +149,8 @@ def test_open_requests_of_a_dead_process_take_no_room(tmp_path: Path, monkeypatc
     program = """
 import asyncio, os, sys
 from pathlib import Path
-from tornado_gate.limits.bounds import make_bound
-from tornado_gate.limits.embedded import EmbeddedStore
+from tornado_gate.admission.bounds import make_bound
+from tornado_gate.admission.embedded import EmbeddedStore
 
 async def main():
     store = EmbeddedStore(Path(sys.argv[1]))

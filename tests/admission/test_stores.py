@@ -200,10 +200,10 @@ def test_a_new_store_of_the_same_counters_goes_on(make_store: MakeStore, subject
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from tornado_gate.limits.bounds import make_bound
-from tornado_gate.limits.counters import MOST_LEASES
-from tornado_gate.limits.embedded import EmbeddedStore
-from tornado_gate.limits.redis_store import RedisStore
+from tornado_gate.admission.bounds import make_bound
+from tornado_gate.admission.counters import MOST_LEASES
+from tornado_gate.admission.embedded import EmbeddedStore
+from tornado_gate.admission.redis_store import RedisStore
 async def main():
     kind, place, subject = sys.argv[1:]
     store = RedisStore(place) if kind == "valkey" else EmbeddedStore(Path(place))

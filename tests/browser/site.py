@@ -42,15 +42,17 @@ def fill_console(console: Console, page: Page) -> None:
     temporary limit. `page`: one of the first account."""
     database = open_database(console.gateway.folder / "var", "")
     accounts = Accounts(database, session_seconds=3600)
-    users, _ = accounts.list_users()
+    users, _ = accounts.users.list_page()
     first = Actor(id=users[0].id, name=EMAIL, role="administrator")
-    member = accounts.sign_up(TEAM_MEMBER, PASSWORD, policy="open", address="192.0.2.1", agent="test")[1].user
-    team = accounts.create_team(accounts.create_organisation("Example", first).id, "Research", first)
-    accounts.set_member(team.id, member.id, "member", first)
-    accounts.create_invitation(first, email="joan@example.org")
+    member = accounts.sign_up.create_account(TEAM_MEMBER, PASSWORD, policy="open", address="192.0.2.1", agent="test")[
+        1
+    ].user
+    team = accounts.teams.create(accounts.organisations.create("Example", first).id, "Research", first)
+    accounts.members.set_role(team.id, member.id, "member", first)
+    accounts.invitations.create(first, email="joan@example.org")
     ends = time.time() + 3600
-    accounts.create_limit_override("team", team.id, "requests_per_minute", first, factor=2, until=ends)
-    accounts.sign_in(EMAIL, PASSWORD, address="192.0.2.1", agent="another browser")
+    accounts.limit_overrides.create("team", team.id, "requests_per_minute", first, factor=2, until=ends)
+    accounts.sign_in.with_password(EMAIL, PASSWORD, address="192.0.2.1", agent="another browser")
     database.close()
     key = create_key(page, "nightly report")
     with httpx.Client(base_url=console.url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:

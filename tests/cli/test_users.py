@@ -44,9 +44,9 @@ def test_an_administrator_is_created_by_command_and_sets_the_password(conf: Path
     assert link.startswith("https://gate.example/console/reset?token=")
     assert link not in made.stderr
     accounts = open_accounts(conf, database_address)
-    assert accounts.make_setup_token() is None
-    accounts.use_reset_link(link.partition("=")[2], PASSWORD)
-    _, session = accounts.sign_in(EMAIL, PASSWORD, address="", agent="")
+    assert accounts.setup.make_token() is None
+    accounts.reset_links.use(link.partition("=")[2], PASSWORD)
+    _, session = accounts.sign_in.with_password(EMAIL, PASSWORD, address="", agent="")
     assert (session.user.name, session.user.role) == ("Ann", "administrator")
     [row] = json.loads(run(conf, "list", "--json").stdout)
     assert (row["email"], row["role"], row["state"]) == (EMAIL, "administrator", "active")
@@ -58,18 +58,18 @@ def test_an_administrator_is_created_by_command_and_sets_the_password(conf: Path
 def test_a_forgotten_password_is_reset_and_a_user_disabled_and_enabled(conf: Path, database_address: str) -> None:
     run(conf, "create-administrator", EMAIL)
     accounts = open_accounts(conf, database_address)
-    bob = accounts.create_administrator("bob@example.org", COMMAND)
+    bob = accounts.sign_up.create_administrator("bob@example.org", COMMAND)
     link = run(conf, "reset-link", "BOB@example.org").stdout.strip()
-    accounts.use_reset_link(link.partition("=")[2], PASSWORD)
+    accounts.reset_links.use(link.partition("=")[2], PASSWORD)
     assert "disabled" in run(conf, "disable", "bob@example.org").stderr
-    assert accounts.get_user(bob.id).state == "disabled"
+    assert accounts.users.get(bob.id).state == "disabled"
     refused = run(conf, "reset-link", "bob@example.org")
     assert refused.exit_code == 1
     assert "Enable it first" in refused.stderr
     assert run(conf, "enable", "bob@example.org").exit_code == 0
-    assert accounts.sign_in("bob@example.org", PASSWORD, address="", agent="")
+    assert accounts.sign_in.with_password("bob@example.org", PASSWORD, address="", agent="")
     with pytest.raises(SignInFailed):
-        accounts.sign_in(EMAIL, PASSWORD, address="", agent="")
+        accounts.sign_in.with_password(EMAIL, PASSWORD, address="", agent="")
     table = run(conf, "list").stdout.splitlines()
     assert table[0].split() == ["EMAIL", "NAME", "ROLE", "STATE", "CREATED", "LAST", "LOGIN", "ID"]
     assert len(table) == 3

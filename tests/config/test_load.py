@@ -43,7 +43,6 @@ server:
   keep_alive_seconds: 2.5
   loop: asyncio
   http: tornado
-  upstream_http: aiohttp
 plugins: {one: true, two: false, format-gemini: false}
 providers:
   a:
@@ -120,7 +119,6 @@ def test_server_holds_what_the_file_says(whole: Config) -> None:
         keep_alive_seconds=2.5,
         loop="asyncio",
         http="tornado",
-        upstream_http="aiohttp",
     )
 
 
@@ -226,8 +224,8 @@ def test_secrets_are_never_in_faults(conf: Conf) -> None:
 
 
 def test_lines_of_sound_entries_are_kept_for_faults_found_later(whole: Config) -> None:
-    assert whole.lines["providers", "a", "organization"] == 28
-    assert whole.lines["models", "smart", "targets", 1] == 40
+    assert whole.lines["providers", "a", "organization"] == 27
+    assert whole.lines["models", "smart", "targets", 1] == 39
 
 
 def test_config_can_be_sent_to_another_process(whole: Config) -> None:

@@ -53,7 +53,6 @@ SERVER = [
     ("log_format: xml", "must be 'json' or 'text', not 'xml'"),
     ("loop: trio", "must be 'uvloop' or 'asyncio', not 'trio'"),
     ("http: nginx", "must be 'httptools' or 'tornado', not 'nginx'"),
-    ("upstream_http: curl", "must be 'httptools' or 'aiohttp', not 'curl'"),
     ("drain_seconds: -1", "must be from 0 to 86400 seconds, not -1"),
     ("drain_seconds: .nan", "must be from 0 to 86400 seconds, not infinite or NaN"),
     ("drain_seconds: '1'", "must be a number of seconds, or a duration such as 5m, not a string"),

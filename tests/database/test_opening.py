@@ -30,8 +30,8 @@ FORK = multiprocessing.get_context("fork")
 def open_and_count(folder: Path, address: str, start: threading.Barrier, upgrades: SimpleQueue[bool]) -> None:
     """In a process of its own: open the database when all are ready, and say whether this process has migrated it."""
     upgraded = []
-    create = opening._create
-    opening._create = lambda *given: upgraded.append(True) or create(*given)
+    create = opening._create_tables
+    opening._create_tables = lambda *given: upgraded.append(True) or create(*given)
     start.wait(60)
     open_database(folder, address).close()
     upgrades.put(bool(upgraded))

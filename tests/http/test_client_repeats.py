@@ -1,4 +1,4 @@
-"""When a request is sent a second time: only if the upstream cannot have processed it twice with an effect. For both clients."""
+"""When a request is sent a second time: only if the upstream cannot have processed it twice with an effect."""
 
 from __future__ import annotations
 
@@ -10,31 +10,22 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.raw import Peer, always, answer, on_both_loops, serving
-from tornado_gate.http.client.aiohttp_pool import AiohttpClient, create_session
 from tornado_gate.http.client.faults import ConnectionBroken
 from tornado_gate.http.client.head import parse_idle_seconds
 from tornado_gate.http.client.pool import HttpClient
 
-Client = HttpClient | AiohttpClient
-on_both_clients = pytest.mark.parametrize("kind", ["httptools", "aiohttp"])
-
 
 @asynccontextmanager
-async def opened(kind: str) -> AsyncIterator[Client]:
+async def open_client() -> AsyncIterator[HttpClient]:
     """A client that has closed everything when it is left."""
-    if kind == "httptools":
-        client = HttpClient(5)
-        try:
-            yield client
-        finally:
-            await client.close()
-        return
-    async with create_session(5) as session:
-        yield AiohttpClient(session)
-    await asyncio.sleep(0)
+    client = HttpClient(5)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
-async def ask(client: Client, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
+async def ask(client: HttpClient, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -59,14 +50,13 @@ ENDS = pytest.mark.parametrize("end", [Peer.hang_up, Peer.reset], ids=["closed",
 
 
 @on_both_loops
-@on_both_clients
 @ENDS
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_again(
-    kind: str, end: Callable[[Peer], None], method: str
+    end: Callable[[Peer], None], method: str
 ) -> None:
     requests, script = ends_at_the_second_request(end)
-    async with serving(script) as raw, opened(kind) as client:
+    async with serving(script) as raw, open_client() as client:
         assert await ask(client, raw.url, method) == b"0"
         with pytest.raises(ConnectionBroken) as caught:
             await ask(client, raw.url, method, b"second")
@@ -76,12 +66,11 @@ async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_aga
 
 
 @on_both_loops
-@on_both_clients
 @ENDS
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_an_idempotent_request_is_sent_again(kind: str, end: Callable[[Peer], None], method: str) -> None:
+async def test_an_idempotent_request_is_sent_again(end: Callable[[Peer], None], method: str) -> None:
     requests, script = ends_at_the_second_request(end)
-    async with serving(script) as raw, opened(kind) as client:
+    async with serving(script) as raw, open_client() as client:
         assert await ask(client, raw.url, method) == b"0"
         assert await ask(client, raw.url, method, b"second") == b"1"
         assert requests[1] == requests[2]
@@ -102,7 +91,7 @@ async def test_a_request_that_was_not_sent_completely_is_sent_again() -> None:
         else:
             await peer.gone()
 
-    async with serving(script) as raw, opened("httptools") as client:
+    async with serving(script) as raw, open_client() as client:
         assert await ask(client, raw.url, body=b"") == b"0"
         assert await ask(client, raw.url, body=large) == b"1"
 
@@ -113,7 +102,7 @@ async def test_a_sent_byte_of_the_answer_ends_every_repetition() -> None:
         peer.writer.write(b"H")
 
     _, script = ends_at_the_second_request(begin_answer)
-    async with serving(script) as raw, opened("httptools") as client:
+    async with serving(script) as raw, open_client() as client:
         await ask(client, raw.url, "GET")
         with pytest.raises(ConnectionBroken):
             await ask(client, raw.url, "GET")
@@ -121,8 +110,7 @@ async def test_a_sent_byte_of_the_answer_ends_every_repetition() -> None:
 
 
 @on_both_loops
-@on_both_clients
-async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_a_post(kind: str) -> None:
+async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_a_post() -> None:
     """The end has arrived, but the event loop has not polled since: the request must go to a new connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -133,7 +121,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
             connection.sendall(answer(b"ok"))
             return connection
 
-        async with opened(kind) as client:
+        async with open_client() as client:
             for _ in range(3):
                 asked, connection = await asyncio.gather(ask(client, url), asyncio.to_thread(serve_one))
                 assert asked == b"ok"
@@ -142,7 +130,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
 
 @on_both_loops
 async def test_a_connection_is_not_reused_after_the_time_that_the_upstream_announced() -> None:
-    async with serving(always(answer(Keep_Alive="timeout=1, max=100"))) as raw, opened("httptools") as client:
+    async with serving(always(answer(Keep_Alive="timeout=1, max=100"))) as raw, open_client() as client:
         for _ in range(2):
             assert await ask(client, raw.url) == b"ok"
         assert len(raw.peers) == 2

@@ -25,9 +25,9 @@ FILM = answer(MP4, Content_Type="video/mp4")
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
-def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
-    pool = upstream.Pool(Timeouts(connect=2), client=request.param)
+@pytest.fixture
+def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=2))
     yield pool
     io_loop.run_sync(pool.close)
 

@@ -25,9 +25,9 @@ from tornado_gate.types import Call, Timeouts, UpstreamRequest, UpstreamResponse
 POST = {"model": "m", "ümlaut": 1}
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
-def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
-    pool = upstream.Pool(Timeouts(connect=1), client=request.param)
+@pytest.fixture
+def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=1))
     yield pool
     io_loop.run_sync(pool.close)
 

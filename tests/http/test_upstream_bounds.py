@@ -30,9 +30,9 @@ SSE = "text/event-stream; charset=utf-8"
 Read = Callable[[UpstreamResponse], Awaitable[Any]]
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
-def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
-    pool = upstream.Pool(Timeouts(connect=5), request.param, LIMITS)
+@pytest.fixture
+def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=5), LIMITS)
     yield pool
     io_loop.run_sync(pool.close)
 

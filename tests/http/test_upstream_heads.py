@@ -19,9 +19,9 @@ OTHER = "日\udcff".encode("utf-8", "surrogateescape")
 """Bytes that are neither ASCII nor UTF-8, and a character outside of Latin-1."""
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
-def pool(io_loop: IOLoop, request: pytest.FixtureRequest) -> Iterator[upstream.Pool]:
-    pool = upstream.Pool(Timeouts(connect=5), request.param)
+@pytest.fixture
+def pool(io_loop: IOLoop) -> Iterator[upstream.Pool]:
+    pool = upstream.Pool(Timeouts(connect=5))
     yield pool
     io_loop.run_sync(pool.close)
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.http.test_client_responses import Wire, fed
 from tests.support.raw import Peer, always, answer, chunked, on_both_loops, once, serving, then_wait
-from tornado_gate.http.client.aiohttp_pool import AiohttpClient, create_session
 from tornado_gate.http.client.connection import HEAD_BYTES, MIN_BYTES_PAST_PARSER, UNREAD_BYTES
 from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
 from tornado_gate.http.client.pool import HttpClient
@@ -213,8 +212,7 @@ SENT = [
 
 
 @on_both_loops
-@pytest.mark.parametrize("kind", ["ours", "aiohttp"])
-async def test_every_request_says_its_own_and_what_is_usual_only_where_it_says_nothing(kind: str) -> None:
+async def test_every_request_says_its_own_and_what_is_usual_only_where_it_says_nothing() -> None:
     heads: list[tuple[bytes, dict[str, str]]] = []
 
     async def script(peer: Peer) -> None:
@@ -224,13 +222,12 @@ async def test_every_request_says_its_own_and_what_is_usual_only_where_it_says_n
             await peer.say(answer())
 
     async with serving(script) as raw:
-        own = HttpClient(5) if kind == "ours" else create_session(5)
-        client = own if isinstance(own, HttpClient) else AiohttpClient(own)
+        client = HttpClient(5)
         for _ in range(2):
             for method, path, headers, body, usual in SENT:
                 response = await client.request(method, raw.url + path, headers, body, usual)
                 assert b"".join([piece async for piece in response]) == b"ok"
-        await own.close()
+        await client.close()
     for (line, seen), (method, path, headers, body, usual) in zip(heads, SENT * 2, strict=True):
         assert line == f"{method} {path} HTTP/1.1".encode()
         given = {name.lower(): value for name, value in headers.items()}

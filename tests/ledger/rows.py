@@ -41,11 +41,11 @@ class CountedMetrics:
         self.unpriced: Counter[tuple[str, str]] = Counter()
         self.lag = 0.0
 
-    def count_ledger_rows(self, result: str, number: int) -> None:
+    def count_rows(self, result: str, number: int) -> None:
         self.rows[result] += number
 
     def count_unpriced(self, model: str, provider: str, number: int) -> None:
         self.unpriced[model, provider] += number
 
-    def set_ledger_lag(self, seconds: float) -> None:
+    def set_lag(self, seconds: float) -> None:
         self.lag = seconds

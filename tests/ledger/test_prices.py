@@ -257,7 +257,7 @@ def test_every_spelling_of_a_model_has_its_price_and_the_exact_entry_comes_first
     entries |= {"big-*": PriceEntry(per_request=Decimal(3))}
     patterns = PricePatterns(entries)
     expected = {"GPT-P": 1, "gpt-p": 2, "Gpt-P": 1, "models/gpt-p": 1, "BIG-x": 3, "models/Big-x": 3, "small": None}
-    found = {name: patterns.find(name) for name in expected}
+    found = {name: patterns.find_price(name) for name in expected}
     assert {
         name: price and price.per_request and price.per_request // 10**15 for name, price in found.items()
     } == expected

@@ -44,8 +44,8 @@ METHODS: Final[dict[str, str]] = {
     "tornado_gate/server/console/words.py:_BROWSERS": "search",
     "tornado_gate/telemetry/redaction.py:_PATTERNS": "sub",
     "local/tornado_gate_local/hints.py:_FORMATS": "findall",
-    "local/tornado_gate_local/media/moderation.py:_COMPILED": "finditer",
-    "local/tornado_gate_local/media/retouch.py:EFFECTS": "search",
+    "local/tornado_gate_local/word_list.py:_COMPILED": "finditer",
+    "demo-media/tornado_gate_demo_media/retouch.py:EFFECTS": "search",
     "redact/tornado_gate_redact/checks.py:_CARDS": "match",
     "redact/tornado_gate_redact/detectors.py:_SECRET_PATTERNS": "finditer",
 }

@@ -145,6 +145,12 @@ def test_an_operation_that_no_target_has_is_refused(tmp_path: Path) -> None:
     assert (caught.value.status, caught.value.param, caught.value.code) == (400, "model", "operation_not_supported")
 
 
+def test_the_refusal_of_an_operation_that_needs_another_distribution_names_the_command(tmp_path: Path) -> None:
+    fake = FakeProvider(operations=frozenset({"embeddings"}), missing={"chat": "Run: pip install acme-chat"})
+    with pytest.raises(errors.UnsupportedOperation, match=r"operation 'chat'\. Run: pip install acme-chat$"):
+        run(make_gate(tmp_path, fake=fake))
+
+
 def test_what_is_lost_is_named_or_refused(tmp_path: Path) -> None:
     gate = make_gate(tmp_path, fake=FakeProvider(loses=("top_k", "seed")))
     assert asyncio.run(ask(gate)).call.losses == ["top_k", "seed"]

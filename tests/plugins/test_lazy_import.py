@@ -31,7 +31,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from tornado_gate.plugins import host as plugins
-from tornado_gate.server import process as serve
+from tornado_gate.server.process import process as serve
 
 def ready(text):
     print("at the start: " + " ".join(sorted(sys.modules)))  # one write: log lines come between several
@@ -247,8 +247,9 @@ plugins = [host.load(name) for name in ("format-openai", "format-anthropic", "fo
 assert not host.load_deferred_modules()
 for plugin in plugins:
     package = Path(sys.modules[plugin.module].__file__).parent
+    root = package.parents[plugin.module.count(".")]
     for file in package.rglob("*.py"):
-        module = ".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+        module = ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         if module not in sys.modules and ".descriptions" not in module:  # for /openapi.json only
             print(module)
 """

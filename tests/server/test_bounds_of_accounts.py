@@ -67,7 +67,7 @@ def test_a_member_of_a_bounded_team_makes_keys_in_a_team_only(console: AdminCons
         ({"personal_keys": None}, False, False),
     ]
     for change, by_conf, allowed in rows:
-        accounts.update_team(team, console.actor, **change)
+        accounts.teams.update(team, console.actor, **change)
         set_personal_keys(console, by_conf)
         for who in ("member", "lead"):
             status, fault = make_key(console, who)
@@ -75,7 +75,7 @@ def test_a_member_of_a_bounded_team_makes_keys_in_a_team_only(console: AdminCons
             assert make_key(console, who, team=team)[0] == 200, (change, by_conf, who)
             assert make_key(console, who, team=other)[0] == 400, "not a member"
         assert make_key(console, "administrator")[0] == 200
-    console.services.accounts.set_member(other, console.users["member"].id, "member", console.actor)
+    console.services.accounts.members.set_role(other, console.users["member"].id, "member", console.actor)
     status, _ = make_key(console, "member", team=other)
     assert status == 200, "the bounds of the other team hold for it"
     moved = console.post(f"/console/keys/{before.id}", "member", name="renamed", team="", role="member")
@@ -96,13 +96,13 @@ def test_the_playground_is_in_the_bounded_team_of_its_visitor(console: AdminCons
     accounts, store = console.services.accounts, KeyStore(console.services.database)
     set_personal_keys(console, False)
     console.add_person("player")
-    accounts.set_member(console.team.id, console.users["player"].id, "member", console.actor)
+    accounts.members.set_role(console.team.id, console.users["player"].id, "member", console.actor)
     for limits, allowed, team in (
         ({}, None, None),
         ({"requests_per_minute": 9}, None, console.team.id),
         ({}, True, None),
     ):
-        accounts.update_team(console.team.id, console.actor, limits=limits, personal_keys=allowed, budget={})
+        accounts.teams.update(console.team.id, console.actor, limits=limits, personal_keys=allowed, budget={})
         answer = console.post("/console/playground/key", "player")
         assert answer.code == 200
         assert console.send("GET", "/console/playground", "player").code == 200
@@ -118,7 +118,7 @@ def test_a_team_says_in_the_console_whether_personal_keys_are_allowed(console: A
         shown = re.search(r'name="shown" value="(\w+)"', page)
         assert shown is not None
         assert console.post(team, name="Physics", shown=shown[1], personal_keys=text).code == 303
-        assert console.services.accounts.get_team(console.team.id).personal_keys is value
+        assert console.services.accounts.teams.get(console.team.id).personal_keys is value
         assert f'value="{text}" selected' in console.get(team)
 
 

@@ -31,7 +31,9 @@ def test_the_token_is_printed_until_there_is_an_account(start_gateway: StartGate
     assert token != earlier
     database = open_database(first.folder / "var", database_address)
     accounts = Accounts(database, session_seconds=60)
-    accounts.sign_up("root@example.org", PASSWORD, setup_token=token, policy="closed", address=ADDRESS, agent="")
+    accounts.sign_up.create_account(
+        "root@example.org", PASSWORD, setup_token=token, policy="closed", address=ADDRESS, agent=""
+    )
     database.close()
     assert not LINE.findall(Gateway.start(conf, first.folder).stop())
 

@@ -7,7 +7,7 @@ import sys
 
 KEEPING = """
 import resource, sys
-from tornado_gate.server import heap
+from tornado_gate.server.process import heap
 kept = heap.retain_freed_memory()
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -19,7 +19,7 @@ print(kept, faults())
 """
 LEAVING = """
 import gc
-from tornado_gate.server import heap
+from tornado_gate.server.process import heap
 gc.disable()
 heap.reduce_garbage_collection()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.GARBAGE_THRESHOLDS)
@@ -27,7 +27,7 @@ print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold() == heap.G
 
 SHARING = """
 import ctypes, sys, threading
-from tornado_gate.server import heap
+from tornado_gate.server.process import heap
 shared = heap.share_arena()
 ended = threading.Barrier(9)
 def work():
@@ -80,7 +80,7 @@ def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
 
 ASIDE = """
 import gc, weakref
-from tornado_gate.server import heap
+from tornado_gate.server.process import heap
 heap.reduce_garbage_collection()
 collected = []
 gc.callbacks.append(lambda phase, info: collected.append(info["generation"]))

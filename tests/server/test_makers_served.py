@@ -65,8 +65,12 @@ def test_nothing_of_a_disabled_administrator_works_until_it_is_adopted(gateway: 
     var = gateway.folder / "var"
     accounts = Accounts(open_database(var), session_seconds=3600)
     sign_up_first(accounts)
-    ann = accounts.sign_up("ann@example.org", PASSWORD, policy="open", address=ADDRESS, agent="test")[1].user
-    bob = accounts.sign_up("bob@example.org", PASSWORD, policy="open", address=ADDRESS, agent="test")[1].user
+    ann = accounts.sign_up.create_account("ann@example.org", PASSWORD, policy="open", address=ADDRESS, agent="test")[
+        1
+    ].user
+    bob = accounts.sign_up.create_account("bob@example.org", PASSWORD, policy="open", address=ADDRESS, agent="test")[
+        1
+    ].user
     administrate(gateway, "PATCH", f"/users/{ann.id}", {"role": "administrator"})
     own, _ = KeyStore(accounts.database).create("own", user=ann.id, created_by=ann.id, role="administrator")
     accounts.database.close()
@@ -145,7 +149,7 @@ def test_a_team_key_that_a_removed_administrator_rotated_is_taken_over_in_the_co
     [key] = [key for key in store.list() if key.counted_as == old.id]
     assert store.find(digest_key(text)) is not None
     assert "Take over" not in console.get(f"/console/keys/{key.id}")
-    accounts.remove_member(console.team.id, lead.id, console.actor)
+    accounts.members.remove(console.team.id, lead.id, console.actor)
     assert store.find(digest_key(text)) is None
     page = console.get(f"/console/keys/{key.id}")
     assert "This key is refused: its maker has no right to make such a key any more" in page
@@ -156,20 +160,20 @@ def test_a_team_key_that_a_removed_administrator_rotated_is_taken_over_in_the_co
     assert console.post(f"/console/keys/{key.id}/adopt").code == 303
     assert store.find(digest_key(text)) is not None
     assert "has lost" not in console.get(f"/console/keys/{key.id}")
-    accounts.set_member(console.team.id, lead.id, "administrator", console.actor)
+    accounts.members.set_role(console.team.id, lead.id, "administrator", console.actor)
 
 
 def test_suspended_invitations_and_overrides_say_so_in_the_console(console: AdminConsole) -> None:
     accounts = console.services.accounts
     maker = console.add_person("maker")
-    accounts.set_role(maker.id, "administrator", console.actor)
+    accounts.users.set_role(maker.id, "administrator", console.actor)
     assert console.post("/console/users/invitations", "maker", role="administrator", seconds="604800").code == 200
-    accounts.create_limit_override(
+    accounts.limit_overrides.create(
         "gateway", "", "requests_per_minute", console.actor, value=9, until=time.time() + 600
     )
     form = {"kind": "gateway", "subject": "", "bound": "requests_per_minute", "value": "8", "until": "1h"}
     assert console.post("/console/limits", "maker", **form).code == 303
-    accounts.set_role(maker.id, "member", console.actor)
+    accounts.users.set_role(maker.id, "member", console.actor)
     for path in ("/console/users/invitations", "/console/limits"):
         page = console.get(path)
         assert page.count("its maker has no right to make it any more") == 1, path

@@ -56,11 +56,11 @@ def keys(gateway: Gateway) -> dict[str, str]:
     """The texts of keys, by what bounds them."""
     database = Database(gateway.folder / "var")
     accounts, store = Accounts(database, session_seconds=60), KeyStore(database)
-    organisation = accounts.create_organisation("Example", COMMAND)
-    poor = accounts.create_team(organisation.id, "Research & Co", COMMAND, budget={"tokens_per_day": 10})
-    slow = accounts.create_team(organisation.id, "Slow ones", COMMAND, limits={"requests_per_minute": 1})
-    ada = accounts.create_administrator("ada@example.org", COMMAND)
-    accounts.set_bounds(ada.id, COMMAND, limits={"requests_per_minute": 1})
+    organisation = accounts.organisations.create("Example", COMMAND)
+    poor = accounts.teams.create(organisation.id, "Research & Co", COMMAND, budget={"tokens_per_day": 10})
+    slow = accounts.teams.create(organisation.id, "Slow ones", COMMAND, limits={"requests_per_minute": 1})
+    ada = accounts.sign_up.create_administrator("ada@example.org", COMMAND)
+    accounts.users.set_bounds(ada.id, COMMAND, limits={"requests_per_minute": 1})
     texts = {
         "key": store.create("nightly run", limits={"requests_per_minute": 1})[0],
         "key's budget": store.create("poor key", budget={"usd_per_day": 0})[0],

@@ -14,8 +14,8 @@ from tests.support.process import Child
 PROGRAM = """
 import logging, os, signal, socket, sys, time
 from pathlib import Path
-from tornado_gate.server import supervisor
-from tornado_gate.server.listeners import Listeners
+from tornado_gate.server.process import supervisor
+from tornado_gate.server.process.listeners import Listeners
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.telemetry.metrics_folder import prepare_folder
 

@@ -290,7 +290,7 @@ async def test_addresses_do_not_show_which_files_belong_to_one_account(store: Me
 async def test_a_full_disk_is_507_and_leaves_nothing(
     store: MediaStore, monkeypatch: pytest.MonkeyPatch, chunks: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(files, "_create", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(files, "_create_file", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(MediaFull) as caught:
         await store.put(chunks, "image/png")
     assert (caught.value.status, caught.value.code) == (507, "storage_full")
@@ -305,12 +305,12 @@ async def test_a_full_disk_is_507_and_leaves_nothing(
 async def test_a_disk_that_is_full_for_the_facts_leaves_nothing(
     store: MediaStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = files._create
+    create = files._create_file
 
     def full(path: str | Path, flags: int) -> int:
         return os.open("/dev/full", os.O_WRONLY) if str(path).endswith(".about.part") else create(path, flags)
 
-    monkeypatch.setattr(files, "_create", full)
+    monkeypatch.setattr(files, "_create_file", full)
     with pytest.raises(MediaFull):
         await store.put(DATA, "image/png")
     assert names(store) == []
@@ -324,7 +324,7 @@ async def test_a_disk_that_cannot_be_written_is_503(
     def refuse(path: str | Path, _flags: int) -> int:
         raise OSError(number, os.strerror(number), str(path))
 
-    monkeypatch.setattr(files, "_create", refuse)
+    monkeypatch.setattr(files, "_create_file", refuse)
     with pytest.raises(MediaUnavailable) as caught:
         await store.put(DATA, "image/png")
     assert (caught.value.status, caught.value.code) == (503, "storage_unavailable")

@@ -328,7 +328,7 @@ async def test_a_slow_reader_holds_up_the_disk_and_a_stalled_one_is_left(
     with pytest.raises(StreamClosedError):
         while True:
             await stream.read_bytes(65536, partial=True)
-    assert store._remove(kept.id)
+    assert store._remove_file(kept.id)
 
 
 @pytest.mark.gen_test
@@ -337,7 +337,7 @@ async def test_a_reader_who_leaves_lets_go_of_the_file(
 ) -> None:
     kept = await store.put(bytes(60_000_000), "video/mp4")
     stream = await begin(address(store, kept), http_port)
-    assert not store._remove(kept.id)
+    assert not store._remove_file(kept.id)
     stream.close()
     await gate.idle.wait()
-    assert store._remove(kept.id)
+    assert store._remove_file(kept.id)

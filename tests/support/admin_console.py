@@ -88,16 +88,16 @@ class AdminConsole:
         self.users["administrator"] = session.user
         for name in ("lead", "member", "disabled"):
             self.add_person(name)
-        accounts.set_state(self.users["disabled"].id, "disabled", self.actor)
-        self.organisation = accounts.create_organisation("Science", self.actor)
-        self.team = accounts.create_team(self.organisation.id, "Physics", self.actor)
-        self.other_team = accounts.create_team(self.organisation.id, "Biology", self.actor)
-        accounts.set_member(self.team.id, self.users["lead"].id, "administrator", self.actor)
-        accounts.set_member(self.team.id, self.users["member"].id, "member", self.actor)
+        accounts.users.set_state(self.users["disabled"].id, "disabled", self.actor)
+        self.organisation = accounts.organisations.create("Science", self.actor)
+        self.team = accounts.teams.create(self.organisation.id, "Physics", self.actor)
+        self.other_team = accounts.teams.create(self.organisation.id, "Biology", self.actor)
+        accounts.members.set_role(self.team.id, self.users["lead"].id, "administrator", self.actor)
+        accounts.members.set_role(self.team.id, self.users["member"].id, "member", self.actor)
 
     def add_person(self, name: str) -> User:
         """A member with an e-mail that begins so, and a session."""
-        cookie, session = self.services.accounts.sign_up(
+        cookie, session = self.services.accounts.sign_up.create_account(
             f"{name}@example.org", PASSWORD, policy="open", address=ADDRESS, agent="test"
         )
         self.cookies[name], self.users[name] = cookie, session.user

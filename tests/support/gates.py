@@ -142,6 +142,7 @@ class FakeProvider:
     raises: BaseException | None = None
     speaks: frozenset[str] = frozenset()
     operations: frozenset[str] = frozenset({"chat"})
+    missing: dict[str, str] = field(default_factory=dict)
     loses: tuple[str, ...] = ()
     chunks: tuple[bytes, ...] = ()
     asked: list[types.Call] = field(default_factory=list)
@@ -151,7 +152,7 @@ class FakeProvider:
 
     @provider_impl
     def configure(self, entry: ProviderEntry) -> Capabilities:
-        return Capabilities(operations=self.operations, speaks=self.speaks)
+        return Capabilities(operations=self.operations, speaks=self.speaks, missing_operations=self.missing)
 
     @provider_impl
     def translate_request(self, call: types.Call, request: types.Request) -> types.UpstreamRequest:

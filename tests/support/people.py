@@ -39,11 +39,13 @@ def administrator(accounts: Accounts) -> Actor:
 
 def sign_up_first(accounts: Accounts, email: str = "root@example.org") -> tuple[str, Session]:
     """Create the first account: the value of its cookie, and its session."""
-    token = accounts.make_setup_token()
+    token = accounts.setup.make_token()
     assert token is not None
-    return accounts.sign_up(email, PASSWORD, setup_token=token, policy="closed", address=ADDRESS, agent="test")
+    return accounts.sign_up.create_account(
+        email, PASSWORD, setup_token=token, policy="closed", address=ADDRESS, agent="test"
+    )
 
 
 def add_member(accounts: Accounts, email: str) -> User:
     """A further account, with PASSWORD."""
-    return accounts.sign_up(email, PASSWORD, policy="open", address=email, agent="test")[1].user
+    return accounts.sign_up.create_account(email, PASSWORD, policy="open", address=email, agent="test")[1].user

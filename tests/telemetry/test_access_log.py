@@ -265,11 +265,11 @@ def test_without_configuration_a_line_is_a_record(caplog: pytest.LogCaptureFixtu
 
 def test_the_writer_is_woken_once_for_many_lines() -> None:
     woken: list[int] = []
-    buffer = AccessBuffer(100, lambda: woken.append(len(buffer.take(100))))
+    buffer = AccessBuffer(100, lambda: woken.append(len(buffer.take_lines(100))))
     for number in range(3):
         buffer.add(line(str(number)))
     assert woken == [1]
-    assert [found.request_id for _, found in buffer.take(100)] == ["1", "2"]
+    assert [found.request_id for _, found in buffer.take_lines(100)] == ["1", "2"]
     buffer.request_wake()
     buffer.add(line())
     assert woken == [1, 1]
@@ -280,11 +280,11 @@ def test_a_buffer_gives_no_more_than_is_asked_for_and_nothing_of_later(monkeypat
     for moment in (10, 20, 30, 40, 50, 60):
         monkeypatch.setattr(access_log, "time", SimpleNamespace(time_ns=lambda moment=moment: moment))
         buffer.add(line())
-    assert [moment for moment, _ in buffer.take(9, until=20)] == [10, 20]
-    assert [moment for moment, _ in buffer.take(1)] == [30]
+    assert [moment for moment, _ in buffer.take_lines(9, until=20)] == [10, 20]
+    assert [moment for moment, _ in buffer.take_lines(1)] == [30]
     assert (buffer.take_dropped(), buffer.take_dropped()) == (2, 0)
     assert bool(buffer)
-    assert [moment for moment, _ in buffer.take(9)] == [40]
+    assert [moment for moment, _ in buffer.take_lines(9)] == [40]
     assert not buffer
 
 

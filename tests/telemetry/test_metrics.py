@@ -13,10 +13,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tornado_gate import __version__
-from tornado_gate.telemetry import metrics as metrics_module
 from tornado_gate.telemetry import metrics_folder
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
-from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics import Metrics, requests, tasks
 from tornado_gate.telemetry.metrics_folder import prepare_folder
 from tornado_gate.types import Usage
 
@@ -57,7 +56,7 @@ def finish(metrics: Metrics, **rest: Any) -> None:
         "status": 200,
         "seconds": 0.3,
     }
-    metrics.count_request(**(facts | rest))
+    metrics.requests.count(**(facts | rest))
 
 
 LABELS = {"format": "format-openai", "operation": "chat", "model": "gpt", "provider": "openai", "status": "200"}
@@ -75,7 +74,7 @@ def test_a_request_is_counted_by_format_operation_model_provider_and_status(metr
 
 
 def test_the_order_of_arguments_is_that_of_the_labels(metrics: Metrics) -> None:
-    metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 1.0, None, None)
+    metrics.requests.count("format-openai", "chat", "gpt", "openai", 200, 1.0, None, None)
     assert value(metrics, "requests_total", **LABELS) == 1
 
 
@@ -141,7 +140,7 @@ def test_a_kept_model_keeps_its_count_over_a_reload(metrics: Metrics) -> None:
 
 
 def test_series_are_bounded_whatever_conf_holds(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_module, "MAX_CHILDREN", 3)
+    monkeypatch.setattr(requests, "MAX_CHILDREN", 3)
     metrics.set_known_names(models=[f"m{number}" for number in range(50)], providers=["openai"])
     for number in range(50):
         finish(metrics, model=f"m{number}", usage=Usage(output_tokens=1))
@@ -151,8 +150,8 @@ def test_series_are_bounded_whatever_conf_holds(metrics: Metrics, monkeypatch: p
 
 def test_an_error_code_that_an_upstream_made_up_makes_no_series(metrics: Metrics) -> None:
     for kind in ("upstream_timeout", "upstream_authentication", "plugin_failed", "context_length_exceeded", "x" * 99):
-        metrics.count_upstream_error("openai", kind)
-    metrics.count_upstream_error("unknown", "upstream_error")
+        metrics.targets.count_error("openai", kind)
+    metrics.targets.count_error("unknown", "upstream_error")
     assert names(metrics, "upstream_errors_total", "kind") == {
         "upstream_timeout",
         "upstream_authentication",
@@ -165,13 +164,13 @@ def test_an_error_code_that_an_upstream_made_up_makes_no_series(metrics: Metrics
 
 
 def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
-    metrics.count_stream_opened()
-    metrics.count_stream_opened()
-    metrics.count_stream_closed()
-    metrics.count_plugin_error("local")
-    metrics.count_reload(True)
-    metrics.count_reload(False)
-    metrics.observe_loop(0.125, 7)
+    metrics.requests.count_stream_opened()
+    metrics.requests.count_stream_opened()
+    metrics.requests.count_stream_closed()
+    metrics.process.count_plugin_error("local")
+    metrics.process.count_reload(True)
+    metrics.process.count_reload(False)
+    metrics.process.observe_loop(0.125, 7)
     assert value(metrics, "open_streams") == 1
     assert value(metrics, "plugin_errors_total", plugin="local") == 1
     assert value(metrics, "reloads_total", result="ok") == 1
@@ -181,26 +180,26 @@ def test_streams_plugins_reloads_and_lag_are_counted(metrics: Metrics) -> None:
 
 
 def test_open_video_tasks_are_told_by_provider_and_state(metrics: Metrics) -> None:
-    metrics.set_video_tasks({("openai", "queued"): 3, ("openai", "running"): 2}, 61.5)
+    metrics.tasks.set_open({("openai", "queued"): 3, ("openai", "running"): 2}, 61.5)
     assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 3
     assert value(metrics, "open_video_tasks", provider="openai", state="running") == 2
     assert value(metrics, "video_oldest_seconds") == 61.5
-    metrics.set_video_tasks({("openai", "running"): 1}, 0.0)
+    metrics.tasks.set_open({("openai", "running"): 1}, 0.0)
     assert value(metrics, "open_video_tasks", provider="openai", state="queued") == 0
     assert value(metrics, "open_video_tasks", provider="openai", state="running") == 1
     assert value(metrics, "video_oldest_seconds") == 0
 
 
 def test_open_video_tasks_of_providers_that_conf_lacks_are_added_up(metrics: Metrics) -> None:
-    metrics.set_video_tasks({("gone", "queued"): 3, ("lost", "queued"): 4}, 1.0)
+    metrics.tasks.set_open({("gone", "queued"): 3, ("lost", "queued"): 4}, 1.0)
     assert names(metrics, "open_video_tasks", "provider") == {"other"}
     assert value(metrics, "open_video_tasks", provider="other", state="queued") == 7
 
 
 def test_a_video_task_that_has_ended_is_counted_and_timed(metrics: Metrics) -> None:
-    metrics.count_video_ended("openai", "gpt", "completed", 45.0)
-    metrics.count_video_ended("openai", "smart", "completed", 61.0)
-    metrics.count_video_ended("openai", "gpt", "failed", -3.0)
+    metrics.tasks.count_ended("openai", "gpt", "completed", 45.0)
+    metrics.tasks.count_ended("openai", "smart", "completed", 61.0)
+    metrics.tasks.count_ended("openai", "gpt", "failed", -3.0)
     assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="completed") == 1
     assert value(metrics, "video_tasks_total", provider="openai", model="smart", outcome="completed") == 1
     assert value(metrics, "video_tasks_total", provider="openai", model="gpt", outcome="failed") == 1
@@ -211,7 +210,7 @@ def test_a_video_task_that_has_ended_is_counted_and_timed(metrics: Metrics) -> N
 
 def test_video_tasks_of_names_that_conf_does_not_hold_are_counted_as_other(metrics: Metrics) -> None:
     for number in range(100):
-        metrics.count_video_ended(f"p{number}", f"m{number}", "failed", 1.0)
+        metrics.tasks.count_ended(f"p{number}", f"m{number}", "failed", 1.0)
     assert value(metrics, "video_tasks_total", provider="other", model="other", outcome="failed") == 100
     assert names(metrics, "video_tasks_total", "provider") == {"other"}
     assert names(metrics, "video_task_seconds_count", "provider") == {"other"}
@@ -220,19 +219,19 @@ def test_video_tasks_of_names_that_conf_does_not_hold_are_counted_as_other(metri
 def test_series_of_video_tasks_are_bounded_whatever_conf_holds(
     metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_module, "MAX_CHILDREN", 2)
+    monkeypatch.setattr(tasks, "MAX_CHILDREN", 2)
     metrics.set_known_names(models=[f"m{number}" for number in range(20)], providers=["openai"])
     for number in range(20):
-        metrics.count_video_ended("openai", f"m{number}", "completed", 1.0)
-    metrics.count_video_ended("openai", "m0", "completed", 1.0)
+        metrics.tasks.count_ended("openai", f"m{number}", "completed", 1.0)
+    metrics.tasks.count_ended("openai", "m0", "completed", 1.0)
     assert names(metrics, "video_tasks_total", "model") == {"m0", "m1", "other"}
     assert value(metrics, "video_tasks_total", provider="openai", model="m0", outcome="completed") == 2
 
 
 def test_a_reload_forgets_the_video_tasks_of_gone_names(metrics: Metrics) -> None:
-    metrics.set_video_tasks({("openai", "queued"): 1}, 1.0)
-    metrics.count_video_ended("openai", "gpt", "completed", 1.0)
-    metrics.count_video_ended("openai", "smart", "failed", 1.0)
+    metrics.tasks.set_open({("openai", "queued"): 1}, 1.0)
+    metrics.tasks.count_ended("openai", "gpt", "completed", 1.0)
+    metrics.tasks.count_ended("openai", "smart", "failed", 1.0)
     metrics.set_known_names(models=["smart"], providers=["openai"])
     assert names(metrics, "video_tasks_total", "model") == {"smart"}
     assert value(metrics, "video_task_seconds_count", provider="openai", outcome="completed") == 1
@@ -240,7 +239,7 @@ def test_a_reload_forgets_the_video_tasks_of_gone_names(metrics: Metrics) -> Non
     assert names(metrics, "video_tasks_total", "model") == set()
     assert names(metrics, "open_video_tasks", "provider") == set()
     assert names(metrics, "video_task_seconds_count", "provider") == set()
-    metrics.set_video_tasks({("openai", "queued"): 1}, 1.0)
+    metrics.tasks.set_open({("openai", "queued"): 1}, 1.0)
     assert names(metrics, "open_video_tasks", "provider") == {"other"}
 
 
@@ -270,17 +269,17 @@ metrics.set_known_names(models=["gpt"], providers=["openai"])
 for process in range(3):
     child = os.fork()
     if not child:
-        metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 0.1)
-        metrics.count_stream_opened()
-        metrics.observe_loop(process, 2)
-        metrics.set_video_tasks({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
-        metrics.count_video_ended("openai", "gpt", "completed", 2.0)
+        metrics.requests.count("format-openai", "chat", "gpt", "openai", 200, 0.1)
+        metrics.requests.count_stream_opened()
+        metrics.process.observe_loop(process, 2)
+        metrics.tasks.set_open({("openai", "queued"): 9 - process, ("openai", "running"): 1}, 100.0 - process)
+        metrics.tasks.count_ended("openai", "gpt", "completed", 2.0)
         os._exit(0)
     os.waitpid(child, 0)
     if process == 2:
-        from tornado_gate.telemetry.metrics import remove_process
+        from tornado_gate.telemetry.metrics.process import remove_process
         remove_process(child)
-metrics.count_request("format-openai", "chat", "gpt", "openai", 200, 0.1)
+metrics.requests.count("format-openai", "chat", "gpt", "openai", 200, 0.1)
 print(metrics.render()[0].decode())
 """
 
@@ -412,7 +411,7 @@ def test_lag_stops_and_starts_again_without_doubling(metrics: Metrics) -> None:
 @pytest.mark.gen_test
 async def test_lag_is_measured_on_the_running_loop(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(metrics, "observe_loop", lambda lag, tasks: measured.set_result((lag, tasks)))
+    monkeypatch.setattr(metrics.process, "observe_loop", lambda lag, tasks: measured.set_result((lag, tasks)))
     lag = LoopLagMonitor(metrics, interval_seconds=0.001, period_seconds=0.0)
     lag.start()
     seconds, tasks = await measured

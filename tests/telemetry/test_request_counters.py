@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 
 from tests.telemetry.test_metrics import LABELS, finish, value
-from tornado_gate.telemetry import metrics as metrics_module
 from tornado_gate.telemetry.metrics import Metrics
+from tornado_gate.telemetry.metrics.requests import REQUEST_BUCKETS
 from tornado_gate.telemetry.metrics_folder import prepare_folder
 from tornado_gate.telemetry.request_counters import DeferredHistogram
 from tornado_gate.types import Usage
@@ -29,7 +29,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
 @given(st.lists(st.one_of(st.sampled_from([0.0, 0.005, 0.25, 600.0, 600.5, 60.0]), st.floats(0, 1e4)), max_size=30))
 def test_durations_are_shown_as_if_each_had_been_observed(durations: list[float]) -> None:
     registry = CollectorRegistry()
-    bounds = metrics_module.REQUEST_BUCKETS
+    bounds = REQUEST_BUCKETS
     observed = Histogram("one_by_one", "", ["way"], registry=registry, buckets=bounds)
     tallied = DeferredHistogram(bounds)
     for number, seconds in enumerate(durations):
@@ -86,11 +86,11 @@ def read():
     print(*found, end=";")
 
 def finish():
-    metrics.count_request("f", "chat", "gpt", "openai", 200, 0.1, 0.05, Usage(input_tokens=1))
+    metrics.requests.count("f", "chat", "gpt", "openai", 200, 0.1, 0.05, Usage(input_tokens=1))
 
 def count():
     finish()
-    metrics.count_stream_opened()
+    metrics.requests.count_stream_opened()
 
 class Loop:
     def time(self): return 0.0
@@ -101,8 +101,8 @@ class Loop:
 metrics, loop = Metrics(), Loop()
 metrics.set_known_names(models=["gpt"], providers=["openai"])
 finish(); read()
-metrics.count_stream_opened(); metrics.count_stream_opened(); read()
-metrics.count_stream_closed(); read()
+metrics.requests.count_stream_opened(); metrics.requests.count_stream_opened(); read()
+metrics.requests.count_stream_closed(); read()
 lag = LoopLagMonitor(metrics, loop=loop)
 lag.start()
 count(); count(); read()

@@ -1,1 +1,1 @@
-"""Who may do what: users, organisations, teams, sessions and API keys, in the database."""
+"""People and their permissions in the database: users, organisations, teams, sessions and API keys."""

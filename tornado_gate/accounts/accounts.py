@@ -7,42 +7,47 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from tornado_gate.accounts.identities import IdentityPart
-from tornado_gate.accounts.limit_overrides import LimitOverridePart
-from tornado_gate.accounts.links import InvitationPart, ResetPart
+from tornado_gate.accounts.devices import Devices
+from tornado_gate.accounts.identities import IdentitySignIn
+from tornado_gate.accounts.limit_overrides import LimitOverrides
+from tornado_gate.accounts.links import Invitations, ResetLinks
 from tornado_gate.accounts.passwords import CONCURRENT_HASHES
-from tornado_gate.accounts.setup_tokens import SetupPart
-from tornado_gate.accounts.sign_in import SignInPart
-from tornado_gate.accounts.sign_up import SignUpPart
-from tornado_gate.accounts.teams import MemberPart, OrganisationPart, TeamPart
-from tornado_gate.accounts.users import UserPart
+from tornado_gate.accounts.sessions import Sessions
+from tornado_gate.accounts.setup_tokens import SetupTokens
+from tornado_gate.accounts.sign_in import PasswordSignIn
+from tornado_gate.accounts.sign_up import SignUp
+from tornado_gate.accounts.teams import Members, Organisations, Teams
+from tornado_gate.accounts.throttle import Throttle
+from tornado_gate.accounts.users import Users
 from tornado_gate.database.engine import Database
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-class Accounts(
-    IdentityPart,
-    SignUpPart,
-    SignInPart,
-    SetupPart,
-    UserPart,
-    InvitationPart,
-    ResetPart,
-    OrganisationPart,
-    TeamPart,
-    MemberPart,
-    LimitOverridePart,
-):
-    """People and what they may do, in the database. Synchronous; from an event loop use `run`.
+class Accounts:
+    """People and what they may do, in the database: one object for each subject. Synchronous; from an event loop use `run`.
 
     Every method raises DatabaseError if the database cannot be used, and AccountError, with a message for people, if it refuses.
     Every change is in the audit log. A change of what a key may do takes effect in all processes within a second.
     """
 
     def __init__(self, database: Database, *, session_seconds: float) -> None:
-        super().__init__(database, session_seconds)
+        self.database = database
+        self.throttle = Throttle(database)
+        self.users = Users(database)
+        self.sessions = Sessions(database, self.throttle, session_seconds)
+        self.devices = Devices(database)
+        self.sign_in = PasswordSignIn(database, self.throttle, self.sessions, self.devices)
+        self.identities = IdentitySignIn(database, self.sessions)
+        self.sign_up = SignUp(database, self.throttle, self.sessions)
+        self.setup = SetupTokens(database)
+        self.invitations = Invitations(database)
+        self.reset_links = ResetLinks(database)
+        self.organisations = Organisations(database)
+        self.teams = Teams(database)
+        self.members = Members(database)
+        self.limit_overrides = LimitOverrides(database)
         self._threads: ThreadPoolExecutor | None = None
 
     async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:

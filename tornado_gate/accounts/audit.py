@@ -19,7 +19,9 @@ LONGEST_PAGE = 1000
 
 
 class AuditEvent(Value, frozen=True, kw_only=True):
-    """`action` is such as `key.create`; `object` is an id; `detail` depends on the action and has no secrets."""
+    """One change. `action` is a name such as `key.create`; `object` is an id; `detail` depends on the action and has no
+    secrets.
+    """
 
     id: int
     moment: float
@@ -50,7 +52,9 @@ def record(connection: Connection, actor: Actor, action: str, object: str, **det
 def list_events(
     database: Database, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
 ) -> list[AuditEvent]:
-    """Events, newest first: with an id below `before`, with this action (`user.`: all that begin so), by this actor."""
+    """Return events, newest first, with an id below `before`. `actor` and `action` are filters; `user.` matches its
+    whole group.
+    """
     columns = tables.audit.c
     query = select(tables.audit).order_by(columns.id.desc()).limit(max(1, min(limit, LONGEST_PAGE)))
     if before is not None:

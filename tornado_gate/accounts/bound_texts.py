@@ -34,35 +34,36 @@ def parse_limits(text: str) -> dict[str, int]:
 
     Numbers may end with ``k`` (thousand) or ``M`` (million). Raises ValueError with a message for the user, or AccountError.
     """
-    return check_limits(_parse(text, _LIMITS, LIMIT_EXAMPLE))
+    return check_limits(_parse_bounds(text, _LIMITS, LIMIT_EXAMPLE))
 
 
 def parse_budget(text: str) -> dict[str, float | int]:
-    """Return the budget in a text such as BUDGET_EXAMPLE, as `StoredKey.budget` has it. A number without a kind is US dollars.
+    """Return the budget in a text such as BUDGET_EXAMPLE, as `StoredKey.budget` has it. A number without a unit is US
+    dollars.
 
     Raises as `parse_limits`.
     """
-    return check_budget(_parse(text, _BUDGETS, BUDGET_EXAMPLE))
+    return check_budget(_parse_bounds(text, _BUDGETS, BUDGET_EXAMPLE))
 
 
-def _parse(text: str, names: Mapping[tuple[str, str], str], example: str) -> dict[str, float | int]:
-    found: dict[str, float | int] = {}
+def _parse_bounds(text: str, names: Mapping[tuple[str, str], str], example: str) -> dict[str, float | int]:
+    bounds: dict[str, float | int] = {}
     for word in text.split(","):
         match = _PARTS.fullmatch(word.strip())
         name = None if match is None else names.get((match[1] or "", match[4] or ""))
         if match is None or name is None:
-            raise ValueError(f"{_show(word)} is not understood; write for example {example}")
-        if name in found:
-            raise ValueError(f"{_show(word)} is the second value of {name}; give one")
+            raise ValueError(f"{_quote_word(word)} is not understood; write for example {example}")
+        if name in bounds:
+            raise ValueError(f"{_quote_word(word)} is the second value of {name}; give one")
         convert: Callable[[str], float | int] = float if name.startswith("usd") else int
         try:
-            found[name] = convert(match[2]) * _FACTORS[match[3]]
+            bounds[name] = convert(match[2]) * _FACTORS[match[3]]
         except ValueError:
             kind = "a number" if convert is float else "a whole number"
-            raise ValueError(f"{_show(word)} needs {kind}, such as in {example}") from None
-    return found
+            raise ValueError(f"{_quote_word(word)} needs {kind}, such as in {example}") from None
+    return bounds
 
 
-def _show(word: str) -> str:
+def _quote_word(word: str) -> str:
     shown = word.strip()[:60]
     return f"'{shown}'" if shown.isprintable() else ascii(shown)

@@ -1,6 +1,6 @@
 """Tokens of devices: signed proofs that a browser has signed in before as a certain user.
 
-They let their owner in while somebody at the same address is guessing passwords. They give no other right.
+With such a token, a user can sign in while somebody at the same address is guessing passwords. It gives no other right.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ DEVICE_SECONDS = 180 * 86400
 _NAME = "device_secret"
 
 
-class DevicePart(Part):
+class Devices(Part):
     _device_secret: bytes | None = None
 
-    def make_device_token(self, user_id: str) -> str:
-        """A token for a browser whose user has just signed in: ``USER.EXPIRES.ISSUEDxNONCE.SIGNATURE``."""
+    def make_token(self, user_id: str) -> str:
+        """Return a token for a browser whose user has just signed in: ``USER.EXPIRES.ISSUEDxNONCE.SIGNATURE``."""
         now = time.time()
         text = f"{user_id}.{int(now) + DEVICE_SECONDS}.{int(now * 1000):x}x{secrets.token_hex(8)}"
-        return f"{text}.{self._sign(text)}"
+        return f"{text}.{self._sign_text(text)}"
 
-    def knows_device(self, token: str, user_id: str, since: float = 0.0) -> bool:
-        """Whether a token was made for this user after `since`, and has not expired. Never raises for a strange token.
+    def knows(self, token: str, user_id: str, since: float = 0.0) -> bool:
+        """Return whether a token was made for this user after `since`, and has not expired. Never raises for a
+        malformed token.
 
-        `since` is when the password was last changed or taken away: who signed in before may not know the present one.
+        `since` is the time at which the password was last changed or removed. An owner of an older token may not have
+        the current password.
         """
         if not user_id or len(token) > LONGEST or not token.isascii():
             return False
         text, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._sign(text), signature):
+        if not hmac.compare_digest(self._sign_text(text), signature):
             return False
         owner, expires, nonce = text.split(".")
         issued, mark, _ = nonce.partition("x")
@@ -46,13 +48,13 @@ class DevicePart(Part):
             return False
         return owner == user_id and int(expires) > time.time()
 
-    def _sign(self, text: str) -> str:
+    def _sign_text(self, text: str) -> str:
         if self._device_secret is None:
             self._device_secret = self._read_device_secret()
         return hmac.new(self._device_secret, text.encode(), hashlib.sha256).hexdigest()
 
     def _read_device_secret(self) -> bytes:
-        """The secret of all processes, which the first creates."""
+        """Return the secret that all processes share. The first process creates it."""
         query = select(tables.meta.c.value).where(tables.meta.c.name == _NAME)
         with self.database.read() as connection:
             known = connection.execute(query).scalar_one_or_none()
@@ -60,7 +62,7 @@ class DevicePart(Part):
             try:
                 with self.database.write() as connection:
                     connection.execute(insert(tables.meta).values(name=_NAME, value=secrets.token_hex(32)))
-            except IntegrityError:  # another process has created it meanwhile
+            except IntegrityError:  # another process has created it in the same moment
                 pass
             with self.database.read() as connection:
                 known = connection.execute(query).scalar_one()

@@ -1,10 +1,12 @@
-"""Errors of accounts and keys, which pages and the admin API show to people. Requests of models have `tornado_gate.errors`."""
+"""Errors of accounts and keys, which pages and the admin API show to people. Errors of model requests are in
+`tornado_gate.errors`.
+"""
 
 from __future__ import annotations
 
 
 class AccountError(Exception):
-    """A refused action. `message` is for people, `code` for programs; `field` is the form's field that is wrong, or ""."""
+    """A refused action. `message` is for people, `code` for programs; `field` is the wrong field of the form, or ""."""
 
     status = 400
     code = "invalid"
@@ -24,7 +26,7 @@ class NotFound(AccountError):
 
 
 class Conflict(AccountError):
-    """The state of the accounts does not allow the change: a name that is taken, the last administrator."""
+    """The state of the accounts forbids the change: the name is in use, or the user is the last administrator."""
 
     status = 409
     code = "conflict"
@@ -38,7 +40,7 @@ class Denied(AccountError):
 
 
 class SignInFailed(AccountError):
-    """A wrong e-mail or password. The same for an e-mail without an account."""
+    """A wrong e-mail or password. An e-mail without an account causes the same error."""
 
     status = 401
     code = "sign_in_failed"

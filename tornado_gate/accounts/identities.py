@@ -1,4 +1,4 @@
-"""Sign-in with an identity provider: which account an identity is, who may come in, and teams by groups."""
+"""Sign-in with an identity provider: the account of an identity, admission of unknown people, and teams by groups."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from tornado_gate.accounts.rows import (
     TEAMS,
     USER_COLUMNS,
     USERS,
+    Part,
     make_user,
     read_user,
 )
-from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
+from tornado_gate.accounts.sessions import Sessions, make_actor
 from tornado_gate.accounts.setup_tokens import is_first
 from tornado_gate.accounts.sign_up import Admission, Policy, admit, create_user, finish_admission
 from tornado_gate.accounts.takeover import end_what_was_made
 from tornado_gate.accounts.teams import change_membership, drop_membership
 from tornado_gate.accounts.texts import LONGEST_NAME, check_email, make_email_key, shorten
 from tornado_gate.accounts.tokens import make_id
+from tornado_gate.database.engine import Database
 from tornado_gate.types.value import Value
 
 DEFAULT_ORGANISATION = "default"
@@ -40,14 +42,20 @@ LONGEST_SUBJECT = 600
 
 
 class IdentityRules(Value, frozen=True, kw_only=True):
-    """What conf says: who may come in beyond known users, and the team of each group."""
+    """The rules in conf: the admission of unknown people, and the team of each group."""
 
     policy: Policy
     groups: Mapping[str, str]
 
 
-class IdentityPart(SessionPart):
-    def sign_in_with_identity(
+class IdentitySignIn(Part):
+    """Sign-in of people whom an identity provider has identified."""
+
+    def __init__(self, database: Database, sessions: Sessions) -> None:
+        super().__init__(database)
+        self._sessions = sessions
+
+    def sign_in(
         self,
         identity: Identity,
         rules: IdentityRules,
@@ -57,11 +65,11 @@ class IdentityPart(SessionPart):
         agent: str,
         replaces: str = "",
     ) -> tuple[str, Session]:
-        """Sign in whom the provider has identified: the value of a new cookie, and its session.
+        """Sign in the person whom the provider has identified. Returns the value of a new cookie, and its session.
 
-        The account is found by issuer and subject, else by the e-mail, if the provider has verified it. Somebody
-        unknown may come in with the set-up token, in a group of `rules`, by the policy, or by an invitation for the verified
-        e-mail. Raises Denied.
+        The account is found by issuer and subject, else by the e-mail, if the provider has verified it. An unknown
+        person is admitted by one of these: the set-up token, a group of `rules`, the policy, or an invitation for the
+        verified e-mail. Raises Denied.
         """
         try:
             with self.database.write() as connection:
@@ -72,9 +80,7 @@ class IdentityPart(SessionPart):
                         "This account is disabled. Ask an administrator to enable it.", code="account_disabled"
                     )
                 _update_teams(connection, user, identity, rules.groups)
-                made = create_session(
-                    connection, user.id, seconds=self.session_seconds, address=address, agent=agent, replaces=replaces
-                )
+                made = self._sessions.create(connection, user.id, address=address, agent=agent, replaces=replaces)
                 actor = make_actor(user, address=address)
                 record(connection, actor, "user.sign_in", user.id, session=made[1].id, by="oidc")
         except IntegrityError as error:
@@ -83,7 +89,7 @@ class IdentityPart(SessionPart):
 
 
 def make_subject(identity: Identity) -> str:
-    """The column `subject` of an identity. Raises Denied for one that is too long."""
+    """Return the column `subject` of an identity. Raises Denied if the subject is too long."""
     subject = f"{identity.issuer} {identity.subject}"
     if len(subject) > LONGEST_SUBJECT:
         raise Denied("The identity provider's name for you is too long.", code="oidc_subject")
@@ -100,8 +106,8 @@ def _find_or_create(
     email = _check_email(identity)
     row = connection.execute(select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))).one_or_none()
     if row is not None:
-        return _link(connection, make_user(row), identity, subject, address)
-    admission = _admit(connection, identity, rules, setup_token, email)
+        return _link_account(connection, make_user(row), identity, subject, address)
+    admission = _admit_person(connection, identity, rules, setup_token, email)
     name = shorten(identity.name.strip(), LONGEST_NAME)
     user = create_user(connection, email, name=name, role=admission.role, subject=subject)
     finish_admission(connection, admission, user, address)
@@ -116,11 +122,11 @@ def _check_email(identity: Identity) -> str:
         raise Denied(message, code="oidc_email") from error
 
 
-def _link(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
+def _link_account(connection: Connection, user: User, identity: Identity, subject: str, address: str) -> User:
     """Connect an existing account with an identity.
 
-    Nobody has verified that the account was made by the owner of its e-mail. So its password, sessions and keys end, and what
-    it made: otherwise somebody who had taken the e-mail first would share the account.
+    It is not verified that the owner of the e-mail made the account. Therefore the account's password, sessions and
+    keys end, and so do the objects that it made. Otherwise a person who took the e-mail first would share the account.
     """
     if not identity.email_verified:
         message = (
@@ -138,8 +144,10 @@ def _link(connection: Connection, user: User, identity: Identity, subject: str, 
     return read_user(connection, user.id)
 
 
-def _admit(connection: Connection, identity: Identity, rules: IdentityRules, setup_token: str, email: str) -> Admission:
-    """What an unknown person becomes. Raises Denied."""
+def _admit_person(
+    connection: Connection, identity: Identity, rules: IdentityRules, setup_token: str, email: str
+) -> Admission:
+    """Return the admission of an unknown person. Raises Denied."""
     if not is_first(connection) and rules.groups.keys() & set(identity.groups):
         return Admission(role="member")
     if not is_first(connection) and rules.policy == "invite" and identity.email_verified:
@@ -150,12 +158,12 @@ def _admit(connection: Connection, identity: Identity, rules: IdentityRules, set
 
 
 def _update_teams(connection: Connection, user: User, identity: Identity, groups: Mapping[str, str]) -> None:
-    """Make the memberships that come from groups those of the identity. Memberships from the console stay."""
-    wanted = {_find_team(connection, groups[group]) for group in dict.fromkeys(identity.groups) if group in groups}
+    """Set the memberships that come from groups to the groups of the identity. Memberships from the console stay."""
+    teams = {_find_team(connection, groups[group]) for group in dict.fromkeys(identity.groups) if group in groups}
     query = select(MEMBERS.c.team, MEMBERS.c.source).where(MEMBERS.c.user == user.id)
     known = {row.team: row.source for row in connection.execute(query)}
-    added = sorted(wanted - known.keys())
-    removed = sorted(team for team, source in known.items() if source == "oidc" and team not in wanted)
+    added = sorted(teams - known.keys())
+    removed = sorted(team for team, source in known.items() if source == "oidc" and team not in teams)
     if not added and not removed:
         return
     bump_revision(connection)
@@ -168,14 +176,17 @@ def _update_teams(connection: Connection, user: User, identity: Identity, groups
 
 
 def _find_team(connection: Connection, name: str) -> str:
-    """The id of the team that conf names: that of the organisation `default`, or the only one; created if there is none."""
+    """Return the id of the team that conf names: the team of the organisation `default`, or the only team with this name.
+
+    Otherwise the team is created in the organisation `default`.
+    """
     query = select(TEAMS.c.id, ORGANISATIONS.c.name).select_from(TEAMS.join(ORGANISATIONS)).where(TEAMS.c.name == name)
-    found = {row.name: row.id for row in connection.execute(query)}
-    if DEFAULT_ORGANISATION in found or len(found) == 1:
-        return str(found.get(DEFAULT_ORGANISATION) or next(iter(found.values())))
+    ids = {row.name: row.id for row in connection.execute(query)}
+    if DEFAULT_ORGANISATION in ids or len(ids) == 1:
+        return str(ids.get(DEFAULT_ORGANISATION) or next(iter(ids.values())))
     now, identity = time.time(), make_id("team")
-    wanted = select(ORGANISATIONS.c.id).where(ORGANISATIONS.c.name == DEFAULT_ORGANISATION)
-    organisation = connection.execute(wanted).scalar_one_or_none()
+    organisation_query = select(ORGANISATIONS.c.id).where(ORGANISATIONS.c.name == DEFAULT_ORGANISATION)
+    organisation = connection.execute(organisation_query).scalar_one_or_none()
     if organisation is None:
         organisation = make_id("org")
         connection.execute(insert(ORGANISATIONS).values(id=organisation, name=DEFAULT_ORGANISATION, created=now))

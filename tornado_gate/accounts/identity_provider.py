@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 CACHE_SECONDS = 3600.0
 NEW_KEYS_SECONDS = 10.0
-"""The minimum between two requests for new keys: a stranger can make tokens with unknown keys."""
+"""The minimum time between two requests for new keys, because a stranger can make tokens with unknown keys."""
 REQUEST_SECONDS = 10.0
 MAX_BYTES = 1024 * 1024
 _UNREACHABLE = "The identity provider cannot be reached now. Try again later, or sign in with your password."
 
 
 class IdentityProvider:
-    """The provider of conf, for the event loop. `config` None: people sign in with passwords only.
+    """A client of the provider in conf, for the event loop. `config` None: people sign in with passwords only.
 
     Every method raises OidcError.
     """
@@ -49,30 +49,34 @@ class IdentityProvider:
         self._lock = asyncio.Lock()
 
     def configure(self, config: OidcConfig | None) -> None:
-        """Use another provider, or none. What is cached of the same one is kept."""
+        """Use another provider, or none. If the provider is the same, its cached data is kept."""
         if config is None or self.config is None or config.issuer != self.config.issuer:
             self._metadata = self._keys = None
         self.config = config
 
     async def begin(self, attempt: Attempt, redirect_uri: str) -> str:
-        """The address at the provider for a new attempt."""
+        """Return the address at the provider for a new attempt."""
         config = self._require_config()
         return make_authorization_url(config, await self._read_metadata(config), attempt, redirect_uri)
 
     async def finish(self, attempt: Attempt | None, parameters: Mapping[str, str], redirect_uri: str) -> Identity:
-        """Whom the provider has signed in, by the parameters with which the browser came back."""
+        """Return the identity that the provider has confirmed. `parameters` are those of the browser's request to the
+        callback.
+        """
         config = self._require_config()
         metadata = await self._read_metadata(config)
         code = check_response(attempt, metadata, parameters)
         assert attempt is not None
         request = make_token_request(config, metadata, attempt, code, redirect_uri)
-        tokens = await self._fetch("POST", request.url, "tokens", headers=dict(request.headers), data=request.body)
+        tokens = await self._fetch_document(
+            "POST", request.url, "tokens", headers=dict(request.headers), data=request.body
+        )
         if not isinstance(tokens, dict):
             raise OidcError("the provider's tokens are not a JSON object")
-        claims = await self._verify(config, metadata, tokens.get("id_token"), attempt.nonce)
+        claims = await self._verify_token(config, metadata, tokens.get("id_token"), attempt.nonce)
         if metadata.userinfo_endpoint and _lacks_claims(claims, config) and isinstance(tokens.get("access_token"), str):
             headers = {"Authorization": f"Bearer {tokens['access_token']}", "Accept": "application/json"}
-            more = await self._fetch("GET", metadata.userinfo_endpoint, "claims", headers=headers)
+            more = await self._fetch_document("GET", metadata.userinfo_endpoint, "claims", headers=headers)
             claims = merge_claims(claims, more)
         return make_identity(claims, config)
 
@@ -81,7 +85,7 @@ class IdentityProvider:
             raise OidcError("auth.oidc is not configured", "This gateway has no identity provider.")
         return self.config
 
-    async def _verify(self, config: OidcConfig, metadata: Metadata, token: Any, nonce: str) -> dict[str, Any]:
+    async def _verify_token(self, config: OidcConfig, metadata: Metadata, token: Any, nonce: str) -> dict[str, Any]:
         keys = await self._read_keys(metadata, CACHE_SECONDS)
         try:
             return verify_id_token(token, keys, metadata, config.client_id, nonce)
@@ -94,19 +98,19 @@ class IdentityProvider:
             known = self._metadata
             if known is None or known[1].issuer != config.issuer or known[0] + CACHE_SECONDS < time.monotonic():
                 url = config.issuer.rstrip("/") + "/.well-known/openid-configuration"
-                document = await self._fetch("GET", url, "configuration")
+                document = await self._fetch_document("GET", url, "configuration")
                 known = self._metadata = (time.monotonic(), parse_metadata(document, config.issuer))
             return known[1]
 
     async def _read_keys(self, metadata: Metadata, max_age: float) -> Any:
         async with self._lock:
             if self._keys is None or self._keys[0] + max_age < time.monotonic():
-                self._keys = (time.monotonic(), await self._fetch("GET", metadata.jwks_uri, "keys"))
+                self._keys = (time.monotonic(), await self._fetch_document("GET", metadata.jwks_uri, "keys"))
             return self._keys[1]
 
-    async def _fetch(self, method: str, url: str, what: str, **options: Any) -> Any:
-        """The JSON of a response with status 200. Follows no redirect; time and size are limited."""
-        import aiohttp  # imported only when somebody signs in
+    async def _fetch_document(self, method: str, url: str, document: str, **options: Any) -> Any:
+        """Return the JSON of a response with status 200. Follows no redirect; time and size are limited."""
+        import aiohttp  # imported on the first sign-in only
 
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         try:
@@ -116,20 +120,20 @@ class IdentityProvider:
             ):
                 body = await _read_body(response)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            reason = f"the provider's {what} cannot be read from {url}: {type(error).__name__}"
+            reason = f"the provider's {document} cannot be read from {url}: {type(error).__name__}"
             raise OidcError(reason, _UNREACHABLE) from error
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise OidcError(f"the provider's {what} are not JSON (status {response.status})") from error
+            raise OidcError(f"the provider's {document} are not JSON (status {response.status})") from error
         if response.status != 200:
             code = str(answer.get("error"))[:100] if isinstance(answer, dict) else ""
-            raise OidcError(f"the provider refused to send its {what}: status {response.status} {code!r}")
+            raise OidcError(f"the provider refused to send its {document}: status {response.status} {code!r}")
         return answer
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> bytes:
-    """Raises ValueError for more than MAX_BYTES."""
+    """Read a body. Raises ValueError for more than MAX_BYTES."""
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
@@ -139,5 +143,5 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _lacks_claims(claims: Mapping[str, Any], config: OidcConfig) -> bool:
-    """Whether the ID token lacks what the userinfo endpoint may have."""
+    """Return whether the ID token lacks claims that the userinfo endpoint may have."""
     return "email" not in claims or (bool(config.groups) and config.groups_claim not in claims)

@@ -1,6 +1,6 @@
-"""Checks of what a key may be given: its name, globs, operations, addresses, tags, limits, budget and expiry.
+"""Checks of the fields of a key: its name, globs, operations, addresses, tags, limits, budget and expiry.
 
-The values may come from anybody: every fault is an AccountError with the name of the field and a message for people.
+The values may come from anybody. Every fault is an AccountError with the name of the field and a message for people.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tornado_gate.types import Budget
 LONGEST_NAME: Final = 100
 LONGEST_WORD: Final = 200
 MOST_WORDS: Final = 100
-"""The maximum number of entries of a list of a key."""
+"""The maximum number of entries in a list of a key."""
 LARGEST_AMOUNT: Final = 1e12
 """The largest budget in US dollars."""
 LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
@@ -45,13 +45,13 @@ def check_globs(globs: Any, field: str = "models") -> tuple[str, ...]:
 
 
 def check_operations(operations: Any, known: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return the operations. With `known`, those of the formats and providers in use, an unknown one is a fault."""
+    """Return the operations. `known` are the operations of the formats and providers in use; any other operation is a
+    fault.
+    """
 
     def check(word: str, field: str) -> str:
         if not _OPERATION.fullmatch(word):
-            message = (
-                f"'{_shorten(word)}' is not the name of an operation, such as chat: lower-case letters, digits and _."
-            )
+            message = f"'{_shorten_text(word)}' is not the name of an operation, such as chat: lower-case letters, digits and _."
             raise AccountError(message, field=field)
         if known is not None and word not in known:
             raise AccountError(f"The operation '{word}' is unknown. Use: {', '.join(sorted(known))}.", field=field)
@@ -78,16 +78,16 @@ def check_tags(tags: Any) -> tuple[str, ...]:
 
 def check_limits(limits: Any) -> dict[str, int]:
     """Return the limits that are not None."""
-    given = _check_members(limits, LIMITS, "limits")
-    return {name: _check_integer(value, name, least=1) for name, value in given.items()}
+    members = _check_members(limits, LIMITS, "limits")
+    return {name: _check_integer(value, name, least=1) for name, value in members.items()}
 
 
 def check_budget(budget: Any) -> dict[str, float | int]:
-    """Return the bounds of a budget that are not None. 0 dollars allow nothing that has a price."""
-    given = _check_members(budget, BUDGETS, "budget")
+    """Return the bounds of a budget that are not None. A budget of 0 dollars allows only free requests."""
+    members = _check_members(budget, BUDGETS, "budget")
     return {
         name: _check_amount(value, name) if name.startswith("usd") else _check_integer(value, name, least=1)
-        for name, value in given.items()
+        for name, value in members.items()
     }
 
 
@@ -124,9 +124,9 @@ CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def check_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a key, each checked and in its stored form; fields without a check are returned as they are."""
-    return {name: CHECKS[name](value) if name in CHECKS else value for name, value in given.items()}
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a key, each checked and in its stored form. Fields without a check are returned unchanged."""
+    return {name: CHECKS[name](value) if name in CHECKS else value for name, value in fields.items()}
 
 
 def _check_list(words: Any, field: str, check: Callable[[str, str], str]) -> tuple[str, ...]:
@@ -150,16 +150,16 @@ def _check_word(word: str, field: str) -> str:
     return word
 
 
-def _check_members(given: Any, known: Collection[str], field: str) -> dict[str, Any]:
-    if given is None:
+def _check_members(members: Any, known: Collection[str], field: str) -> dict[str, Any]:
+    if members is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(members, Mapping):
         raise AccountError(f"'{field}' must have the members {', '.join(known)}, each optional.", field=field)
-    for name in given:
+    for name in members:
         if name not in known:
-            message = f"'{field}' has no member '{_shorten(str(name))}'. Use: {', '.join(known)}."
+            message = f"'{field}' has no member '{_shorten_text(str(name))}'. Use: {', '.join(known)}."
             raise AccountError(message, field=field)
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _check_integer(value: Any, field: str, *, least: int) -> int:
@@ -182,7 +182,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _shorten(text: str) -> str:
-    """A text for a message: printable, and not long."""
+def _shorten_text(text: str) -> str:
+    """Return a text for a message: printable and short."""
     shown = text if len(text) <= 60 else text[:60] + "…"
     return shown if shown.isprintable() else ascii(shown)

@@ -1,4 +1,4 @@
-"""Ends keys: those that match a condition, and those of the playground whose session has ended."""
+"""Revocation of keys: by a condition, or because the session of a playground key has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAYGROUND = "playground"
 
 
 def revoke_keys(connection: Connection, *conditions: Any) -> int:
-    """Revoke the keys that match; returns their number. Needs `lock_accounts`."""
+    """Revoke the matching keys and return their number. Needs `lock_accounts`."""
     keys = tables.keys
     change = update(keys).where(keys.c.revoked.is_(None), *conditions).values(revoked=time.time())
     revoked = connection.execute(change).rowcount
@@ -26,10 +26,10 @@ def revoke_keys(connection: Connection, *conditions: Any) -> int:
 
 
 def revoke_playground_keys(connection: Connection, *conditions: Any) -> int:
-    """As `revoke_keys`, only those of the playground."""
+    """Revoke keys as `revoke_keys` does, limited to keys of the playground."""
     return revoke_keys(connection, tables.keys.c.hidden, tables.keys.c.name == PLAYGROUND, *conditions)
 
 
 def revoke_keys_of_ended_sessions(connection: Connection) -> None:
-    """Revoke the keys whose session does not exist. Called where sessions end, in the same transaction."""
+    """Revoke the keys whose session does not exist. Transactions that end sessions call this."""
     revoke_playground_keys(connection, tables.keys.c.created_by.not_in(select(tables.sessions.c.id)))

@@ -1,4 +1,6 @@
-"""Reads keys: pages of a list, one key by its id or name, and the names of owners and teams. Each function takes a connection."""
+"""Queries of keys: pages of a list, one key by its id or name, and the names of owners and teams. Each function takes a
+connection.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,16 @@ from tornado_gate.types.value import Value, replace
 LONGEST_SEARCH = 200
 LARGEST_PAGE = 1000
 NAMED_AT_MOST = 5
-"""How many ids the error for an ambiguous name lists."""
+"""The number of ids that the error for an ambiguous name lists."""
 _KEYS = tables.keys.c
 
 
 class KeyFilter(Value, frozen=True, kw_only=True):
-    """Which keys a list has. `search` is a part of the name, or the beginning of the id or the key; "" and None: all.
+    """A filter for a list of keys. `search` is a part of the name, or the beginning of the id or the key; "" and None:
+    all.
 
-    `user` and `team` are ids. `either` are ids of teams, whose keys are listed beside those of `user`: what a member may see.
+    `user` and `team` are ids. `either` are ids of teams: their keys are listed together with the keys of `user`. A
+    member sees both.
     """
 
     user: str | None = None
@@ -38,11 +42,11 @@ class KeyFilter(Value, frozen=True, kw_only=True):
     hidden: bool = False
 
 
-def list_page(connection: Connection, wanted: KeyFilter, offset: int, limit: int) -> tuple[list[StoredKey], int]:
+def list_page(connection: Connection, key_filter: KeyFilter, offset: int, limit: int) -> tuple[list[StoredKey], int]:
     """Return the keys of a page, newest first, and the number of keys on all pages."""
-    if len(wanted.search) > LONGEST_SEARCH:
+    if len(key_filter.search) > LONGEST_SEARCH:
         return [], 0
-    conditions = _list_conditions(wanted, time.time())
+    conditions = _list_conditions(key_filter, time.time())
     total = connection.execute(select(func.count()).select_from(tables.keys).where(*conditions)).scalar_one()
     page = (
         select(tables.keys)
@@ -54,17 +58,17 @@ def list_page(connection: Connection, wanted: KeyFilter, offset: int, limit: int
     return [parse_key(row) for row in connection.execute(page)], total
 
 
-def _list_conditions(wanted: KeyFilter, now: float) -> list[ColumnElement[bool]]:
+def _list_conditions(key_filter: KeyFilter, now: float) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    if not wanted.hidden:
+    if not key_filter.hidden:
         conditions.append(_KEYS.hidden.is_(False))
-    if wanted.either:
-        conditions.append(or_(_KEYS.user == wanted.user, _KEYS.team.in_(map(make_storable, wanted.either))))
-    elif wanted.user is not None:
-        conditions.append(_KEYS.user == make_storable(wanted.user))
-    if wanted.team is not None:
-        conditions.append(_KEYS.team == make_storable(wanted.team))
-    search = make_storable(wanted.search.strip())
+    if key_filter.either:
+        conditions.append(or_(_KEYS.user == key_filter.user, _KEYS.team.in_(map(make_storable, key_filter.either))))
+    elif key_filter.user is not None:
+        conditions.append(_KEYS.user == make_storable(key_filter.user))
+    if key_filter.team is not None:
+        conditions.append(_KEYS.team == make_storable(key_filter.team))
+    search = make_storable(key_filter.search.strip())
     if search:
         conditions.append(
             or_(
@@ -73,8 +77,8 @@ def _list_conditions(wanted: KeyFilter, now: float) -> list[ColumnElement[bool]]
                 _KEYS.id.startswith(search, autoescape=True),
             )
         )
-    if wanted.state:
-        conditions.append(_make_state_condition(wanted.state, now))
+    if key_filter.state:
+        conditions.append(_make_state_condition(key_filter.state, now))
     return conditions
 
 
@@ -90,7 +94,7 @@ def _make_state_condition(state: str, now: float) -> ColumnElement[bool]:
 
 
 def get_key(connection: Connection, identity: str, *, lock: bool = False) -> StoredKey:
-    """Return the key with this id; with `lock` nobody else can change it until the transaction ends. Raises NotFound."""
+    """Return the key with this id. Raises NotFound. With `lock`, other transactions cannot change it until this one ends."""
     query: Select[Any] = select(tables.keys).where(_KEYS.id == make_storable(identity))
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
@@ -99,27 +103,30 @@ def get_key(connection: Connection, identity: str, *, lock: bool = False) -> Sto
 
 
 def find_named(connection: Connection, name: str) -> StoredKey:
-    """Return the key with this id or this name. Keys that are revoked have no name here: another key may have taken it.
+    """Return the key with this id or this name. Revoked keys are not found by name, because another key may have the
+    name now.
 
-    Raises NotFound, or Conflict for a name that several keys have, with their ids.
+    Raises NotFound. Raises Conflict, with the ids, if several keys have the name.
     """
-    wanted = make_storable(name)
-    named = and_(_KEYS.name == wanted, _KEYS.revoked.is_(None))
-    query = select(tables.keys).where(or_(_KEYS.id == wanted, named)).order_by(_KEYS.created, _KEYS.id)
+    storable = make_storable(name)
+    has_name = and_(_KEYS.name == storable, _KEYS.revoked.is_(None))
+    query = select(tables.keys).where(or_(_KEYS.id == storable, has_name)).order_by(_KEYS.created, _KEYS.id)
     rows = [parse_key(row) for row in connection.execute(query)]
-    found = [key for key in rows if key.id == name] or rows
-    if not found:
-        message = f"There is no key with the ID or name {_show(name)} that is not revoked. `keys list` shows all keys."
+    matches = [key for key in rows if key.id == name] or rows
+    if not matches:
+        message = (
+            f"There is no key with the ID or name {_quote_name(name)} that is not revoked. `keys list` shows all keys."
+        )
         raise NotFound(message, code="key_not_found")
-    if len(found) > 1:
-        ids = ", ".join(key.id for key in found[:NAMED_AT_MOST]) + (", …" if len(found) > NAMED_AT_MOST else "")
-        message = f"{len(found)} keys have the name '{name}': {ids}. Give the ID of one."
+    if len(matches) > 1:
+        ids = ", ".join(key.id for key in matches[:NAMED_AT_MOST]) + (", …" if len(matches) > NAMED_AT_MOST else "")
+        message = f"{len(matches)} keys have the name '{name}': {ids}. Give the ID of one."
         raise Conflict(message, code="ambiguous_name")
-    return found[0]
+    return matches[0]
 
 
 def _make_usable_key_query() -> Select[Any]:
-    """The key with the digest `wanted`, and what its owner and its team leave it."""
+    """Return the query for the key with the digest `wanted`, and for the state of its owner and its team."""
     users, members, teams = tables.users.c, tables.team_members, tables.teams
     of_owner = and_(members.c.team == _KEYS.team, members.c.user == _KEYS.user)
     return (
@@ -146,15 +153,15 @@ def _make_usable_key_query() -> Select[Any]:
 
 
 _USABLE_KEY = _make_usable_key_query()
-"""Made once: to make it takes longer than to execute it."""
+"""The query is made once, because making it takes longer than executing it."""
 
 
 def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
-    """Return the key with this digest, with the permissions that it has now; None if it may not be used.
+    """Return the key with this digest and its current permissions; None if it must not be used.
 
-    A key may not be used when its owner is disabled, and a key of a team not when its owner has left the team. Neither may one
-    whose maker has no right to make it any more. The role is at most that of the owner, the models are those that the team allows
-    too.
+    A key must not be used in these cases: its owner is disabled; it is a key of a team that its owner has left; its
+    maker no longer has the right to make it. The role is at most the owner's role. The models are limited to the models
+    that the team allows.
     """
     row = connection.execute(_USABLE_KEY, {"wanted": digest}).one_or_none()
     if row is None:
@@ -185,7 +192,7 @@ def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
 
 
 def find_suspensions(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, str]:
-    """Return why keys that are neither expired nor revoked cannot be used now, by id; those that can be used are missing."""
+    """Return, by id, why keys that are neither expired nor revoked cannot be used now. Usable keys are absent."""
     makers, now = Makers(connection), time.time()
     active = [key for key in keys if key.is_active(now)]
     reasons = {key.id: makers.judge_owner(key) or makers.judge_key(key).reason for key in active}
@@ -193,44 +200,48 @@ def find_suspensions(connection: Connection, keys: Iterable[StoredKey]) -> dict[
 
 
 def find_owner(connection: Connection, email: str | None, team: str | None, role: str) -> dict[str, str]:
-    """As `KeyStore.find_owner`."""
+    """Return the ids as `KeyStore.find_owner` does."""
     users, members = tables.users.c, tables.team_members.c
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     user = None
     if team is not None:
-        found["team"] = _find_team(connection, team)
+        ids["team"] = _find_team(connection, team)
     if email is not None:
         query = select(users.id, users.role).where(users.email_key == make_email_key(email))
         user = connection.execute(query).one_or_none()
         if user is None:
-            raise NotFound(f"No user has the e-mail {_show(email)}.", code="user_not_found", field="user")
-        found["user"] = user.id
+            raise NotFound(f"No user has the e-mail {_quote_name(email)}.", code="user_not_found", field="user")
+        ids["user"] = user.id
     if email is None or user is None or user.role == "administrator":
-        return found
+        return ids
     if role == "administrator":
-        message = f"{_show(email)} is no administrator, so the key could not be one."
+        message = f"{_quote_name(email)} is no administrator, so the key could not be one."
         raise Denied(message, code="outranks_owner", field="role")
     if team is not None:
-        of_both = select(members.user).where(members.team == found["team"], members.user == user.id)
+        of_both = select(members.user).where(members.team == ids["team"], members.user == user.id)
         if connection.execute(of_both).first() is None:
             raise Denied(
-                f"{_show(email)} is not a member of the team {_show(team)}.", code="not_a_member", field="team"
+                f"{_quote_name(email)} is not a member of the team {_quote_name(team)}.",
+                code="not_a_member",
+                field="team",
             )
-    return found
+    return ids
 
 
 def _find_team(connection: Connection, team: str) -> str:
     teams = tables.teams.c
-    wanted = make_storable(team)
-    query = select(teams.id, teams.name).where(or_(teams.id == wanted, teams.name == wanted)).order_by(teams.id)
+    storable = make_storable(team)
+    query = select(teams.id, teams.name).where(or_(teams.id == storable, teams.name == storable)).order_by(teams.id)
     rows = list(connection.execute(query))
-    found = [row.id for row in rows if row.id == team] or [row.id for row in rows]
-    if not found:
-        raise NotFound(f"There is no team with the ID or name {_show(team)}.", code="team_not_found", field="team")
-    if len(found) > 1:
-        message = f"Several organisations have a team named {_show(team)}: {', '.join(found)}. Give the ID of one."
+    ids = [row.id for row in rows if row.id == team] or [row.id for row in rows]
+    if not ids:
+        raise NotFound(
+            f"There is no team with the ID or name {_quote_name(team)}.", code="team_not_found", field="team"
+        )
+    if len(ids) > 1:
+        message = f"Several organisations have a team named {_quote_name(team)}: {', '.join(ids)}. Give the ID of one."
         raise Conflict(message, code="ambiguous_name", field="team")
-    return str(found[0])
+    return str(ids[0])
 
 
 def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, str]:
@@ -249,6 +260,6 @@ def name_owners(connection: Connection, keys: Iterable[StoredKey]) -> dict[str, 
     return names
 
 
-def _show(name: str) -> str:
-    """A name that somebody gave, for a message: in quotes, printable and not long."""
+def _quote_name(name: str) -> str:
+    """Return a name from a request for a message: in quotes, printable and short."""
     return f"'{name}'" if name.isprintable() and len(name) <= 100 else ascii(name[:100])

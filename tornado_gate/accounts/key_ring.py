@@ -1,4 +1,4 @@
-"""The keys that a process accepts: those of conf and of the store, looked up by digest and cached."""
+"""The keys that a process accepts: keys of conf and of the store, found by digest and cached."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ TOUCH_SECONDS = 10.0
 
 
 class KeyRing:
-    """Keys of the configuration and of the store, for the event loop. Lookups are cached until the store's revision changes.
+    """Keys of the configuration and of the store, for the event loop. Lookups are cached until the store's revision
+    changes.
 
-    `conf` has the keys of the configuration, from `make_conf_records`. While the store cannot be read, they and cached keys
-    remain valid, and the failure is logged once. `changes` counts the changes of keys that were noticed; the functions in
-    `on_change` are called after each, within a second of it: any key may then have other permissions, or none. That a key expires
-    is no change.
+    `conf` has the keys of the configuration, from `make_conf_records`. While the store cannot be read, they and cached
+    keys remain valid, and the failure is logged once. `changes` counts the noticed changes of keys. The functions in
+    `on_change` are called after each change, within a second: any key may then have other permissions, or none. The
+    expiry of a key is no change.
     """
 
     def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyRecord], *, poll_seconds: float = POLL_SECONDS) -> None:
@@ -54,7 +55,7 @@ class KeyRing:
         """Read the revision and start polling it."""
         await self.check()
         if self._task is None:
-            self._task = asyncio.create_task(self._watch(), name="watch the revision of keys")
+            self._task = asyncio.create_task(self._watch_revision(), name="watch the revision of keys")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -65,9 +66,9 @@ class KeyRing:
         await self._write_last_used()
         await asyncio.to_thread(self._store.close)
 
-    def find_expiry(self, wanted: bytes) -> float | None:
-        """When the cached key with this digest expires, in Unix seconds; None for never."""
-        record = self._conf.get(wanted) or self._found.get(wanted)
+    def find_expiry(self, digest: bytes) -> float | None:
+        """Return when the cached key with this digest expires, in Unix seconds; None for never."""
+        record = self._conf.get(digest) or self._found.get(digest)
         return None if record is None else record.expires
 
     async def find(self, key: str) -> KeyRecord | None:
@@ -77,27 +78,27 @@ class KeyRing:
         """
         return await self.find_by_digest(digest_key(key)) if key else None
 
-    async def find_by_digest(self, wanted: bytes) -> KeyRecord | None:
-        """As `find`, by the digest of a key."""
-        record = self.find_cached(wanted)
-        if record is not None or wanted in self._found or wanted in self._unknown:
+    async def find_by_digest(self, digest: bytes) -> KeyRecord | None:
+        """Return the permissions of the key with this digest, as `find` does."""
+        record = self.find_cached(digest)
+        if record is not None or digest in self._found or digest in self._unknown:
             return record
-        record = await self._find_in_store(wanted)
+        record = await self._find_in_store(digest)
         return None if record is None else self._mark_used(record)
 
-    def find_cached(self, wanted: bytes) -> KeyRecord | None:
-        """As `find_by_digest`, from the cache only: None if the store must be read, or the key has expired."""
-        record = self._conf.get(wanted)
+    def find_cached(self, digest: bytes) -> KeyRecord | None:
+        """Return the permissions from the cache only; None if the store must be read, or the key has expired."""
+        record = self._conf.get(digest)
         if record is not None:
             return record
-        record = self._found.get(wanted)
+        record = self._found.get(digest)
         if record is None:
             return None
         return self._mark_used(record)
 
-    async def peek(self, wanted: bytes) -> KeyRecord | None:
-        """As `find_by_digest`, without recording a use of the key."""
-        record = self._conf.get(wanted) or self._found.get(wanted) or await self._find_in_store(wanted)
+    async def peek(self, digest: bytes) -> KeyRecord | None:
+        """Return the permissions as `find_by_digest` does, without recording a use of the key."""
+        record = self._conf.get(digest) or self._found.get(digest) or await self._find_in_store(digest)
         is_expired = record is not None and record.expires is not None and record.expires <= time.time()
         return None if is_expired else record
 
@@ -109,18 +110,18 @@ class KeyRing:
         self._used[record.id] = now
         return record
 
-    async def _find_in_store(self, wanted: bytes) -> KeyRecord | None:
+    async def _find_in_store(self, digest: bytes) -> KeyRecord | None:
         changes = self.changes
         try:
-            key = await self._store.database.run(self._store.find, wanted)
+            key = await self._store.database.run(self._store.find, digest)
         except DatabaseError as error:
             self._log_store_failure(error)
             raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
         if changes == self.changes:  # otherwise the result may be older than a revocation
             if key is None:
-                self._unknown[wanted] = None
+                self._unknown[digest] = None
             else:
-                self._found[wanted] = make_store_record(key)
+                self._found[digest] = make_store_record(key)
         return None if key is None else make_store_record(key)
 
     async def check(self) -> None:
@@ -151,7 +152,7 @@ class KeyRing:
             )
         self._lost = True
 
-    async def _watch(self) -> None:
+    async def _watch_revision(self) -> None:
         next_write = time.monotonic() + TOUCH_SECONDS
         while True:
             await asyncio.sleep(self._poll_seconds)

@@ -58,14 +58,14 @@ _COPIED = (
     "issued_by",
     "expires",
 )
-"""What the successor of a rotated key has in common with it."""
+"""The fields that the successor of a rotated key copies."""
 
 
 class KeyStore:
     """The keys in the database. Synchronous: from an event loop use `database.run`.
 
-    Every method raises DatabaseError if the database cannot be used. Methods that change a key write an event to the audit log
-    when they are given an `actor`. They raise AccountError for values that a key cannot have.
+    Every method raises DatabaseError if the database cannot be used. Methods that change a key write an event to the
+    audit log when they have an `actor`. They raise AccountError for values that a key cannot have.
     """
 
     def __init__(self, database: Database) -> None:
@@ -73,7 +73,7 @@ class KeyStore:
 
     @classmethod
     def open(cls, data_dir: Path, address: str = "") -> KeyStore:
-        """Open the database of a data directory, or the one at `address`; creates what is missing."""
+        """Open the database of a data directory, or the one at `address`. Creates missing tables."""
         return cls(open_database(data_dir, address))
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class KeyStore:
             return key_queries.find_named(connection, name)
 
     def list(self) -> tuple[StoredKey, ...]:
-        """Return all keys, also revoked and expired ones, oldest first."""
+        """Return all keys, oldest first, including revoked and expired ones."""
         query = select(tables.keys).order_by(tables.keys.c.created, tables.keys.c.id)
         with self.database.read() as connection:
             return tuple(parse_key(row) for row in connection.execute(query))
@@ -110,15 +110,15 @@ class KeyStore:
         offset: int = 0,
         limit: int = 50,
     ) -> tuple[builtins.list[StoredKey], int]:
-        """Return a page of the keys, newest first, and how many there are on all pages.
+        """Return a page of the keys, newest first, and the number of keys on all pages.
 
-        `search` is a part of the name, or the beginning of the id or of the key. `state` is "active", "expired", "revoked" or ""
-        for all. `hidden`: also the gateway's own. `either` are ids of teams, whose keys are listed beside those of `user`. A page
-        has at most `key_queries.LARGEST_PAGE` keys.
+        `search` is a part of the name, or the beginning of the id or of the key. `state` is "active", "expired",
+        "revoked" or "" for all. `hidden`: include the gateway's own keys. `either` are ids of teams: their keys are
+        listed together with the keys of `user`. A page has at most `key_queries.LARGEST_PAGE` keys.
         """
-        wanted = KeyFilter(user=user, team=team, either=tuple(either), search=search, state=state, hidden=hidden)
+        key_filter = KeyFilter(user=user, team=team, either=tuple(either), search=search, state=state, hidden=hidden)
         with self.database.read() as connection:
-            return key_queries.list_page(connection, wanted, offset, limit)
+            return key_queries.list_page(connection, key_filter, offset, limit)
 
     def name_owners(self, keys: Iterable[StoredKey]) -> Mapping[str, str]:
         """Return the e-mail of each owner and the name of each team of the keys, by id."""
@@ -126,26 +126,27 @@ class KeyStore:
             return key_queries.name_owners(connection, keys)
 
     def find_suspensions(self, keys: Iterable[StoredKey]) -> Mapping[str, str]:
-        """Return why active keys cannot be used now, by id: such as "its maker is disabled"."""
+        """Return, by id, why active keys cannot be used now, such as "its maker is disabled"."""
         with self.database.read() as connection:
             return key_queries.find_suspensions(connection, keys)
 
     def find_owner(self, email: str | None, team: str | None, *, role: str = "member") -> dict[str, str]:
-        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), those that are not None.
+        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), without the ones that are
+        None.
 
         Raises AccountError if they do not exist, or if a key of this `role` with both could not be used.
         """
         with self.database.read() as connection:
             return key_queries.find_owner(connection, email, team, role)
 
-    def find(self, wanted: bytes) -> StoredKey | None:
-        """Return the key with this digest, with the permissions that its owner and its team leave it.
+    def find(self, digest: bytes) -> StoredKey | None:
+        """Return the key with this digest, with its permissions after the limits of its owner and its team.
 
-        None if it is unknown, revoked or expired, its owner is disabled or no longer in its team, or its maker may not make
-        it any more.
+        None in these cases: the key is unknown, revoked or expired; its owner is disabled or has left its team; its
+        maker may no longer make it.
         """
         with self.database.read() as connection:
-            return key_queries.find_usable(connection, wanted)
+            return key_queries.find_usable(connection, digest)
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""
@@ -153,7 +154,7 @@ class KeyStore:
             return int(connection.execute(_READ_REVISION).scalar_one())
 
     def has_keys(self) -> bool:
-        """Whether any key was ever created, also revoked and expired ones."""
+        """Return whether any key was ever created, including revoked and expired ones."""
         with self.database.read() as connection:
             return connection.execute(select(tables.keys.c.id).limit(1)).first() is not None
 
@@ -166,44 +167,47 @@ class KeyStore:
         account: str | None = None,
         expires: float | None = None,
         actor: Actor | None = None,
-        **given: Any,
+        **fields: Any,
     ) -> tuple[str, StoredKey]:
-        """Create a key; return its text, which is not stored, and the stored record.
+        """Create a key. Returns its text, which is not stored, and the stored record.
 
-        `given` are further fields of StoredKey. Without an `account`, it is the id of the owner (`user`), else that of the key.
+        `fields` are further fields of StoredKey. Without an `account`, the account is the id of the owner (`user`), else
+        the id of the key.
         """
         text, identity = make_key_text(), make_key_id()
         if account is not None:
             check_name(account, "account")
         stored = StoredKey(
             id=identity,
-            account=account or given.get("user") or identity,
+            account=account or fields.get("user") or identity,
             digest=digest_key(text),
             prefix=text[:PREFIX_CHARACTERS],
             created=time.time(),
-            **check_fields({**given, "name": name, "expires": expires}),
+            **check_fields({**fields, "name": name, "expires": expires}),
         )
         with self.database.write() as connection:
             lock_accounts(connection)
-            _insert(connection, stored)
+            _insert_key(connection, stored)
             if actor is not None:
-                record(connection, actor, "key.create", stored.id, **_describe(stored))
+                record(connection, actor, "key.create", stored.id, **_describe_key(stored))
         return text, stored
 
     def revoke(self, identity: str, *, actor: Actor | None = None) -> bool:
         """Revoke the key with this id. Returns False if it does not exist or was already revoked."""
         with self.database.write() as connection:
             lock_accounts(connection)
-            return _revoke(connection, identity, actor)
+            return _revoke_key(connection, identity, actor)
 
     def revoke_named(self, name: str, *, actor: Actor | None = None) -> StoredKey:
-        """Revoke the key with this id or name and return it as it was. Raises NotFound, or Conflict for an ambiguous name."""
+        """Revoke the key with this id or name. Returns its previous state. Raises NotFound, or Conflict for an
+        ambiguous name.
+        """
         with self.database.write() as connection:
             lock_accounts(connection)
-            found = key_queries.find_named(connection, name)
-            if not _revoke(connection, found.id, actor):
-                raise Conflict(f"The key {found.id} is revoked already.", code="key_revoked")
-        return found
+            key = key_queries.find_named(connection, name)
+            if not _revoke_key(connection, key.id, actor):
+                raise Conflict(f"The key {key.id} is revoked already.", code="key_revoked")
+        return key
 
     def rotate(
         self,
@@ -212,11 +216,13 @@ class KeyStore:
         overlap_seconds: float = 0.0,
         actor: Actor | None = None,
     ) -> tuple[str, StoredKey]:
-        """Create a key with the same permissions, account and expiry; return its text and its record, as `create` does.
+        """Create a key with the same permissions, account and expiry. Returns its text and its record, as `create`
+        does.
 
-        The old key stays valid for `overlap_seconds`, 0: it is revoked at once. Both share limits and budgets. `created_by` stays
-        who made the first key, which `key_rules` relies on; `issued_by` becomes the actor, who learns the new text. Raises
-        NotFound, and Conflict for a key that may not be used any more or was rotated before.
+        The old key stays valid for `overlap_seconds`; with 0 it is revoked immediately. Both share limits and budgets.
+        `created_by` remains the maker of the first key, which `key_rules` relies on. `issued_by` becomes the actor, who
+        receives the new text. Raises NotFound. Raises Conflict for a key that may no longer be used or was rotated
+        before.
         """
         if not 0 <= overlap_seconds <= LONGEST_OVERLAP:
             raise AccountError("The overlap must be from 0 seconds to 366 days.", field="overlap")
@@ -238,50 +244,53 @@ class KeyStore:
             )  # the owner could not make it
             if actor is not None and not is_granted and not _is_same_key(connection, actor.id, old):
                 new = replace(new, issued_by=actor.id)
-            _insert(connection, new)
+            _insert_key(connection, new)
             until = min(old.expires or float("inf"), now + overlap_seconds)
             ends = {"expires": until} if overlap_seconds else {"revoked": now}
-            connection.execute(_update(old.id).values(replaced_by=new.id, **ends))
+            connection.execute(_update_key(old.id).values(replaced_by=new.id, **ends))
             if actor is not None:
                 record(connection, actor, "key.rotate", old.id, name=old.name, replaced_by=new.id, valid_until=until)
         return text, new
 
     def adopt(self, identity: str, actor: Actor) -> StoredKey:
-        """Make the actor answer for an active key, in the place of its maker. Raises NotFound, and Conflict for an ended key.
+        """Make the actor the issuer of an active key, in place of its maker. Raises NotFound, and Conflict for an ended
+        key.
 
-        The text stays the same, so the maker still knows it: only a rotation ends that.
+        The text stays the same, so the maker can still use it. Only a rotation ends that.
         """
         with self.database.write() as connection:
             lock_accounts(connection)
             key = key_queries.get_key(connection, identity, lock=True)
             state = key.get_state(time.time())
             if state != "active":
-                message = f"The key {key.id} is {state}, so nobody can take it over. Create another key."
+                message = f"The key {key.id} is {state}, so it cannot be taken over. Create another key."
                 raise Conflict(message, code=f"key_{state}")
             if not _is_same_key(connection, actor.id, key):
-                connection.execute(_update(key.id).values(issued_by=actor.id))
+                connection.execute(_update_key(key.id).values(issued_by=actor.id))
                 bump_revision(connection)
                 record(connection, actor, "key.adopt", key.id, name=key.name, before=key.issuer)
             return key_queries.get_key(connection, identity)
 
     def change(self, identity: str, *, actor: Actor | None = None, **fields: Any) -> StoredKey:
-        """Change fields of a key, those of CHANGEABLE, and return it. Raises NotFound, and Conflict for a revoked key."""
+        """Change fields of a key, as far as they are in CHANGEABLE, and return the key. Raises NotFound, and Conflict
+        for a revoked key.
+        """
         if unknown := set(fields) - CHANGEABLE:
             raise TypeError(f"fields that cannot be changed: {', '.join(sorted(unknown))}")
         with self.database.write() as connection:
             lock_accounts(connection)
             old = key_queries.get_key(connection, identity, lock=True)
             if fields.get("expires") == old.expires:
-                fields.pop("expires", None)  # an expiry that has passed may stay
+                fields.pop("expires", None)  # an expiry in the past may stay
             new = replace(old, **check_fields(fields))
             _check_change(old, new)
             changed = [name for name in sorted(fields) if getattr(new, name) != getattr(old, name)]
             if not changed:
                 return old
             if actor is not None and old.user is None and not has_maker(old) and widens_rights(old, new):
-                new = replace(new, issued_by=actor.id)  # nobody answered for these rights
+                new = replace(new, issued_by=actor.id)  # these rights have no issuer yet
             values = {name: getattr(new, name) for name in (*changed, "issued_by")}
-            connection.execute(_update(identity).values(values))
+            connection.execute(_update_key(identity).values(values))
             bump_revision(connection)
             if actor is not None:
                 before = {name: getattr(old, name) for name in changed}
@@ -290,7 +299,7 @@ class KeyStore:
         return new
 
     def touch(self, times: Mapping[str, float]) -> None:
-        """Record when keys were last used, by id. Does not change the revision, as permissions stay the same."""
+        """Record the time of each key's last use, by id. The revision stays the same, because permissions do not change."""
         keys = tables.keys
         change = (
             update(keys)
@@ -305,18 +314,18 @@ class KeyStore:
             )
 
 
-def _insert(connection: Connection, key: StoredKey) -> None:
+def _insert_key(connection: Connection, key: StoredKey) -> None:
     row = {column.name: getattr(key, column.name) for column in tables.keys.columns}
     connection.execute(insert(tables.keys), [row])
     bump_revision(connection)
 
 
-def _update(identity: str) -> Any:
+def _update_key(identity: str) -> Any:
     return update(tables.keys).where(tables.keys.c.id == identity)
 
 
-def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
-    change = _update(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
+def _revoke_key(connection: Connection, identity: str, actor: Actor | None) -> bool:
+    change = _update_key(make_storable(identity)).where(tables.keys.c.revoked.is_(None)).values(revoked=time.time())
     name = connection.execute(change.returning(tables.keys.c.name)).scalar_one_or_none()
     if name is None:
         return False
@@ -327,10 +336,10 @@ def _revoke(connection: Connection, identity: str, actor: Actor | None) -> bool:
 
 
 def _is_same_key(connection: Connection, actor_id: str, key: StoredKey) -> bool:
-    """Whether the actor is the key itself, before or after a rotation: a key cannot answer for itself."""
+    """Return whether the actor is the key itself, before or after a rotation. A key cannot be its own issuer."""
     query = select(tables.keys.c.counted_as).where(tables.keys.c.id == make_storable(actor_id))
-    found = connection.execute(query).one_or_none()
-    return found is not None and (found.counted_as or actor_id) == key.usage_id
+    row = connection.execute(query).one_or_none()
+    return row is not None and (row.counted_as or actor_id) == key.usage_id
 
 
 def _check_is_current(key: StoredKey, now: float) -> None:
@@ -354,8 +363,8 @@ def _check_change(old: StoredKey, new: StoredKey) -> None:
         raise Conflict(message, code="key_rotated")
 
 
-def _describe(key: StoredKey) -> dict[str, Any]:
-    """What the audit log says of a new key: its name, the account if others have it too, and the fields that are set."""
+def _describe_key(key: StoredKey) -> dict[str, Any]:
+    """Return the audit log's description of a new key: its name, its other set fields, and the account if it is shared."""
     names = ("user", "team", "role", *LIST_FIELDS, "limits", "budget", "expires")
     shared = {} if key.account in (key.id, key.user) else {"account": key.account}
     return {"name": key.name, **shared, **{name: getattr(key, name) for name in names if getattr(key, name)}}

@@ -1,4 +1,4 @@
-"""Bounds that administrators change for a time. All processes take them over within a second: they count as changes of keys."""
+"""Temporary limits that administrators set. They count as changes of keys, so all processes apply them within a second."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ _TABLES: Final = {"user": tables.users, "team": tables.teams, "key": tables.keys
 
 
 class Override(Value, frozen=True, kw_only=True):
-    """A change of one bound until `until`, in Unix seconds. Either `value` (US dollars for money) or `factor` is given.
+    """A change of one limit or budget until `until`, in Unix seconds. Either `value` (US dollars for money) or `factor`
+    is set.
 
-    `kind` is that of the subject, `subject` its id or name, "" for the whole gateway. `factor` multiplies the bound that the
-    subject has otherwise. `suspended` says why the override does not count now, because of who has made it; None if it counts.
+    `kind` is the kind of the subject. `subject` is its id or name, "" for the whole gateway. `factor` multiplies the
+    bound that the subject has otherwise. `suspended` is the reason why the override does not count now, because of its
+    maker; None if it counts.
     """
 
     id: str
@@ -54,14 +56,14 @@ class Override(Value, frozen=True, kw_only=True):
 _FIELDS = tuple(name for name in Override.__struct_fields__ if name != "suspended")
 
 
-class LimitOverridePart(Part):
-    """Only administrators change them."""
+class LimitOverrides(Part):
+    """The overrides of limits. Only administrators change them."""
 
-    def list_limit_overrides(self) -> list[Override]:
-        """Those that have not ended, newest first, also suspended ones."""
+    def list_all(self) -> list[Override]:
+        """Return the overrides that have not ended, newest first, including suspended ones."""
         return list_overrides(self.database)
 
-    def create_limit_override(
+    def create(
         self,
         kind: str,
         subject: str,
@@ -72,7 +74,7 @@ class LimitOverridePart(Part):
         factor: float | None = None,
         until: float,
     ) -> Override:
-        """Raises Denied, AccountError."""
+        """Create an override. Raises Denied, AccountError."""
         check_administrator(actor)
         made = Override(
             id=make_id("override"),
@@ -85,7 +87,7 @@ class LimitOverridePart(Part):
             created_by=actor.id,
             until=until,
         )
-        _check(made)
+        _check_override(made)
         with self.database.write() as connection:
             lock_accounts(connection)
             made = replace(made, subject=_find_subject(connection, kind, subject))
@@ -99,85 +101,86 @@ class LimitOverridePart(Part):
             record(connection, actor, "limit.override", made.id, **detail)
         return made
 
-    def end_limit_override(self, identity: str, actor: Actor) -> None:
+    def end(self, identity: str, actor: Actor) -> None:
         """End an override before its time. Raises Denied, NotFound."""
         check_administrator(actor)
         with self.database.write() as connection:
             lock_accounts(connection)
             bump_revision(connection)
-            found = connection.execute(select(_TABLE).where(_TABLE.c.id == make_storable(identity))).one_or_none()
-            if found is None:
+            row = connection.execute(select(_TABLE).where(_TABLE.c.id == make_storable(identity))).one_or_none()
+            if row is None:
                 raise NotFound("There is no such override.", code="unknown_override")
-            connection.execute(delete(_TABLE).where(_TABLE.c.id == found.id))
+            connection.execute(delete(_TABLE).where(_TABLE.c.id == row.id))
             record(
                 connection,
                 actor,
                 "limit.end_override",
-                found.id,
-                kind=found.kind,
-                subject=found.subject,
-                bound=found.bound,
+                row.id,
+                kind=row.kind,
+                subject=row.subject,
+                bound=row.bound,
             )
 
 
 def list_overrides(database: Database) -> list[Override]:
-    """The overrides that have not ended, newest first, also suspended ones. Raises DatabaseError."""
+    """Return the overrides that have not ended, newest first, including suspended ones. Raises DatabaseError."""
     query = select(_TABLE).where(_TABLE.c.until > time.time()).order_by(_TABLE.c.created.desc())
     with database.read() as connection:
-        found, makers = [Override(**row._mapping) for row in connection.execute(query)], Makers(connection)
-        return [_judge(makers, one) for one in found]
+        overrides, makers = [Override(**row._mapping) for row in connection.execute(query)], Makers(connection)
+        return [_add_suspension(makers, override) for override in overrides]
 
 
-def _judge(makers: Makers, override: Override) -> Override:
-    """The override with the reason why it does not count. It ends with the key that made it."""
+def _add_suspension(makers: Makers, override: Override) -> Override:
+    """Return the override with the reason why it does not count. It ends with the key that made it."""
     verdict = makers.judge(override.created_by, check_administrator)
     until = override.until if verdict.until is None else min(override.until, verdict.until)
     return replace(override, until=until, suspended=verdict.reason or None)
 
 
 def read_overrides(database: Database) -> list[Override]:
-    """The overrides that count now, newest first: those whose maker could make them now. Raises DatabaseError."""
-    return [one for one in list_overrides(database) if one.suspended is None]
+    """Return the overrides that count now, newest first: their makers could make them now. Raises DatabaseError."""
+    return [override for override in list_overrides(database) if override.suspended is None]
 
 
-def _check(given: Override) -> None:
-    if given.kind not in SUBJECT_KINDS:
-        raise _fault("kind", f"A subject is one of {', '.join(SUBJECT_KINDS)}.")
-    if given.kind == "gateway" and given.subject:
-        raise _fault("subject", "The gateway has no name. Leave the subject empty.")
-    if given.kind != "gateway" and not (0 < len(given.subject) <= 300 and given.subject.isprintable()):
-        raise _fault("subject", f"Name the {given.kind}: its id, or its name in conf.")
-    if given.bound not in BOUNDS:
-        raise _fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
-    if (given.value is None) == (given.factor is None):
-        raise _fault("value" if given.value is None else "factor", "Give a value or a factor, and not both.")
-    field = "value" if given.factor is None else "factor"
-    number = given.value if given.factor is None else given.factor
-    least = 0.0 if field == "factor" or given.bound.startswith("usd") else 1.0
+def _check_override(override: Override) -> None:
+    if override.kind not in SUBJECT_KINDS:
+        raise _make_fault("kind", f"A subject is one of {', '.join(SUBJECT_KINDS)}.")
+    if override.kind == "gateway" and override.subject:
+        raise _make_fault("subject", "The gateway has no name. Leave the subject empty.")
+    if override.kind != "gateway" and not (0 < len(override.subject) <= 300 and override.subject.isprintable()):
+        raise _make_fault("subject", f"Name the {override.kind}: its id, or its name in conf.")
+    if override.bound not in BOUNDS:
+        raise _make_fault("bound", f"A bound is one of {', '.join(BOUNDS)}.")
+    if (override.value is None) == (override.factor is None):
+        raise _make_fault("value" if override.value is None else "factor", "Give a value or a factor, and not both.")
+    field = "value" if override.factor is None else "factor"
+    number = override.value if override.factor is None else override.factor
+    least = 0.0 if field == "factor" or override.bound.startswith("usd") else 1.0
     if not _is_number(number) or not least <= float(number or 0) <= LARGEST:
-        raise _fault(field, f"The {field} must be a number from {least:g}.")
-    if not _is_number(given.until) or not time.time() < given.until <= LATEST_MOMENT:
-        raise _fault("until", "The end must be in the future, and before the year 10000.")
+        raise _make_fault(field, f"The {field} must be a number from {least:g}.")
+    if not _is_number(override.until) or not time.time() < override.until <= LATEST_MOMENT:
+        raise _make_fault("until", "The end must be in the future, and before the year 10000.")
 
 
 def _find_subject(connection: Connection, kind: str, subject: str) -> str:
-    """The id under which the subject's requests are counted. Raises AccountError for a user, team or key that does not exist.
+    """Return the id under which the subject's requests are counted. Raises AccountError for an unknown user, team or
+    key.
 
-    Names of conf are not known here: those of models, of provider entries, and of keys (``conf:NAME``).
+    Names of conf cannot be checked here: names of models, of provider entries, and of keys (``conf:NAME``).
     """
     if kind not in _TABLES or (kind == "key" and subject.startswith(CONF_KEY)):
         return subject
     table = _TABLES[kind]
-    found = connection.execute(select(table).where(table.c.id == make_storable(subject))).one_or_none()
-    if found is None:
+    row = connection.execute(select(table).where(table.c.id == make_storable(subject))).one_or_none()
+    if row is None:
         also = f", or {CONF_KEY}NAME for a key of the configuration" if kind == "key" else ""
-        raise _fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
-    return (found.counted_as if kind == "key" else None) or str(found.id)
+        raise _make_fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
+    return (row.counted_as if kind == "key" else None) or str(row.id)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _fault(field: str, message: str) -> AccountError:
+def _make_fault(field: str, message: str) -> AccountError:
     return AccountError(message, code="invalid_override", field=field)

@@ -29,10 +29,10 @@ _INVITATIONS, _LINKS = tables.invitations, tables.reset_links
 _FIELDS = tuple(name for name in Invitation.__struct_fields__ if name != "suspended")
 
 
-class InvitationPart(Part):
-    """Administrators invite anybody; administrators of a team invite members of their team."""
+class Invitations(Part):
+    """Invitations. Administrators invite anybody; administrators of a team invite members of their team."""
 
-    def create_invitation(
+    def create(
         self,
         actor: Actor,
         *,
@@ -41,9 +41,9 @@ class InvitationPart(Part):
         team: str | None = None,
         seconds: float = 7 * 86400,
     ) -> tuple[str, Invitation]:
-        """The token of the link, which is not stored, and the invitation. `email`: only this e-mail may use it.
+        """Create an invitation. Returns the token of the link, which is not stored, and the invitation.
 
-        Raises Denied, NotFound for an unknown team, AccountError.
+        With `email`, only this e-mail may use it. Raises Denied, NotFound for an unknown team, AccountError.
         """
         if role not in ("administrator", "member"):
             raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
@@ -66,19 +66,21 @@ class InvitationPart(Part):
             record(connection, actor, "invitation.create", made.id, email=made.email_key, role=role, team=team)
         return token, made
 
-    def list_invitations(self) -> list[Invitation]:
-        """The newest invitations, also used, expired and suspended ones."""
+    def list_newest(self) -> list[Invitation]:
+        """Return the newest invitations, including used, expired and suspended ones."""
         query = select(_INVITATIONS).order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id).limit(LISTED)
         now = time.time()
         with self.database.read() as connection:
-            found, makers = [_make_invitation(row) for row in connection.execute(query)], Makers(connection)
+            invitations, makers = [_make_invitation(row) for row in connection.execute(query)], Makers(connection)
             return [
-                replace(one, suspended=_judge_invitation(connection, makers, one) or None) if one.is_open(now) else one
-                for one in found
+                replace(invitation, suspended=_judge_invitation(connection, makers, invitation) or None)
+                if invitation.is_open(now)
+                else invitation
+                for invitation in invitations
             ]
 
-    def revoke_invitation(self, identity: str, actor: Actor) -> None:
-        """Delete an invitation; who has signed up with it keeps the account. Raises NotFound, Denied."""
+    def revoke(self, identity: str, actor: Actor) -> None:
+        """Delete an invitation. A person who has signed up with it keeps the account. Raises NotFound, Denied."""
         with self.database.write() as connection:
             row = connection.execute(
                 select(_INVITATIONS).where(_INVITATIONS.c.id == make_storable(identity))
@@ -92,39 +94,41 @@ class InvitationPart(Part):
             connection.execute(delete(_INVITATIONS).where(_INVITATIONS.c.id == identity))
             record(connection, actor, "invitation.revoke", identity)
 
-    def find_invitation(self, token: str) -> Invitation:
-        """The invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
+    def find(self, token: str) -> Invitation:
+        """Return the invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
         with self.database.read() as connection:
             return read_open_invitation(connection, token)
 
 
 def read_open_invitation(connection: Connection, token: str) -> Invitation:
-    """As `find_invitation`."""
-    found = _read_open(connection, _INVITATIONS.c.digest == digest_token(token))
-    if found is None:
+    """Return the invitation of a link as `find` does."""
+    invitation = _read_open(connection, _INVITATIONS.c.digest == digest_token(token))
+    if invitation is None:
         message = (
             "This invitation does not exist, was used, has expired, or its maker may not invite now. Ask for a new one."
         )
         raise NotFound(message, code="unknown_invitation")
-    return found
+    return invitation
 
 
 def find_invitation_for(connection: Connection, email: str) -> Invitation | None:
-    """The newest open invitation for an e-mail that somebody has proved to own."""
+    """Return the newest open invitation for an e-mail whose owner is verified."""
     return _read_open(connection, _INVITATIONS.c.email_key == make_email_key(email))
 
 
 def _read_open(connection: Connection, *conditions: ColumnElement[bool]) -> Invitation | None:
-    """The newest matching invitation that can be used now."""
+    """Return the newest matching invitation that can be used now."""
     query = select(_INVITATIONS).where(*conditions, _INVITATIONS.c.used.is_(None), _INVITATIONS.c.expires > time.time())
     makers = Makers(connection)
     rows = connection.execute(query.order_by(_INVITATIONS.c.created.desc(), _INVITATIONS.c.id)).all()
-    found = map(_make_invitation, rows)
-    return next((one for one in found if not _judge_invitation(connection, makers, one)), None)
+    invitations = map(_make_invitation, rows)
+    return next(
+        (invitation for invitation in invitations if not _judge_invitation(connection, makers, invitation)), None
+    )
 
 
 def _judge_invitation(connection: Connection, makers: Makers, invitation: Invitation) -> str:
-    """Why its maker could not make the invitation now; "" if the maker could."""
+    """Return why its maker could not make the invitation now; "" if the maker could."""
     verdict = makers.judge(
         invitation.created_by, lambda maker: _check_inviter(connection, maker, invitation.role, invitation.team)
     )
@@ -132,7 +136,7 @@ def _judge_invitation(connection: Connection, makers: Makers, invitation: Invita
 
 
 def take_invitation(connection: Connection, invitation: Invitation, user_id: str) -> bool:
-    """Mark an invitation as used. False if somebody else has used it meanwhile."""
+    """Mark an invitation as used. Returns False if another person has used it in the same moment."""
     change = update(_INVITATIONS).where(_INVITATIONS.c.id == invitation.id, _INVITATIONS.c.used.is_(None))
     return bool(connection.execute(change.values(used=time.time(), used_by=user_id)).rowcount)
 
@@ -142,7 +146,7 @@ def _make_invitation(row: Row[Any]) -> Invitation:
 
 
 def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str | None) -> None:
-    """Raises Denied, NotFound."""
+    """Check that the actor may make such an invitation. Raises Denied, NotFound."""
     if role == "administrator" or team is None:
         check_administrator(actor)
     if team is not None:
@@ -150,11 +154,13 @@ def _check_inviter(connection: Connection, actor: Actor, role: Role, team: str |
         read_team(connection, team)
 
 
-class ResetPart(Part):
-    """Links that set a new password, once, within a day."""
+class ResetLinks(Part):
+    """Links that set a new password. Each is valid once, within a day."""
 
-    def create_reset_link(self, user_id: str, actor: Actor) -> str:
-        """The token of a link for a user, which ends earlier links. Raises NotFound, Denied, also for a disabled user."""
+    def create(self, user_id: str, actor: Actor) -> str:
+        """Create a link for a user. Returns its token; earlier links end. Raises NotFound, and Denied, for example for
+        a disabled user.
+        """
         check_administrator(actor)
         token, now = make_token(), time.time()
         with self.database.write() as connection:
@@ -167,14 +173,18 @@ class ResetPart(Part):
             record(connection, actor, "user.create_reset_link", user_id)
         return token
 
-    def find_reset_link(self, token: str) -> User:
-        """The user of a link. Raises NotFound if it is unknown, used, expired, or its maker may not make it any more."""
+    def find(self, token: str) -> User:
+        """Return the user of a link. Raises NotFound if it is unknown, used or expired, or if its maker may no longer
+        make it.
+        """
         with self.database.read() as connection:
             return _read_linked_user(connection, token)
 
-    def use_reset_link(self, token: str, password: str) -> User:
-        """Set the password of a link's user, whose sessions end. Raises NotFound as `find_reset_link`, AccountError."""
-        self.find_reset_link(token)  # before the slow hash
+    def use(self, token: str, password: str) -> User:
+        """Set the password of a link's user. All sessions of the user end. Raises NotFound as `find`,
+        AccountError.
+        """
+        self.find(token)  # before the slow hash
         hashed = hash_password(check_password(password))
         with self.database.write() as connection:
             lock_accounts(connection)
@@ -187,9 +197,9 @@ class ResetPart(Part):
 
 
 def _read_linked_user(connection: Connection, token: str) -> User:
-    wanted = _LINKS.c.digest == digest_token(token)
+    condition = _LINKS.c.digest == digest_token(token)
     query = select(_LINKS.c.user, _LINKS.c.created_by).where(
-        wanted, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None)
+        condition, _LINKS.c.expires > time.time(), _LINKS.c.used.is_(None)
     )
     link = connection.execute(query).one_or_none()
     if link is None or Makers(connection).judge(link.created_by, check_administrator).reason:

@@ -1,8 +1,10 @@
-"""What somebody made is worth what its maker may do now: the one check of `created_by`, when the object is used.
+"""The one check of `created_by`. It runs when an object is used: the object is valid as long as its maker could make it
+now.
 
-A maker is a user, a key of the store, or nobody: a command and a key of conf have no person, so what they made stays. A key that
-belongs to a user stands for that user. A key of nobody stands for itself: it must work now, or the key that a rotation put in its
-place. The check reads the present state, so an object works again when its maker is enabled or promoted again.
+A maker is a user, a key of the store, or absent. Commands and keys of conf belong to no person, so the objects that
+they made stay valid. A key that belongs to a user stands for that user. A key without a user stands for itself: it must
+be usable now, or the key that replaced it in a rotation must be. The check reads the current state. If a maker is
+enabled or promoted again, its objects are valid again.
 """
 
 from __future__ import annotations
@@ -23,22 +25,29 @@ from tornado_gate.database import tables
 from tornado_gate.types.value import Value
 
 MOST_MAKERS: Final = 20
-"""How many keys may have made each other. One of a longer chain does not work until it is adopted."""
+"""The maximum number of keys in a chain in which each made the next. A key of a longer chain is invalid until it is
+adopted.
+"""
 _KEY, _USER = "key_", "user_"
 _ADMINISTRATION: Final = "admin"
-"""The operation of the administration API, by which keys make something."""
+"""The operation of the administration API, with which keys make objects."""
 _KEYS = tables.keys
 
 
 class Verdict(Value, frozen=True):
-    """`reason`: why an object does not work now, "" if it does. `until`: when it ends because the key that made it expires."""
+    """The result of a check. `reason`: why an object is invalid now, "" if it is valid.
+
+    `until`: when the object ends because the key that made it expires.
+    """
 
     reason: str = ""
     until: float | None = None
 
 
 class Maker(Value, frozen=True):
-    """`who` is the person or the key behind an id, None for a command, for conf, and where `fault` says why nobody is."""
+    """The maker behind an id. `who` is a person or a key; None for a command, for conf, and if `fault` explains why
+    there is no maker.
+    """
 
     who: User | StoredKey | None = None
     fault: str = ""
@@ -49,7 +58,7 @@ FINE: Final = Verdict()
 
 
 class Makers:
-    """Judges objects by their makers, in one transaction. Each maker is read once."""
+    """Checks of objects by their makers, in one transaction. Each maker is read once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,51 +67,51 @@ class Makers:
         self._depth = 0
 
     def judge(self, created_by: str, check: Callable[[Actor], None]) -> Verdict:
-        """Judge an object of this maker. `check` raises AccountError if the maker may not make such an object."""
-        maker = self._find(created_by)
+        """Check an object of this maker. `check` raises AccountError if the maker may not make such an object."""
+        maker = self._find_maker(created_by)
         if maker.fault or maker.who is None:
-            return Verdict(_blame(maker.fault))
+            return Verdict(_blame_maker(maker.fault))
         who = maker.who
         try:
             check(Actor(id=who.id, name=who.name, role=who.role))
         except AccountError:
-            return Verdict(_blame("has no right to make it any more"))
+            return Verdict(_blame_maker("has no right to make it any more"))
         return Verdict(until=maker.until)
 
     def judge_key(self, key: StoredKey) -> Verdict:
-        """Judge a key by who has issued it. Whether its owner may use it is not part of this: see `judge_owner`."""
+        """Check a key by its issuer. The owner's right to use it is not included: see `judge_owner`."""
         if key.hidden or not has_maker(key):
             return FINE
-        maker = self._find(key.issuer)
+        maker = self._find_maker(key.issuer)
         if maker.fault:
-            return Verdict(_blame(maker.fault))
+            return Verdict(_blame_maker(maker.fault))
         if maker.who is None or (maker.who.id == key.user and not key.shares_account):
             return FINE
         try:
             check_maker(maker.who, self._list_memberships(maker.who), key)
         except AccountError:
-            return Verdict(_blame("has no right to make such a key any more"))
+            return Verdict(_blame_maker("has no right to make such a key any more"))
         return Verdict(until=maker.until)
 
     def judge_owner(self, key: StoredKey) -> str:
         """Return why the owner of a key may not use it now, "" without an owner or a reason."""
         if key.user is None:
             return ""
-        owner = self._find(key.user).who
+        owner = self._find_maker(key.user).who
         if not isinstance(owner, User):
             return explain_owner("disabled", "member", key, is_member=True)
         teams = {membership.team.id for membership in self._list_memberships(owner)}
         return explain_owner(owner.state, owner.role, key, is_member=key.team in teams)
 
-    def _find(self, identity: str) -> Maker:
-        """Return the maker with this id. A key that is being judged for itself vouches for nobody."""
+    def _find_maker(self, identity: str) -> Maker:
+        """Return the maker with this id. While a key is checked for itself, it cannot be the maker of another object."""
         known = self._found.get(identity)
         if known is None:
             self._found[identity] = Maker(fault="depends on a key that it has made itself")
-            known = self._found[identity] = self._read(identity)
+            known = self._found[identity] = self._read_maker(identity)
         return known
 
-    def _read(self, identity: str) -> Maker:
+    def _read_maker(self, identity: str) -> Maker:
         if identity.startswith(_USER):
             return self._read_user(identity)
         return self._read_key(identity) if identity.startswith(_KEY) else Maker()
@@ -119,7 +128,7 @@ class Makers:
         if key is None:
             return Maker(fault="is deleted")
         if key.user is not None:
-            return self._find(key.user)
+            return self._find_maker(key.user)
         state = key.get_state(time.time())
         if state != "active":
             return Maker(fault=f"is a key that is {state}")
@@ -130,10 +139,10 @@ class Makers:
         self._depth -= 1
         if verdict.reason:
             return Maker(fault="is a key that is suspended")
-        return Maker(key, until=_earlier(key.expires, verdict.until))
+        return Maker(key, until=_find_earlier(key.expires, verdict.until))
 
     def _read_current_key(self, identity: str) -> StoredKey | None:
-        """Return a key, or what rotations have put in its place."""
+        """Return a key, or its successor after rotations."""
         row = self._connection.execute(select(_KEYS).where(_KEYS.c.id == identity)).one_or_none()
         if row is None or row.replaced_by is None:
             return None if row is None else parse_key(row)
@@ -158,13 +167,13 @@ def explain_owner(state: str | None, role: str | None, key: StoredKey, *, is_mem
 
 
 def has_maker(key: StoredKey) -> bool:
-    """Whether `Makers.judge_key` has something to look at: most keys are issued by their owner, or by a command."""
+    """Return whether `Makers.judge_key` has a maker to check. Most keys are issued by their owner, or by a command."""
     return key.issuer.startswith((_USER, _KEY)) and (key.issuer != key.user or key.shares_account)
 
 
-def _blame(fault: str) -> str:
+def _blame_maker(fault: str) -> str:
     return f"its maker {fault}" if fault else ""
 
 
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return min((moment for moment in (one, other) if moment is not None), default=None)
+def _find_earlier(first: float | None, second: float | None) -> float | None:
+    return min((moment for moment in (first, second) if moment is not None), default=None)

@@ -1,4 +1,4 @@
-"""The names of keys, users and teams by their ids, for lists and reports. Synchronous, from an event loop use `database.run`."""
+"""Names of keys, users and teams by id, for lists and reports. Synchronous: from an event loop use `database.run`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _BATCH = 500
 
 
 def find_names(database: Database, kind: str, ids: Collection[str]) -> dict[str, str]:
-    """The name of each key or team, or the e-mail of each user, that still exists; {} for another kind of thing."""
+    """Return the names of existing keys or teams, or the e-mails of existing users, by id; {} for another kind of object."""
     column = _COLUMNS.get(kind)
     if column is None or not ids:
         return {}
     with database.read() as connection:
-        found = [
+        results = [
             connection.execute(select(column.table.c.id, column).where(column.table.c.id.in_(some)))
-            for some in _split(ids)
+            for some in _split_ids(ids)
         ]
-        return {str(identity): str(name) for identity, name in chain.from_iterable(found)}
+        return {str(identity): str(name) for identity, name in chain.from_iterable(results)}
 
 
-def _split(ids: Collection[str]) -> list[list[str]]:
+def _split_ids(ids: Collection[str]) -> list[list[str]]:
     known = sorted(ids)
     return [known[first : first + _BATCH] for first in range(0, len(known), _BATCH)]

@@ -1,6 +1,7 @@
-"""OpenID Connect, the authorization code flow with PKCE: what is sent and what is checked. No I/O; `identity_provider` has that.
+"""OpenID Connect, the authorization code flow with PKCE: requests and checks. No I/O, which is in `identity_provider`.
 
-Sources: OpenID Connect Core 1.0 (3.1.2, 3.1.3), Discovery 1.0 (4), RFC 7636 (PKCE), RFC 9207 (issuer in responses), RFC 9700.
+Sources: OpenID Connect Core 1.0 (3.1.2, 3.1.3), Discovery 1.0 (4), RFC 7636 (PKCE), RFC 9207 (issuer in responses), RFC
+9700.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),
 )
-"""Signatures by a key that only the provider has: neither `none` nor HMAC, whose key would be the client secret."""
+"""Algorithms whose private key only the provider has. `none` and HMAC are excluded: the key of HMAC would be the client
+secret.
+"""
 ATTEMPT_SECONDS = 600.0
 LEEWAY_SECONDS = 60.0
 MAX_TOKEN_CHARACTERS = 100_000
@@ -33,7 +36,9 @@ LONGEST_SUBJECT = 255
 
 
 class OidcError(AccountError):
-    """The sign-in with the provider failed. `reason` is for the log, `message` for the visitor; neither has a secret."""
+    """The sign-in with the provider failed. `reason` is for the log, `message` for the visitor; neither contains a
+    secret.
+    """
 
     status = 400
     code = "oidc_failed"
@@ -44,7 +49,9 @@ class OidcError(AccountError):
 
 
 class Metadata(Value, frozen=True, kw_only=True):
-    """What a provider says of itself. `sends_issuer`: its responses name it, so that two providers cannot be mixed up."""
+    """A provider's description of itself. `sends_issuer`: its responses name the issuer, so two providers cannot be
+    mixed up.
+    """
 
     issuer: str
     authorization_endpoint: str
@@ -56,7 +63,7 @@ class Metadata(Value, frozen=True, kw_only=True):
 
 
 class Attempt(Value, frozen=True, kw_only=True):
-    """One sign-in, kept by the browser in a cookie: who comes back without it has not begun the sign-in."""
+    """One sign-in. The browser keeps it in a cookie. A browser without the cookie has not begun the sign-in."""
 
     state: str
     nonce: str
@@ -67,7 +74,7 @@ class Attempt(Value, frozen=True, kw_only=True):
 
 
 class Identity(Value, frozen=True, kw_only=True):
-    """Whom a provider has signed in. `groups` are those of the claim that conf names."""
+    """The person whom a provider has signed in. `groups` come from the claim that conf names."""
 
     issuer: str
     subject: str
@@ -92,7 +99,7 @@ def parse_metadata(document: Any, issuer: str) -> Metadata:
         raise OidcError("the provider's configuration is not a JSON object")
     if document.get("issuer") != issuer:
         raise OidcError(
-            f"auth.oidc.issuer is {issuer}, but the provider says that its issuer is {_show(document.get('issuer'))}"
+            f"auth.oidc.issuer is {issuer}, but the provider says that its issuer is {_quote_value(document.get('issuer'))}"
         )
     endpoints: dict[str, Any] = {
         name: document.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -101,7 +108,7 @@ def parse_metadata(document: Any, issuer: str) -> Metadata:
         endpoints["userinfo_endpoint"] = document["userinfo_endpoint"]
     for name, url in endpoints.items():
         if not isinstance(url, str) or not is_safe_url(url):
-            raise OidcError(f"the provider's {name} is not an HTTPS address: {_show(url)}")
+            raise OidcError(f"the provider's {name} is not an HTTPS address: {_quote_value(url)}")
     methods = document.get("token_endpoint_auth_methods_supported")
     return Metadata(
         issuer=issuer,
@@ -112,7 +119,7 @@ def parse_metadata(document: Any, issuer: str) -> Metadata:
 
 
 def start_attempt(*, next: str = "", setup_token: str = "") -> Attempt:
-    """A new attempt, with random values."""
+    """Return a new attempt, with random values."""
     return Attempt(
         state=make_token(),
         nonce=make_token(),
@@ -124,7 +131,7 @@ def start_attempt(*, next: str = "", setup_token: str = "") -> Attempt:
 
 
 def make_authorization_url(config: OidcConfig, metadata: Metadata, attempt: Attempt, redirect_uri: str) -> str:
-    """The address at the provider to which the browser goes."""
+    """Return the address at the provider to which the browser goes."""
     digest = hashlib.sha256(attempt.verifier.encode()).digest()
     query = {
         "response_type": "code",
@@ -141,9 +148,11 @@ def make_authorization_url(config: OidcConfig, metadata: Metadata, attempt: Atte
 
 
 def check_state(attempt: Attempt | None, parameters: Mapping[str, str]) -> Attempt:
-    """Return the attempt to which the parameters of a response belong. Raises OidcError if this browser has begun none.
+    """Return the attempt to which the parameters of a response belong. Raises OidcError if this browser has begun no
+    sign-in.
 
-    Any web page can send a browser to the callback, so this comes before anything that costs or counts.
+    Any web page can send a browser to the callback. Therefore this check comes before anything that is expensive or
+    counted.
     """
     state = parameters.get("state", "").encode("utf-8", "surrogatepass")
     if attempt is None or not hmac.compare_digest(attempt.state.encode("utf-8", "surrogatepass"), state):
@@ -157,12 +166,13 @@ def check_state(attempt: Attempt | None, parameters: Mapping[str, str]) -> Attem
 
 
 def check_response(attempt: Attempt | None, metadata: Metadata, parameters: Mapping[str, str]) -> str:
-    """Check the parameters with which the provider has sent the browser back; returns the code. Raises OidcError."""
+    """Check the parameters of the browser's request to the callback, and return the code. Raises OidcError."""
     check_state(attempt, parameters)
     if parameters.get("iss", metadata.issuer) != metadata.issuer or (metadata.sends_issuer and "iss" not in parameters):
-        raise OidcError(f"the response is of another provider: {_show(parameters.get('iss'))}")
+        raise OidcError(f"the response is of another provider: {_quote_value(parameters.get('iss'))}")
     if "error" in parameters:
-        reason = f"the provider answered {_show(parameters['error'])}: {_show(parameters.get('error_description', ''))}"
+        description = _quote_value(parameters.get("error_description", ""))
+        reason = f"the provider answered {_quote_value(parameters['error'])}: {description}"
         denied = "You have cancelled the sign-in, or the identity provider has refused it."
         raise OidcError(reason, denied if parameters["error"] == "access_denied" else "")
     if not parameters.get("code"):
@@ -173,7 +183,9 @@ def check_response(attempt: Attempt | None, metadata: Metadata, parameters: Mapp
 def make_token_request(
     config: OidcConfig, metadata: Metadata, attempt: Attempt, code: str, redirect_uri: str
 ) -> TokenRequest:
-    """The request for the tokens. The client authenticates as the provider wants it; without a secret by PKCE only."""
+    """Return the request for the tokens. The client authenticates by the provider's method; without a secret by PKCE
+    only.
+    """
     fields = {
         "grant_type": "authorization_code",
         "code": code,
@@ -193,15 +205,16 @@ def make_token_request(
 
 
 class UnknownKey(OidcError):
-    """The ID token is signed with a key that is not among the known ones: the provider may have new keys."""
+    """The ID token is signed with an unknown key. The provider may have new keys."""
 
 
 def verify_id_token(token: Any, keys: Any, metadata: Metadata, client_id: str, nonce: str) -> dict[str, Any]:
-    """The claims of an ID token, after its signature and everything else is checked (Core 3.1.3.7). Raises OidcError, UnknownKey.
+    """Return the claims of an ID token after all checks, including the signature (Core 3.1.3.7). Raises OidcError,
+    UnknownKey.
 
     `keys` is the provider's JSON Web Key Set.
     """
-    from joserfc import jwt  # imported only when somebody signs in: it loads `cryptography`
+    from joserfc import jwt  # imported on the first sign-in only, because it loads `cryptography`
     from joserfc.errors import JoseError
     from joserfc.jws import JWSRegistry
 
@@ -221,7 +234,9 @@ def verify_id_token(token: Any, keys: Any, metadata: Metadata, client_id: str, n
 
 
 def _find_key(keys: Any, header: Mapping[str, Any]) -> Any:
-    """The key of a token by its `kid`, or the only one that fits a token without it. Raises UnknownKey, JoseError."""
+    """Return the key of a token by its `kid`. For a token without it, return the only key that fits. Raises UnknownKey,
+    JoseError.
+    """
     from joserfc.jwk import JWKRegistry
 
     known = keys.get("keys") if isinstance(keys, dict) else None
@@ -246,13 +261,13 @@ _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 def _find_fault(claims: Mapping[str, Any], metadata: Metadata, client_id: str, nonce: str, now: float) -> str:
-    """What is wrong with the claims of a token with a valid signature; "" if nothing is."""
+    """Return the fault in the claims of a token with a valid signature; "" if there is no fault."""
     audience = claims.get("aud")
     audiences = [audience] if isinstance(audience, str) else audience if isinstance(audience, list) else []
     expires, issued, begins = (_read_time(claims.get(name)) for name in ("exp", "iat", "nbf"))
     subject, sent = claims.get("sub"), claims.get("nonce")
     if claims.get("iss") != metadata.issuer:
-        return f"has the issuer {_show(claims.get('iss'))}"
+        return f"has the issuer {_quote_value(claims.get('iss'))}"
     if client_id not in audiences:
         return "is for another client"
     if claims.get("azp", client_id) != client_id or (len(audiences) > 1 and "azp" not in claims):
@@ -269,20 +284,22 @@ def _find_fault(claims: Mapping[str, Any], metadata: Metadata, client_id: str, n
 
 
 def _read_time(value: Any) -> float:
-    """A time of a claim; infinitely far away in the past if it is none."""
+    """Return the time in a claim; if it is not a time, a time infinitely far in the past."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) else -math.inf
 
 
 def merge_claims(claims: Mapping[str, Any], more: Any) -> dict[str, Any]:
-    """The claims of an ID token, completed by those of the userinfo endpoint. Raises OidcError if they are of somebody else."""
+    """Add the claims of the userinfo endpoint to the claims of an ID token. Raises OidcError if they belong to
+    different people.
+    """
     if not isinstance(more, dict) or more.get("sub") != claims["sub"]:
         raise OidcError("the userinfo endpoint answered for somebody else")
     return {**more, **claims}
 
 
 def make_identity(claims: Mapping[str, Any], config: OidcConfig) -> Identity:
-    """Whom the checked claims describe. A claim of another type than expected counts as missing."""
+    """Return the identity that the checked claims describe. A claim of an unexpected type counts as missing."""
     email, name, groups = claims.get("email"), claims.get("name"), claims.get(config.groups_claim)
     if isinstance(groups, str):
         groups = [groups]
@@ -298,7 +315,7 @@ def make_identity(claims: Mapping[str, Any], config: OidcConfig) -> Identity:
     )
 
 
-def _show(value: Any) -> str:
-    """A value of the provider or of an address, for the log."""
+def _quote_value(value: Any) -> str:
+    """Return a value of the provider or of an address, for the log."""
     text = str(value)[:200]
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -10,11 +10,11 @@ from tornado_gate.types.value import Value, field
 
 UserState = Literal["active", "disabled"]
 Source = Literal["console", "oidc"]
-"""What made somebody a member of a team: a person in the console or API, or a group of the identity provider."""
+"""The source of a membership: a person in the console or API, or a group of the identity provider."""
 
 
 class Actor(Value, frozen=True, kw_only=True):
-    """Who does something, for permissions and for the audit log. `id` is that of a user or a key, or "command"."""
+    """The subject of an action, for permissions and for the audit log. `id` is the id of a user or a key, or "command"."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class User(Value, frozen=True, kw_only=True):
 
 
 class Session(Value, frozen=True, kw_only=True):
-    """A signed-in browser. Its cookie's value is stored as a digest only."""
+    """A signed-in browser. The value of its cookie is stored as a digest only."""
 
     id: str
     user: User
@@ -66,9 +66,11 @@ class Organisation(Value, frozen=True, kw_only=True):
 
 
 class Team(Value, frozen=True, kw_only=True):
-    """`organisation` is an id. `budget` and `limits` are as of a key; `models` are globs, empty means all.
+    """A team. `organisation` is an id. `budget` and `limits` have the form of a key's; `models` are globs, empty means
+    all.
 
-    `personal_keys`: whether members may make keys outside the team although it has a budget or limits; None: as conf says.
+    `personal_keys`: whether members may make keys outside the team although it has a budget or limits; None: the
+    default of conf.
     """
 
     id: str
@@ -83,7 +85,7 @@ class Team(Value, frozen=True, kw_only=True):
 
     @property
     def is_binding(self) -> bool:
-        """Whether members make keys in a team only, so that its budget and limits hold for them."""
+        """Return whether members make keys in a team only, so that its budget and limits apply to them."""
         return bool(self.budget or self.limits) and not self.personal_keys
 
 
@@ -104,9 +106,9 @@ class Member(Value, frozen=True, kw_only=True):
 
 
 class Invitation(Value, frozen=True, kw_only=True):
-    """A link by which one person may sign up. `email_key` None: anybody who has the link; `team` is an id.
+    """A link with which one person may sign up. `email_key` None: anybody who has the link; `team` is an id.
 
-    `suspended` says why an open invitation does not work now, because of who has made it; None if it works.
+    `suspended` is the reason why an open invitation is invalid now, because of its maker; None if it is valid.
     """
 
     id: str

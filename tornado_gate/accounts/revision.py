@@ -11,14 +11,16 @@ from tornado_gate.database import tables
 def lock_accounts(connection: Connection) -> None:
     """Wait for all other changes of people and keys, until the end of the transaction.
 
-    Every transaction that changes both, or checks something before it changes it, begins with this: otherwise two of them would
-    lock the same rows in different orders, and PostgreSQL ends one of them. In SQLite writing transactions exclude each other.
+    Every transaction that changes both, or checks something before it changes it, begins with this. Otherwise two
+    transactions could lock the same rows in different orders, and PostgreSQL would abort one. In SQLite writing
+    transactions exclude each other.
     """
     connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "revision").with_for_update())
 
 
 def bump_revision(connection: Connection) -> None:
-    """Make all processes read keys again, within a second. Call it in every transaction that changes what a key may do.
+    """Make all processes read keys again, within a second. Call it in every transaction that changes permissions of a
+    key.
 
     Such a transaction begins with `lock_accounts`.
     """

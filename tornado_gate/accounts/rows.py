@@ -1,4 +1,4 @@
-"""What the parts of `Accounts` share: the database, the lock of changes, and rows of tables as values."""
+"""The shared code of the parts of `Accounts`: the database, the lock of changes, and rows of tables as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_PAGE = 500
 
 
 class Part:
-    """One part of `Accounts`: methods on a database. Synchronous; every method raises DatabaseError."""
+    """A part of `Accounts`, with the database. Synchronous; every method raises DatabaseError."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -36,7 +36,7 @@ _USER_FIELDS = frozenset(User.__struct_fields__) - {"has_password"}
 
 
 def read_user(connection: Connection, identity: str) -> User:
-    """Raises NotFound."""
+    """Read a user. Raises NotFound."""
     row = connection.execute(select(*USER_COLUMNS).where(USERS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("There is no such user.", code="unknown_user")
@@ -44,13 +44,13 @@ def read_user(connection: Connection, identity: str) -> User:
 
 
 def check_administrator(actor: Actor) -> None:
-    """Raises Denied."""
+    """Check that the actor administrates the gateway. Raises Denied."""
     if actor.role != "administrator":
         raise Denied("Only an administrator may do this.", code="not_allowed")
 
 
 def check_team_administrator(connection: Connection, actor: Actor, team: str) -> None:
-    """Raises Denied unless the actor administrates the gateway or this team."""
+    """Check that the actor administrates the gateway or this team. Raises Denied."""
     if actor.role == "administrator":
         return
     query = select(MEMBERS.c.role).where(MEMBERS.c.team == make_storable(team), MEMBERS.c.user == actor.id)
@@ -59,7 +59,7 @@ def check_team_administrator(connection: Connection, actor: Actor, team: str) ->
 
 
 def check_not_last_administrator(connection: Connection, identity: str) -> None:
-    """Raises Conflict if nobody else could administrate the gateway without this user. Needs `lock_accounts`."""
+    """Check that somebody else administrates the gateway besides this user. Raises Conflict. Needs `lock_accounts`."""
     others = select(func.count()).where(
         USERS.c.role == "administrator", USERS.c.state == "active", USERS.c.id != identity
     )
@@ -75,13 +75,13 @@ def make_team(row: Row[Any]) -> Team:
 
 
 def select_teams(*more: Any) -> Any:
-    """A query for rows of `make_team`, with further columns."""
+    """Return a query for rows of `make_team`, with further columns."""
     joined = TEAMS.join(ORGANISATIONS)
     return select(TEAMS, ORGANISATIONS.c.name.label("organisation_name"), *more).select_from(joined)
 
 
 def read_team(connection: Connection, identity: str) -> Team:
-    """Raises NotFound."""
+    """Read a team. Raises NotFound."""
     row = connection.execute(select_teams().where(TEAMS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("There is no such team.", code="unknown_team")
@@ -89,7 +89,7 @@ def read_team(connection: Connection, identity: str) -> Team:
 
 
 def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
-    """The teams of a user, by name."""
+    """Return the teams of a user, by name."""
     columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
     query = (
         select_teams(*columns)
@@ -101,7 +101,7 @@ def read_memberships(connection: Connection, user_id: str) -> list[Membership]:
 
 
 def read_organisation(connection: Connection, identity: str) -> Organisation:
-    """Raises NotFound."""
+    """Read an organisation. Raises NotFound."""
     row = connection.execute(select(ORGANISATIONS).where(ORGANISATIONS.c.id == make_storable(identity))).one_or_none()
     if row is None:
         raise NotFound("There is no such organisation.", code="unknown_organisation")
@@ -109,7 +109,7 @@ def read_organisation(connection: Connection, identity: str) -> Organisation:
 
 
 def end_sessions(connection: Connection, user: str, keep: str = "") -> int:
-    """End the sessions of a user, except the one with the id `keep`; returns their number."""
+    """End the sessions of a user, except the one with the id `keep`. Returns the number of ended sessions."""
     sessions = tables.sessions.c
     ended = connection.execute(delete(tables.sessions).where(sessions.user == user, sessions.id != keep)).rowcount
     revoke_keys_of_ended_sessions(connection)

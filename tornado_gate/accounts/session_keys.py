@@ -1,4 +1,6 @@
-"""Keys of the playground: one for each session of the console, hidden, valid for an hour, and no longer than the session."""
+"""Keys of the playground. Each session of the console has one. It is hidden, and valid for an hour but not beyond the
+session.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ KEY_SECONDS = 3600.0
 
 
 def create_session_key(store: KeyStore, session: Session, team: str | None = None) -> tuple[str, StoredKey]:
-    """Create the key of a session; the one that it had before is revoked. Returns its text, which is not stored, and the record.
+    """Create the key of a session and revoke its previous key. Returns the text, which is not stored, and the record.
 
-    It belongs to the visitor, so that all policies and the ledger apply as for the visitor's other keys. It has the role member:
-    the playground uses no route of administrators. `team` is the one whose bounds hold for the visitor's keys.
+    The key belongs to the visitor, so that all policies and the ledger apply as for the visitor's other keys. It has
+    the role member, because the playground uses no route of administrators. `team` is the team whose limits apply to
+    the visitor's keys.
     """
     text, key = store.create(
         PLAYGROUND,

@@ -1,6 +1,7 @@
-"""The set-up token: who has it may create the first account, which administrates the gateway.
+"""The set-up token. Its owner may create the first account, which administrates the gateway.
 
-It is printed at start while there is no account. Several nodes may start at once on one database, so the last few are valid.
+It is printed at start while there is no account. Several nodes may start together on one database, so the last few are
+valid.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ _NAME = "setup_tokens"
 _META = tables.meta
 
 
-class SetupPart(Part):
-    def make_setup_token(self) -> str | None:
-        """A new token if there is no user yet, else None. Only its digest is stored."""
+class SetupTokens(Part):
+    def make_token(self) -> str | None:
+        """Return a new token if there is no user yet, else None. Only its digest is stored."""
         token = make_token()
         with self.database.write() as connection:
             lock_accounts(connection)
             if not is_first(connection):
                 return None
-            digests = [*_read(connection), digest_token(token).hex()][-KEPT:]
+            digests = [*_read_digests(connection), digest_token(token).hex()][-KEPT:]
             end_setup(connection)
             connection.execute(insert(_META).values(name=_NAME, value=" ".join(digests)))
         return token
 
 
 def is_first(connection: Connection) -> bool:
-    """Whether there is no user yet."""
+    """Return whether there is no user yet."""
     return connection.execute(select(USERS.c.id).limit(1)).first() is None
 
 
 def check_setup_token(connection: Connection, token: str) -> bool:
-    """Whether a set-up token is valid. Takes equally long for every wrong one."""
-    wanted = digest_token(token).hex()
-    return sum(hmac.compare_digest(known, wanted) for known in _read(connection)) > 0
+    """Return whether a set-up token is valid. The time is the same for every wrong token."""
+    digest = digest_token(token).hex()
+    return sum(hmac.compare_digest(known, digest) for known in _read_digests(connection)) > 0
 
 
 def end_setup(connection: Connection) -> None:
@@ -50,6 +51,6 @@ def end_setup(connection: Connection) -> None:
     connection.execute(delete(_META).where(_META.c.name == _NAME))
 
 
-def _read(connection: Connection) -> list[str]:
+def _read_digests(connection: Connection) -> list[str]:
     value = connection.execute(select(_META.c.value).where(_META.c.name == _NAME)).scalar_one_or_none()
     return (value or "").split()

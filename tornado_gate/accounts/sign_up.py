@@ -1,4 +1,4 @@
-"""Sign-up: the first account with the set-up token, others by conf's policy or with an invitation."""
+"""Sign-up: the first account with the set-up token, others by the policy in conf or with an invitation."""
 
 from __future__ import annotations
 
@@ -16,29 +16,37 @@ from tornado_gate.accounts.links import read_open_invitation, take_invitation
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
 from tornado_gate.accounts.revision import lock_accounts
-from tornado_gate.accounts.rows import USERS, check_administrator, read_user
-from tornado_gate.accounts.sessions import SessionPart, create_session, make_actor
+from tornado_gate.accounts.rows import USERS, Part, check_administrator, read_user
+from tornado_gate.accounts.sessions import Sessions, make_actor
 from tornado_gate.accounts.setup_tokens import check_setup_token, end_setup, is_first
 from tornado_gate.accounts.teams import change_membership
 from tornado_gate.accounts.texts import check_email, check_name, make_email_key
-from tornado_gate.accounts.throttle import SIGN_UPS, find_network, make_bound
+from tornado_gate.accounts.throttle import SIGN_UPS, Throttle, find_network, make_bound
 from tornado_gate.accounts.tokens import make_id
 from tornado_gate.config.model import Role
+from tornado_gate.database.engine import Database
 from tornado_gate.types.value import Value
 
 Policy = Literal["open", "invite", "closed"]
 
 
 class Admission(Value, frozen=True, kw_only=True):
-    """What somebody who may sign up becomes."""
+    """The role and the team of a person who may sign up."""
 
     role: Role
     invitation: Invitation | None = None
     is_first: bool = False
 
 
-class SignUpPart(SessionPart):
-    def sign_up(  # noqa: PLR0913 - what a form and a browser say
+class SignUp(Part):
+    """New accounts."""
+
+    def __init__(self, database: Database, throttle: Throttle, sessions: Sessions) -> None:
+        super().__init__(database)
+        self._throttle = throttle
+        self._sessions = sessions
+
+    def create_account(  # noqa: PLR0913 - what a form and a browser say
         self,
         email: str,
         password: str,
@@ -51,15 +59,16 @@ class SignUpPart(SessionPart):
         address: str,
         agent: str,
     ) -> tuple[str, Session]:
-        """Create an account and sign in: the value of a new cookie, and its session.
+        """Create an account and sign in. Returns the value of a new cookie, and its session.
 
-        The first account needs the set-up token; without one it is only for a visitor on the gateway's own machine (`is_local`).
+        The first account needs the set-up token; without a token it is only for a visitor on the gateway's own machine
+        (`is_local`).
 
-        Raises AccountError for a field, and Denied. The error and its time are the same for an e-mail that has an account as for
-        one that may not sign up. Raises TooManyAttempts after many sign-ups from one address.
+        Raises AccountError for a field, and Denied. The error and its time are the same for an e-mail that has an
+        account and for an e-mail that may not sign up. Raises TooManyAttempts after many sign-ups from one address.
         """
         email, name, password = check_email(email), check_name(name, required=False), check_password(password)
-        self.throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
+        self._throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
         with self.database.read() as connection:
             admit(connection, email, setup_token, invitation, policy, is_local=is_local)
         hashed = hash_password(password)
@@ -69,7 +78,7 @@ class SignUpPart(SessionPart):
                 admission = admit(connection, email, setup_token, invitation, policy, is_local=is_local)
                 user = create_user(connection, email, name=name, role=admission.role, password_hash=hashed)
                 finish_admission(connection, admission, user, address)
-                made = create_session(connection, user.id, seconds=self.session_seconds, address=address, agent=agent)
+                made = self._sessions.create(connection, user.id, address=address, agent=agent)
         except IntegrityError as error:
             raise make_refusal() from error
         return made
@@ -99,7 +108,7 @@ def make_refusal() -> Denied:
 def admit(
     connection: Connection, email: str, setup_token: str, invitation: str, policy: Policy, *, is_local: bool = False
 ) -> Admission:
-    """What somebody with this e-mail becomes. Raises Denied."""
+    """Return the admission of a person with this e-mail. Raises Denied."""
     if is_first(connection):
         if not (is_local and not setup_token) and not check_setup_token(connection, setup_token):
             message = (
@@ -111,19 +120,19 @@ def admit(
         raise make_refusal()
     if invitation:
         try:
-            found = read_open_invitation(connection, invitation)
+            open_invitation = read_open_invitation(connection, invitation)
         except NotFound as error:
             raise make_refusal() from error
-        if found.email_key not in (None, make_email_key(email)):
+        if open_invitation.email_key not in (None, make_email_key(email)):
             raise make_refusal()
-        return Admission(role=found.role, invitation=found)
+        return Admission(role=open_invitation.role, invitation=open_invitation)
     if policy != "open":
         raise make_refusal()
     return Admission(role="member")
 
 
 def finish_admission(connection: Connection, admission: Admission, user: User, address: str) -> None:
-    """Use up the token or the invitation by which a new user has come, and record it. Raises Denied."""
+    """Invalidate the token or the invitation that a new user has used, and record the use. Raises Denied."""
     actor, by = make_actor(user, address=address), "sign_up"
     if admission.is_first:
         end_setup(connection)
@@ -137,7 +146,7 @@ def finish_admission(connection: Connection, admission: Admission, user: User, a
     record(connection, actor, "user.create", user.id, email=user.email, role=user.role, by=by)
 
 
-def create_user(connection: Connection, email: str, **given: Any) -> User:
+def create_user(connection: Connection, email: str, **fields: Any) -> User:
     """Add a user. Raises IntegrityError if the e-mail has an account."""
     now = time.time()
     row: Mapping[str, Any] = {
@@ -149,8 +158,8 @@ def create_user(connection: Connection, email: str, **given: Any) -> User:
         "subject": None,
         "created": now,
         "last_login": None,
-        "password_changed": now if given.get("password_hash") else None,
-        **given,
+        "password_changed": now if fields.get("password_hash") else None,
+        **fields,
     }
     connection.execute(insert(USERS), [row])
     return read_user(connection, row["id"])

@@ -1,4 +1,4 @@
-"""An API key as it is stored, and how its text becomes the digest that is stored instead."""
+"""An API key as it is stored, and the digest that is stored instead of its text."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ KeyState = Literal["active", "expired", "revoked"]
 class StoredKey(Value, frozen=True, kw_only=True):
     """A stored key. Times are Unix seconds; empty `models`, `operations` and `addresses` mean all.
 
-    `user` is the owner, None for a key made by command; `role` never exceeds that of the owner. `limits` may have
-    `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` the fields of `types.Budget`. `hidden`: made by
-    the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this one remains valid until
-    `expires`. `team_budget`, `team_limits`, `user_budget` and `user_limits` are those of its team and its user, `team_name` and
-    `user_name` (an e-mail) their names, in keys that `KeyStore.find` returns.
-    `counted_as` is the first key of a chain of rotations, None for that key itself. `issued_by` is who has rotated or adopted
-    the key, None if nobody has; see `issuer`.
+    `user` is the owner, None for a key made by command. `role` never exceeds the owner's role. `limits` may have
+    `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; `budget` has the fields of `types.Budget`.
+    `hidden`: made by the gateway itself, for the playground. `replaced_by` is the key that a rotation has created; this
+    key remains valid until `expires`. `counted_as` is the first key of a chain of rotations, None for that key itself.
+    `issued_by` is the actor who has rotated or adopted the key, None if there was no such action; see `issuer`.
+
+    `KeyStore.find` adds these fields: `team_budget`, `team_limits`, `user_budget` and `user_limits` come from the team
+    and the user of the key; `team_name` and `user_name` (an e-mail) are their names.
     """
 
     id: str
@@ -66,36 +67,38 @@ class StoredKey(Value, frozen=True, kw_only=True):
 
     @property
     def usage_id(self) -> str:
-        """The id under which limits, budgets and usage count: the same after a rotation, which so gives no new budget."""
+        """Return the id under which limits, budgets and usage count. It survives a rotation, so a rotation gives no new
+        budget.
+        """
         return self.counted_as or self.id
 
     @property
     def shares_account(self) -> bool:
-        """Whether the key has the stored data of an account that is neither its own nor its owner's."""
+        """Return whether the key has the stored data of an account that belongs to neither the key nor its owner."""
         return self.account not in (self.id, self.usage_id, self.user)
 
     @property
     def issuer(self) -> str:
-        """Who knows the text of the key, or answers for it: who has made, rotated or adopted it. See `makers`."""
+        """Return the issuer: the actor who has made, rotated or adopted the key, and may have its text. See `makers`."""
         return self.issued_by or self.created_by
 
     def is_active(self, now: float) -> bool:
         return self.get_state(now) == "active"
 
     def get_state(self, now: float) -> KeyState:
-        """The state at the time `now`. Whether owner and maker still may what the key may do is not part of it: see `makers`."""
+        """Return the state at the time `now`. The current rights of owner and maker are not included: see `makers`."""
         if self.revoked is not None:
             return "revoked"
         return "active" if self.expires is None or self.expires > now else "expired"
 
 
 def digest_key(key: str) -> bytes:
-    """Return the stored hash of a key. Never raises, whatever a caller sent."""
+    """Return the stored hash of a key. Never raises, for any text from a caller."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
 def make_key_text() -> str:
-    """A new key: 256 random bits."""
+    """Return a new key: 256 random bits."""
     return KEY_MARK + secrets.token_urlsafe(32)
 
 
@@ -104,7 +107,7 @@ def make_key_id() -> str:
 
 
 def parse_key(row: Row[Any]) -> StoredKey:
-    """The key in a row of the table; the columns of other tables are ignored."""
+    """Return the key in a row of the table. Columns of other tables are ignored."""
     values = {name: value for name, value in row._mapping.items() if name in tables.keys.c}
     for name in LIST_FIELDS:
         values[name] = tuple(values[name])

@@ -1,4 +1,4 @@
-"""Ends what an account has made, when its owner is somebody else than who made it may have been."""
+"""The end of all objects that an account has made, because its present owner may not be the person who made them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _KEYS = tables.keys.c
 
 
 def end_what_was_made(connection: Connection, user_id: str) -> int:
-    """End all ways into an account, and all that it made; return the number of revoked keys. Needs `lock_accounts`.
+    """End all ways into an account, and all objects that it made. Returns the number of revoked keys. Needs
+    `lock_accounts`.
 
-    These are its password, sessions, devices and reset links, the keys that belong to it, and the keys, invitations, reset links
-    and temporary limits that it or its keys have made. Memberships, its role and its data stay.
+    The ways into it are its password, sessions, devices and reset links, and the keys that belong to it. The objects
+    are the keys, invitations, reset links and temporary limits that it or its keys have made. Memberships, its role and
+    its data stay.
     """
-    changed = {"password_hash": None, "password_changed": time.time()}  # which ends the tokens of devices too
+    changed = {"password_hash": None, "password_changed": time.time()}  # the new time also ends the tokens of devices
     connection.execute(update(USERS).where(USERS.c.id == user_id).values(**changed))
     makers = _list_makers(connection, user_id)
     revoked = revoke_keys(connection, or_(_KEYS.user == user_id, _KEYS.id.in_(makers)))
@@ -35,12 +37,12 @@ def end_what_was_made(connection: Connection, user_id: str) -> int:
 
 
 def _list_makers(connection: Connection, user_id: str) -> list[str]:
-    """The account, its keys, the keys that these answer for, and so on."""
-    found = {user_id}
+    """Return the account, its keys, the keys whose issuers they are, and so on."""
+    makers = {user_id}
     new = {user_id}
     while new:
         issued = func.coalesce(_KEYS.issued_by, _KEYS.created_by)
         query = select(_KEYS.id).where(or_(_KEYS.user.in_(new), issued.in_(new)))
-        new = set(connection.execute(query).scalars()) - found
-        found |= new
-    return sorted(found)
+        new = set(connection.execute(query).scalars()) - makers
+        makers |= new
+    return sorted(makers)

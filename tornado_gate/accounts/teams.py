@@ -46,16 +46,16 @@ MOST_MODELS = 1000
 LONGEST_MODEL = 200
 
 
-class OrganisationPart(Part):
-    """Only administrators of the gateway change organisations."""
+class Organisations(Part):
+    """Organisations. Only administrators of the gateway change them."""
 
-    def list_organisations(self) -> list[Organisation]:
+    def list_all(self) -> list[Organisation]:
         with self.database.read() as connection:
             rows = connection.execute(select(ORGANISATIONS).order_by(ORGANISATIONS.c.name))
             return [Organisation(**row._mapping) for row in rows]
 
-    def create_organisation(self, name: str, actor: Actor) -> Organisation:
-        """Raises Conflict for a name that is taken, Denied, AccountError."""
+    def create(self, name: str, actor: Actor) -> Organisation:
+        """Create an organisation. Raises Conflict for a name that is in use, Denied, AccountError."""
         check_administrator(actor)
         made = Organisation(id=make_id("org"), name=check_name(name), created=time.time())
         with _map_taken_name("organisation"), self.database.write() as connection:
@@ -63,8 +63,8 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.create", made.id, name=made.name)
         return made
 
-    def rename_organisation(self, identity: str, name: str, actor: Actor) -> Organisation:
-        """Raises as `create_organisation`, and NotFound."""
+    def rename(self, identity: str, name: str, actor: Actor) -> Organisation:
+        """Rename an organisation. Raises as `create`, and NotFound."""
         check_administrator(actor)
         name = check_name(name)
         with _map_taken_name("organisation"), self.database.write() as connection:
@@ -73,8 +73,8 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.rename", identity, name=name, before=before.name)
             return read_organisation(connection, identity)
 
-    def delete_organisation(self, identity: str, actor: Actor) -> None:
-        """Delete an organisation without teams. Raises Conflict for one with teams, NotFound, Denied."""
+    def delete(self, identity: str, actor: Actor) -> None:
+        """Delete an organisation. Raises Conflict if it has teams, NotFound, Denied."""
         check_administrator(actor)
         with self.database.write() as connection:
             lock_accounts(connection)
@@ -85,23 +85,23 @@ class OrganisationPart(Part):
             record(connection, actor, "organisation.delete", identity, name=organisation.name)
 
 
-class TeamPart(Part):
-    """Administrators of the gateway change teams; administrators of a team change its members."""
+class Teams(Part):
+    """Teams. Administrators of the gateway change teams; administrators of a team change its members."""
 
-    def list_teams(self, *, organisation: str = "") -> list[Team]:
-        """All teams, or those of an organisation, ordered by the names of organisation and team."""
+    def list_all(self, *, organisation: str = "") -> list[Team]:
+        """Return all teams, or the teams of an organisation, ordered by the names of organisation and team."""
         query = select_teams().order_by(ORGANISATIONS.c.name, TEAMS.c.name)
         if organisation:
             query = query.where(TEAMS.c.organisation == make_storable(organisation))
         with self.database.read() as connection:
             return [make_team(row) for row in connection.execute(query)]
 
-    def get_team(self, identity: str) -> Team:
-        """Raises NotFound."""
+    def get(self, identity: str) -> Team:
+        """Return a team. Raises NotFound."""
         with self.database.read() as connection:
             return read_team(connection, identity)
 
-    def create_team(
+    def create(
         self,
         organisation_id: str,
         name: str,
@@ -112,10 +112,10 @@ class TeamPart(Part):
         models: Sequence[str] = (),
         personal_keys: bool | None = None,
     ) -> Team:
-        """Raises Conflict for a name that is taken in the organisation, NotFound, Denied, AccountError."""
+        """Create a team. Raises Conflict for a name that is in use in the organisation, NotFound, Denied, AccountError."""
         check_administrator(actor)
-        given = {"name": name, "budget": budget, "limits": limits, "models": models, "personal_keys": personal_keys}
-        values = _check_changes(given)
+        fields = {"name": name, "budget": budget, "limits": limits, "models": models, "personal_keys": personal_keys}
+        values = _check_changes(fields)
         identity = make_id("team")
         with _map_taken_name("team"), self.database.write() as connection:
             lock_accounts(connection)
@@ -125,8 +125,8 @@ class TeamPart(Part):
             record(connection, actor, "team.create", identity, organisation=organisation_id, **values)
             return read_team(connection, identity)
 
-    def update_team(self, identity: str, actor: Actor, **changes: Any) -> Team:
-        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create_team`."""
+    def update(self, identity: str, actor: Actor, **changes: Any) -> Team:
+        """Change `name`, `budget`, `limits`, `models` or `personal_keys`. Raises as `create`."""
         check_administrator(actor)
         values = _check_changes(changes)
         with _map_taken_name("team"), self.database.write() as connection:
@@ -138,7 +138,7 @@ class TeamPart(Part):
                 record(connection, actor, "team.update", identity, **values)
             return read_team(connection, identity)
 
-    def delete_team(self, identity: str, actor: Actor) -> None:
+    def delete(self, identity: str, actor: Actor) -> None:
         """Delete a team. Its keys are revoked: without the team they would lose its bounds. Raises NotFound, Denied."""
         check_administrator(actor)
         with self.database.write() as connection:
@@ -150,11 +150,11 @@ class TeamPart(Part):
             record(connection, actor, "team.delete", identity, name=team.name, revoked_keys=revoked)
 
 
-class MemberPart(Part):
+class Members(Part):
     """Members of teams."""
 
-    def list_members(self, team_id: str) -> list[Member]:
-        """Members by e-mail. Raises NotFound for an unknown team."""
+    def list_of_team(self, team_id: str) -> list[Member]:
+        """Return the members by e-mail. Raises NotFound for an unknown team."""
         columns = [MEMBERS.c.role.label("team_role"), MEMBERS.c.source]
         query = (
             select(*USER_COLUMNS, *columns)
@@ -166,13 +166,13 @@ class MemberPart(Part):
             rows = connection.execute(query.order_by(USERS.c.email_key)).all()
         return [Member(user=make_user(row), role=row.team_role, source=row.source) for row in rows]
 
-    def list_memberships(self, user_id: str) -> list[Membership]:
-        """The teams of a user, by name; none for an unknown user."""
+    def list_of_user(self, user_id: str) -> list[Membership]:
+        """Return the teams of a user, by name; [] for an unknown user."""
         with self.database.read() as connection:
             return read_memberships(connection, user_id)
 
-    def set_member(self, team_id: str, user_id: str, role: Role, actor: Actor) -> Member:
-        """Add a member, or change the role of one. Raises NotFound, Denied, AccountError."""
+    def set_role(self, team_id: str, user_id: str, role: Role, actor: Actor) -> Member:
+        """Add a member, or change the role of a member. Raises NotFound, Denied, AccountError."""
         if role not in ("administrator", "member"):
             raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
         with self.database.write() as connection:
@@ -185,8 +185,8 @@ class MemberPart(Part):
             record(connection, actor, "team.set_member", team_id, user=user_id, role=role)
         return Member(user=user, role=role, source=source)
 
-    def remove_member(self, team_id: str, user_id: str, actor: Actor) -> None:
-        """Remove a member, whose keys for the team are revoked. Members may leave. Raises NotFound, Denied."""
+    def remove(self, team_id: str, user_id: str, actor: Actor) -> None:
+        """Remove a member and revoke the member's keys for the team. Members may leave. Raises NotFound, Denied."""
         with self.database.write() as connection:
             lock_accounts(connection)
             if actor.id != user_id:
@@ -201,25 +201,25 @@ class MemberPart(Part):
 def change_membership(
     connection: Connection, team_id: str, user_id: str, role: Role, source: Source = "console"
 ) -> Source:
-    """Set the role of a member, who is added if missing; returns the source, which is that of the addition."""
-    place = (MEMBERS.c.team == team_id, MEMBERS.c.user == user_id)
-    known = connection.execute(select(MEMBERS.c.source).where(*place)).scalar_one_or_none()
+    """Set the role of a member, who is added if missing. Returns the source of the addition."""
+    condition = (MEMBERS.c.team == team_id, MEMBERS.c.user == user_id)
+    known = connection.execute(select(MEMBERS.c.source).where(*condition)).scalar_one_or_none()
     if known is None:
         connection.execute(insert(MEMBERS).values(team=team_id, user=user_id, role=role, source=source))
         return source
-    connection.execute(update(MEMBERS).where(*place).values(role=role))
+    connection.execute(update(MEMBERS).where(*condition).values(role=role))
     return "oidc" if known == "oidc" else "console"
 
 
 def drop_membership(connection: Connection, team_id: str, user_id: str) -> bool:
-    """Remove a member and revoke the member's keys for the team. False if there was no such member."""
+    """Remove a member and revoke the member's keys for the team. Returns False if there was no such member."""
     removed = connection.execute(delete(MEMBERS).where(MEMBERS.c.team == team_id, MEMBERS.c.user == user_id)).rowcount
     revoke_keys(connection, tables.keys.c.team == team_id, tables.keys.c.user == user_id)
     return bool(removed)
 
 
 class _map_taken_name:
-    """Raises a violated unique constraint as Conflict."""
+    """A context that raises a violated unique constraint as Conflict."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -235,7 +235,7 @@ class _map_taken_name:
 
 
 def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Values for columns of `teams`. Raises AccountError."""
+    """Return values for columns of `teams`. Raises AccountError."""
     checks: dict[str, Callable[[Any], Any]] = {
         "name": check_name,
         "budget": check_budget,
@@ -251,18 +251,18 @@ def _check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_choice(value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        message = "'personal_keys' must be true, false, or empty for what the configuration says."
+        message = "'personal_keys' must be true, false, or empty for the default of the configuration."
         raise AccountError(message, code="invalid_choice", field="personal_keys")
     return value
 
 
 def check_budget(budget: Mapping[str, Any]) -> dict[str, float]:
-    """A budget without empty bounds. Raises AccountError."""
+    """Return a budget without empty bounds. Raises AccountError."""
     return _check_bounds(budget, BUDGETS, "budget", whole=TOKEN_BUDGETS)
 
 
 def check_limits(limits: Mapping[str, Any]) -> dict[str, float]:
-    """Limits without empty ones. Raises AccountError."""
+    """Return the limits that are not empty. Raises AccountError."""
     return _check_bounds(limits, LIMITS, "limits", whole=LIMITS)
 
 
@@ -287,7 +287,7 @@ def _check_bounds(
 
 
 def check_models(models: Sequence[str]) -> list[str]:
-    """Globs of models. Raises AccountError."""
+    """Return globs of models. Raises AccountError."""
     if len(models) > MOST_MODELS:
         raise AccountError(f"There are more than {MOST_MODELS} models.", code="invalid_models", field="models")
     for model in models:

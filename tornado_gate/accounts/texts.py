@@ -1,4 +1,4 @@
-"""Checks of what people type: e-mails, names. Every refusal is an AccountError that names the form's field."""
+"""Checks of typed texts: e-mails, names. Every refusal is an AccountError that names the form's field."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGEST_NAME = 200
 _JOINERS = "\u200c\u200d"
 """Invisible characters that some scripts and emoji need inside words."""
 JOINER = "\u200d"
-"""The one that makes one emoji of several."""
+"""The joiner that makes one emoji of several."""
 _MODIFIERS = "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-"""The shape and the colours of skin of an emoji, which stand between it and a joiner."""
+"""The shape and the skin colours of an emoji, which stand between it and a joiner."""
 _ARROWS = "\u2194\u2195"
 """Emoji that Unicode counts as mathematical signs."""
 _LOCAL_PART = re.compile(r"[^\s@\"(),:;<>\[\]\\.]+(\.[^\s@\"(),:;<>\[\]\\.]+)*")
@@ -26,12 +26,12 @@ _LABEL = re.compile(r"[^\W_]([\w-]{0,61}[^\W_])?")
 
 
 def make_email_key(email: str) -> str:
-    """The text by which an e-mail is found, in a form that the database accepts. Never raises."""
+    """Return the text by which an e-mail is found, in a form that the database accepts. Never raises."""
     return make_storable(emails.make_email_key(email))
 
 
 def check_email(email: str) -> str:
-    """The e-mail as it is stored. Raises AccountError."""
+    """Return the e-mail as it is stored. Raises AccountError."""
     text = unicodedata.normalize("NFC", email.strip())
     if not text:
         raise AccountError("Enter an e-mail.", code="invalid_email", field="email")
@@ -55,7 +55,7 @@ def check_email(email: str) -> str:
 
 
 def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
-    """A name without spaces around it. Raises AccountError."""
+    """Return a name without spaces around it. Raises AccountError."""
     text = unicodedata.normalize("NFC", name.strip())
     if not text and required:
         raise AccountError("Enter a name.", code="invalid_name", field=field)
@@ -69,7 +69,7 @@ def check_name(name: str, *, field: str = "name", required: bool = True) -> str:
 
 
 def is_printable(text: str) -> bool:
-    """Whether all characters can be seen, except joiners inside of emoji: U+200D between two symbols."""
+    """Return whether all characters are visible, except joiners inside of emoji: U+200D between two symbols."""
     if JOINER not in text:
         return text.isprintable()
     parts = text.split(JOINER)
@@ -83,10 +83,12 @@ def _is_symbol(letter: str) -> bool:
 
 
 def make_storable(text: str) -> str:
-    """Text for a comparison in the database, which refuses some characters: they become one that nothing stored has."""
+    """Return a text for a comparison in the database. A character that the database refuses becomes one that no stored
+    text has.
+    """
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def shorten(text: str, longest: int) -> str:
-    """Text from a header for a column: printable, at most `longest` characters."""
+    """Shorten a text from a header for a column: printable, at most `longest` characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:longest])

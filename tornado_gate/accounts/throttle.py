@@ -1,8 +1,8 @@
-"""Limits of sign-in attempts, in the table `login_failures`, so that they hold for all processes and nodes.
+"""Limits of sign-in attempts, in the table `login_failures`, so that they apply to all processes and nodes.
 
-A failure counts for its pair of e-mail and network, and for its network. It never counts for the e-mail alone: otherwise anybody
-could lock its owner out. A device that has signed in before is counted for itself, so that its owner is not locked out by a
-neighbour behind the same address either.
+A failure counts for its pair of e-mail and network, and for its network. It never counts for the e-mail alone, because
+otherwise anybody could lock its owner out. A device that has signed in before is counted separately. Thus a neighbour
+behind the same address cannot lock its owner out either.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _failures = tables.login_failures
 
 
 class Bound(Value, frozen=True):
-    """After `attempts` failures within the window each attempt for `subject`, a digest, has to wait."""
+    """A limit of attempts. After `attempts` failures within the window each attempt for `subject`, a digest, has to wait."""
 
     subject: bytes
     attempts: int
 
 
 def find_network(address: str) -> str:
-    """The network that counts as one attacker: an IPv4 address, or the /64 of an IPv6 address.
+    """Return the network that counts as one attacker: an IPv4 address, or the /64 of an IPv6 address.
 
-    Every text that is no address is one network: all callers whom their proxy does not name ("unknown") share one count, which is
-    the strictest. Otherwise a caller who makes its own address unreadable would have no limit.
+    All texts that are not addresses are one network. If the proxy does not name its callers ("unknown"), they share one
+    count, which is the strictest. Otherwise a caller who makes its own address unreadable would have no limit.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -55,7 +55,7 @@ def find_network(address: str) -> str:
 
 
 def make_bound(attempts: int, *words: str) -> Bound:
-    """A bound for what `words` name together."""
+    """Return a bound for the subject that `words` name together."""
     digest = hashlib.sha256()
     for word in words:
         data = word.encode("utf-8", "surrogatepass")
@@ -64,17 +64,21 @@ def make_bound(attempts: int, *words: str) -> Bound:
 
 
 class Throttle:
-    """Counts attempts. `begin` counts one before its result is known, so that many at once cannot exceed a bound."""
+    """The count of attempts. `begin` counts an attempt before its result is known, so that parallel attempts cannot
+    exceed a bound.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._next_prune = 0.0
 
     def begin(self, bounds: Sequence[Bound]) -> list[int]:
-        """Count an attempt for each bound; returns the ids for `cancel`. Raises TooManyAttempts, and then counts nothing."""
+        """Count an attempt for each bound, and return the ids for `cancel`. Raises TooManyAttempts, and then counts no
+        attempt.
+        """
         now = time.time()
         with self._database.write() as connection:
-            self._prune(connection, now)
+            self._delete_old_failures(connection, now)
             ids = [
                 int(
                     connection.execute(
@@ -91,29 +95,31 @@ class Throttle:
         return ids
 
     def cancel(self, ids: Sequence[int], forgiven: Sequence[Bound] = ()) -> None:
-        """Forget the attempt with these ids, which was no failure, and all failures of the bounds in `forgiven`."""
+        """Delete the attempt with these ids, which was no failure, and all failures of the bounds in `forgiven`."""
         with self._database.write() as connection:
             self.cancel_within(connection, ids, forgiven)
 
     def cancel_within(self, connection: Connection, ids: Sequence[int], forgiven: Sequence[Bound] = ()) -> None:
-        """As `cancel`, in the caller's transaction."""
+        """Cancel as `cancel` does, in the caller's transaction."""
         connection.execute(delete(_failures).where(_failures.c.id.in_(ids)))
         if forgiven:
             subjects = [bound.subject for bound in forgiven]
-            recent = _failures.c.moment > time.time() - WINDOW_SECONDS  # older ones are deleted by `_prune`
+            recent = (
+                _failures.c.moment > time.time() - WINDOW_SECONDS
+            )  # older ones are deleted by `_delete_old_failures`
             connection.execute(delete(_failures).where(_failures.c.subject.in_(subjects), recent))
 
-    def _prune(self, connection: Connection, now: float) -> None:
+    def _delete_old_failures(self, connection: Connection, now: float) -> None:
         if now >= self._next_prune:
             self._next_prune = now + _PRUNE_SECONDS
             connection.execute(delete(_failures).where(_failures.c.moment < now - WINDOW_SECONDS))
 
 
 def _find_wait(connection: Connection, bound: Bound, own: Sequence[int], now: float) -> float:
-    """Seconds until an attempt is within the bound; 0 if it is now.
+    """Return the seconds until an attempt is within the bound; 0 if it is now.
 
-    From the bound on each failure doubles the wait since the last one. So a person who mistypes waits for seconds, and somebody
-    who guesses has about a dozen attempts per window.
+    After the bound each failure doubles the wait since the last one. So a person who mistypes waits for seconds, and an
+    attacker has about a dozen attempts per window.
     """
     others = (
         _failures.c.subject == bound.subject,

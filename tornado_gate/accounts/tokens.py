@@ -1,4 +1,4 @@
-"""Random secrets of cookies and links, of which the database has digests only, and ids."""
+"""Random secrets of cookies and links, and ids. The database has digests of the secrets only."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import secrets
 
 LONGEST = 200
-"""The maximum length of a presented token: a longer one is not hashed."""
+"""The maximum length of a presented token. A longer token is not hashed."""
 
 
 def make_token() -> str:
-    """256 random bits for a cookie or an address."""
+    """Return 256 random bits for a cookie or an address."""
     return secrets.token_urlsafe(32)
 
 
@@ -19,5 +19,5 @@ def make_id(kind: str) -> str:
 
 
 def digest_token(token: str) -> bytes:
-    """The stored digest of a token. Never raises, whatever was sent."""
+    """Return the stored digest of a token. Never raises, for any text."""
     return hashlib.sha256(token[:LONGEST].encode("utf-8", "surrogatepass")).digest()

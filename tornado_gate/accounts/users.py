@@ -1,4 +1,4 @@
-"""Users as administrators see them: lists, roles, states, deletion."""
+"""Users from the view of administrators: lists, roles, states, deletion."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from tornado_gate.config.model import Role
 from tornado_gate.database import tables
 
 
-class UserPart(Part):
-    """Changes take effect at once: sessions of a disabled user end, and keys have at most the owner's role."""
+class Users(Part):
+    """The users. Changes apply immediately: sessions of a disabled user end, and keys have at most the owner's role."""
 
-    def has_users(self) -> bool:
+    def has_any(self) -> bool:
         with self.database.read() as connection:
             return connection.execute(select(USERS.c.id).limit(1)).first() is not None
 
-    def list_users(self, *, search: str = "", offset: int = 0, limit: int = 50) -> tuple[list[User], int]:
-        """A page of users, oldest first, and the number of all that match. `search`: part of an e-mail or a name."""
+    def list_page(self, *, search: str = "", offset: int = 0, limit: int = 50) -> tuple[list[User], int]:
+        """Return a page of users, oldest first, and the number of all matches. `search`: part of an e-mail or a name."""
         query = select(*USER_COLUMNS)
         if search.strip():
-            wanted = make_email_key(search)
+            email_key = make_email_key(search)
             name = func.lower(USERS.c.name).contains(make_storable(search.strip().lower()), autoescape=True)
-            query = query.where(or_(USERS.c.email_key.contains(wanted, autoescape=True), name))
+            query = query.where(or_(USERS.c.email_key.contains(email_key, autoescape=True), name))
         page = (
             query.order_by(USERS.c.created, USERS.c.id).offset(max(0, offset)).limit(max(1, min(limit, LONGEST_PAGE)))
         )
@@ -51,26 +51,26 @@ class UserPart(Part):
             total = connection.execute(select(func.count()).select_from(query.subquery())).scalar_one()
             return [make_user(row) for row in connection.execute(page)], total
 
-    def get_user(self, identity: str) -> User:
-        """Raises NotFound."""
+    def get(self, identity: str) -> User:
+        """Return a user. Raises NotFound."""
         with self.database.read() as connection:
             return read_user(connection, identity)
 
-    def find_user(self, email: str) -> User | None:
-        """The user with this e-mail, without regard to case."""
+    def find(self, email: str) -> User | None:
+        """Return the user with this e-mail, without regard to case."""
         with self.database.read() as connection:
             query = select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))
             row = connection.execute(query).one_or_none()
         return None if row is None else make_user(row)
 
-    def name_users(self, identities: Collection[str]) -> dict[str, str]:
-        """The e-mails of users by id, without those that do not exist."""
+    def read_emails(self, identities: Collection[str]) -> dict[str, str]:
+        """Return the e-mails of existing users by id."""
         query = select(USERS.c.id, USERS.c.email).where(USERS.c.id.in_(identities))
         with self.database.read() as connection:
             return {row.id: row.email for row in connection.execute(query)}
 
     def set_role(self, identity: str, role: Role, actor: Actor) -> User:
-        """Raises NotFound, Denied; Conflict for the last administrator."""
+        """Set the role of a user. Raises NotFound, Denied; Conflict for the last administrator."""
         check_administrator(actor)
         if role not in ("administrator", "member"):
             raise AccountError("A role is administrator or member.", code="invalid_role", field="role")
@@ -103,7 +103,9 @@ class UserPart(Part):
             return read_user(connection, identity)
 
     def set_name(self, identity: str, name: str, actor: Actor) -> User:
-        """Users name themselves; administrators name anybody. Raises NotFound, Denied, AccountError."""
+        """Set the name of a user. Users name themselves; administrators name anybody. Raises NotFound, Denied,
+        AccountError.
+        """
         if actor.id != identity:
             check_administrator(actor)
         name = check_name(name, required=False)
@@ -116,7 +118,9 @@ class UserPart(Part):
     def set_bounds(
         self, identity: str, actor: Actor, *, limits: Mapping[str, Any] | None = None, budget: Any = None
     ) -> User:
-        """Change what all keys of a user may use together; None leaves it. Raises NotFound, Denied, AccountError."""
+        """Change the limits and the budget that all keys of a user share; None keeps them. Raises NotFound, Denied,
+        AccountError.
+        """
         check_administrator(actor)
         values: dict[str, Any] = {}
         if limits is not None:
@@ -130,7 +134,7 @@ class UserPart(Part):
                 record(connection, actor, "user.set_bounds", identity, **values)
             return read_user(connection, identity)
 
-    def delete_user(self, identity: str, actor: Actor) -> None:
+    def delete(self, identity: str, actor: Actor) -> None:
         """Delete a user with sessions, memberships and keys. Users may delete themselves. Raises as `set_role`."""
         if actor.id != identity:
             check_administrator(actor)

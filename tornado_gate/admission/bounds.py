@@ -1,4 +1,7 @@
-"""The bounds of a request: what each subject, such as a key or a model, may use in a minute, at once, in a day, in a month."""
+"""The bounds of a request: the amounts that a key, a model or another subject may use.
+
+They limit a minute, a day, a month, and open requests.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ GATEWAY: Final = "gateway"
 """The subject that stands for all requests."""
 
 REQUESTS, TOKENS, OPEN, PERIODS = "requests", "tokens", "open", "periods"
-"""The families of counters: windows of a minute, open requests, and what was used in a day and a month."""
+"""The families of counters: windows of a minute, open requests, and the usage of a day and a month."""
 
 FAMILIES: Final[Mapping[str, str]] = {
     "requests_per_minute": REQUESTS,
@@ -30,7 +33,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 BOUND_NAMES: Final = tuple(FAMILIES)
 PERIOD_NAMES: Final = ("usd_per_day", "usd_per_month", "tokens_per_day", "tokens_per_month")
 ESTIMATED: Final = frozenset(BOUND_NAMES) - {"requests_per_minute", "concurrent_requests"}
-"""The bounds for which it must be estimated what a request may use."""
+"""The bounds that need an estimate of the request's usage."""
 NANO: Final = 10**9
 LONGEST_TITLE: Final = 100
 
@@ -46,14 +49,14 @@ _WORDS: Final[Mapping[str, str]] = {
 
 @lru_cache(10_000)
 def make_counter_id(kind: str, subject: str, family: str) -> tuple[int, int]:
-    """The id of a counter: two integers of 64 bits."""
+    """Return the id of a counter: two integers of 64 bits."""
     digest = blake2b(f"{family}\0{kind}\0{subject}".encode(), digest_size=16).digest()
     first, second = unpack("<qq", digest)
-    return first, second | 1  # never 0, which marks an empty slot
+    return first, second | 1  # 0 marks an empty slot
 
 
 def make_bound(kind: str, subject: str, name: str, limit: float, title: str = "") -> Bound:
-    """A bound; US dollars become nano-dollars. `title` is the subject's name for people."""
+    """Return a bound; US dollars become nano-dollars. `title` is the subject's name for people."""
     amount = round(limit * NANO) if name.startswith("usd") else int(limit)
     family = FAMILIES[name]
     return Bound(kind, subject, name, amount, family, make_counter_id(kind, subject, family), title)
@@ -67,12 +70,12 @@ def list_bounds(
     overrides: Mapping[str, float] = {},
     title: str = "",
 ) -> tuple[Bound, ...]:
-    """The bounds of a subject. `overrides` are values by name that replace those of `limits` and `budget`."""
+    """Return the bounds of a subject. `overrides` are values by name that replace the values of `limits` and `budget`."""
     values: dict[str, float] = {}
     for source in (limits, budget):
         if (
             source is not None and source is not NO_LIMITS and source is not NO_BUDGET
-        ):  # of 10,000 models few have bounds
+        ):  # of 10,000 models, few have bounds
             values |= {name: value for name in source.__struct_fields__ if (value := getattr(source, name)) is not None}
     values |= overrides
     if not values:
@@ -81,15 +84,18 @@ def list_bounds(
 
 
 def describe_subject(bound: Bound) -> str:
-    """The subject of a bound in words, with its name, for messages to callers."""
+    """Return the subject of a bound in words, with its name, for messages to callers."""
     return _WORDS[bound.kind].format(get_title(bound))
 
 
 def get_title(bound: Bound) -> str:
-    """The name of a bound's subject for people, "" for the gateway. A caller's own key, user and team have no secret name."""
+    """Return the name of a bound's subject for people, "" for the gateway.
+
+    A caller may read the names of its key, user and team.
+    """
     return (bound.title or bound.subject)[:LONGEST_TITLE]
 
 
 def needs_estimate(bounds: Iterable[Bound]) -> bool:
-    """Whether it must be estimated what a request may use."""
+    """Return whether the usage of the request must be estimated."""
     return any(bound.name in ESTIMATED for bound in bounds)

@@ -1,9 +1,10 @@
 """The file of counters that the processes of a machine share: a hash table of slots in shared memory, under one lock.
 
-Each reservation holds the lock for about 20 microseconds. The lock ends with its process, and nothing stays half counted: a
-process that dies in the middle of a change leaves a mark, and the next one computes the sums anew. The contents are pages of
-the operating system's cache: they survive the end of all processes, and what a crash of the machine loses is read from the
-ledger again. To reserve three bounds and settle them takes 45 microseconds of CPU; two SQLite transactions alone took 78.
+Each reservation holds the lock for about 20 microseconds. The kernel releases the lock when its process ends. A process that dies
+in the middle of a change leaves a mark. The next process sees the mark and computes the sums again, so no half-counted change
+remains. The contents are pages of the operating system's cache, which survive the end of all processes. After a crash of the
+machine, the lost counters are read from the ledger. To reserve three bounds and settle them takes 45 microseconds of CPU; two
+SQLite transactions alone took 78.
 """
 
 from __future__ import annotations
@@ -37,22 +38,26 @@ from tornado_gate.storage.private import make_folder, open_private
 MAGIC: Final = 0x7467_6C69_6D31
 FIRST_CAPACITY: Final = 512
 MOST_CAPACITY: Final = 1 << 18
-"""Slots of 1 KiB: at most 256 MiB, for about 100,000 subjects that are limited at once."""
+"""The maximum number of slots. A slot has 1 KiB, so the file has at most 256 MiB, for about 100,000 subjects limited at the same
+time.
+"""
 SLOT_BYTES: Final = WORDS * 8
 _WORTH: Final = {PERIOD_SUMS: 0, WINDOW: 1, OPEN_REQUESTS: 2}
-"""Of too many counters those of the least worth leave, and of one worth those that were used longest ago. Sums of days and
-months are read from the ledger again, and lose only what running requests have reserved. A window forgets at most a minute. Open
-requests would be forgotten until they end, however long they run."""
+"""The value of each kind of counter. If there are too many counters, those with the lowest value are removed, oldest use first.
+Sums of days and months have the lowest value: the ledger restores them, except for amounts that running requests have
+reserved. A removed window loses the counts of at most a minute. A removed counter of open requests loses them until they end,
+which can take long.
+"""
 
 _MAGIC, _CAPACITY, _COUNT, _BUSY, _NEXT_LEASE, _MOVED = range(6)
-"""The words of the first slot, the head of the file."""
+"""The words of the first slot, which is the head of the file."""
 
 
 class CounterFile:
-    """The open file. Use every method except `try_lock` only between `try_lock` and `unlock`. Raises OSError.
+    """The open file of counters. Use every method except `try_lock` only between `try_lock` and `unlock`. Raises OSError.
 
-    `on_drop` gets the number of counters that had to be dropped because there are too many. `is_alive` tells whether the process
-    with a lease lives: open requests of others do not count.
+    `on_drop` receives the number of counters that were dropped because there were too many. `is_alive` returns whether the
+    process with a lease lives. Open requests of dead processes do not count.
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class CounterFile:
         self._bases: dict[tuple[int, int], int] = {}
 
     def open(self) -> None:
-        """Open the file; create it where it is missing. May wait for other processes."""
+        """Open the file, and create it if it is missing. May wait for other processes."""
         make_folder(self.path.parent)
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -78,7 +83,7 @@ class CounterFile:
             if not self._is_complete():
                 _write_empty(self._descriptor, FIRST_CAPACITY)
             self._map_memory()
-        except BaseException:  # the disk is full, for example; it is tried again
+        except BaseException:  # the disk may be full, for example; the next call tries again
             os.close(self._descriptor)
             self._descriptor = -1
             raise
@@ -115,7 +120,7 @@ class CounterFile:
             return False
         words = self.words
         if words[_MOVED]:
-            self._follow()
+            self._open_larger()
             return False
         if words[_BUSY]:
             repair(words, self._list_bases())
@@ -123,16 +128,16 @@ class CounterFile:
         return True
 
     def unlock(self, *, is_whole: bool = True) -> None:
-        """Let other processes lock the file. Unless the last change `is_whole`, the next one computes the sums anew."""
+        """Let other processes lock the file. Unless the last change `is_whole`, the next process computes the sums again."""
         if is_whole:
             self.words[_BUSY] = 0
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
-    def _follow(self) -> None:
-        """Another process has made a larger file: open that one."""
-        found = self.path.stat() if self.path.exists() else None
-        if found is not None and found.st_ino == os.fstat(self._descriptor).st_ino:
-            self.words[_MOVED] = 0  # it died before it had put the larger file in place
+    def _open_larger(self) -> None:
+        """Open the larger file that another process has made."""
+        status = self.path.stat() if self.path.exists() else None
+        if status is not None and status.st_ino == os.fstat(self._descriptor).st_ino:
+            self.words[_MOVED] = 0  # the other process died before it had put the larger file in place
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             return
         self.close()
@@ -140,8 +145,8 @@ class CounterFile:
 
     # Slots
 
-    def find(self, counter: tuple[int, int], kind: int) -> int:
-        """The first word of a counter's slot, which is created where it is missing."""
+    def find_slot(self, counter: tuple[int, int], kind: int) -> int:
+        """Return the first word of a counter's slot. Create the slot if it is missing."""
         words = self.words
         base = self._bases.get(counter)
         if base is not None and words[base + ID_1] == counter[0] and words[base + ID_2] == counter[1]:
@@ -159,12 +164,12 @@ class CounterFile:
     def _probe(self, counter: tuple[int, int]) -> int:
         words = self.words
         mask = words[_CAPACITY] - 1
-        place = counter[0] & mask
+        slot = counter[0] & mask
         while True:
-            base = (place + 1) * WORDS
+            base = (slot + 1) * WORDS
             if not words[base + ID_2] or (words[base + ID_1] == counter[0] and words[base + ID_2] == counter[1]):
                 return base
-            place = (place + 1) & mask
+            slot = (slot + 1) & mask
 
     def _list_bases(self) -> Iterator[int]:
         words = self.words
@@ -173,10 +178,10 @@ class CounterFile:
                 yield base
 
     def _rebuild(self) -> None:
-        """Put the slots that still count into a new file, which is larger if it must be, and lock that."""
+        """Put the slots that still count into a new file, and lock that file. Make it larger if necessary."""
         old, now = self.words, time.time()
         month, moment = find_period(now).month, read_clock()
-        is_alive = cache(self._is_alive)  # a look at the disk for each lease
+        is_alive = cache(self._is_alive)  # a cache, because each lease needs a look at the disk
         for base in self._list_bases():
             if old[base + KIND] == OPEN_REQUESTS:
                 drop_dead_leases(old, base, is_alive)
@@ -205,16 +210,16 @@ class CounterFile:
         old.release()
         if previous_map is not None:
             previous_map.close()
-        os.close(previous)  # which unlocks it
+        os.close(previous)  # closing also unlocks it
 
     def make_lease(self) -> int:
-        """A number that no other process has had."""
+        """Return a number that no other process has had."""
         self.words[_NEXT_LEASE] += 1
         return self.words[_NEXT_LEASE]
 
 
 def _create_larger(path: Path, capacity: int) -> int:
-    """The descriptor of a new, locked file, of which nothing is left if there is no room for it. Raises OSError."""
+    """Return the descriptor of a new, locked file. If there is no room for it, delete the file again. Raises OSError."""
     descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -228,11 +233,11 @@ def _create_larger(path: Path, capacity: int) -> int:
 
 def _write_empty(descriptor: int, capacity: int) -> None:
     os.ftruncate(descriptor, 0)
-    # Not only ftruncate: a process that writes to a mapped page without a place on a full disk is killed (SIGBUS).
+    # ftruncate is not enough: the kernel kills a process that writes to a mapped page without space on a full disk (SIGBUS).
     os.posix_fallocate(descriptor, 0, (capacity + 1) * SLOT_BYTES)
     os.pwrite(descriptor, MAGIC.to_bytes(8, "little") + capacity.to_bytes(8, "little"), 0)
 
 
 def read_clock() -> int:
-    """Milliseconds of a clock that all processes of the machine share and nobody sets."""
+    """Return the milliseconds of a clock that all processes of the machine share and that no administrator can set."""
     return time.monotonic_ns() // 1_000_000

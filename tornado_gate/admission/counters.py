@@ -1,13 +1,13 @@
-"""Counters in words of 64 bits: sliding windows, open requests by process, and what was used in a day and a month. No I/O.
+"""Counters in words of 64 bits: sliding windows, open requests by process, and the usage of a day and a month. No I/O.
 
 A counter is a slot of `WORDS` words in one array, which several processes may share; the caller holds its lock. `redis.lua` does
 the same in Redis.
 
-**Window.** A minute is divided into buckets of half a second, each with a sum and the moment of its last request. A bucket leaves
-the window as a whole, 60 seconds after that moment: for no request too early, for none more than half a second late. So in
-any 60 seconds there is never more than the limit, and what a caller is told to wait is never more than 60 seconds.
+**Window.** A minute is divided into buckets of half a second. Each bucket has a sum and the moment of its last request. A bucket
+leaves the window as a whole, 60 seconds after that moment. No request leaves too early, and none leaves more than half a second
+late. So the sum of any 60 seconds never exceeds the limit, and no caller waits longer than 60 seconds.
 
-**Open requests** are counted for each process, by its lease: those of a process that has died are removed.
+**Open requests** are counted for each process, by its lease. The open requests of a process that has died are removed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,23 @@ WORDS: Final = 128
 WINDOW_SECONDS: Final = 60
 BUCKET_MS: Final = 500
 RING: Final = WINDOW_SECONDS * 1000 // BUCKET_MS + 1
-"""The buckets of a window: those of 60 seconds, and the one that has begun."""
+"""The number of buckets in a window: the buckets of 60 seconds, and the current one."""
 
 ID_1, ID_2, KIND, TOTAL, NEWEST, TOUCHED, DATA = 0, 1, 2, 3, 4, 5, 7
-"""The words of a slot. `NEWEST` is the last bucket of a window that was used, `TOUCHED` the Unix second of the last change."""
+"""The indexes of words in a slot. `NEWEST` is the last bucket of a window that was used, `TOUCHED` the Unix second of the last
+change.
+"""
 DAY, MONTH, USED, READ_AT = 3, 4, 7, 11
-"""The words of a slot with periods: the Unix seconds at which day and month begin, four sums, and when the ledger was read."""
+"""The indexes of words in a slot with periods: the Unix seconds at which day and month begin, four sums, and the time of the last
+reading of the ledger.
+"""
 WINDOW, OPEN_REQUESTS, PERIOD_SUMS = 1, 2, 3
 """The kinds of slots."""
 OFFSET_BITS: Final = 9
 OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
-"""A bucket is its sum and, in the low bits, the millisecond after its last request, counted from its beginning."""
+"""The low bits of a bucket. They hold the millisecond after its last request, counted from its beginning; the other bits hold the
+sum.
+"""
 COUNT_BITS: Final = 20
 COUNT_MASK: Final = (1 << COUNT_BITS) - 1
 MOST_LEASES: Final = WORDS - DATA
@@ -44,7 +50,7 @@ Words = memoryview
 
 
 def advance_window(words: Words, base: int, now: int) -> int:
-    """Remove what is older than a minute at `now`, in milliseconds. Returns the sum of the rest."""
+    """Remove the amounts older than a minute at `now`, in milliseconds. Return the remaining sum."""
     bucket, offset = divmod(now, BUCKET_MS)
     newest, data = words[base + NEWEST], base + DATA
     if bucket != newest:
@@ -57,7 +63,7 @@ def advance_window(words: Words, base: int, now: int) -> int:
                 if words[index]:
                     total -= words[index] >> OFFSET_BITS
                     words[index] = 0
-        else:  # all are too old; or the clock began anew with the machine
+        else:  # all buckets are too old, or the machine and its clock were restarted
             total = 0
             for index in range(data, data + RING):
                 words[index] = 0
@@ -84,19 +90,19 @@ def add_to_window(words: Words, base: int, now: int, amount: int) -> None:
 
 
 def take_from_window(words: Words, base: int, then: int, amount: int) -> None:
-    """Remove `amount` of what was counted at `then`, if it has not left the window."""
+    """Remove `amount` counted at `then`, if it has not left the window."""
     bucket, newest = then // BUCKET_MS, words[base + NEWEST]
     if newest - RING < bucket <= newest:
         index = base + DATA + bucket % RING
         value = words[index]
         amount = min(amount, value >> OFFSET_BITS)
-        rest = (value >> OFFSET_BITS) - amount
-        words[index] = rest << OFFSET_BITS | value & OFFSET_MASK if rest else 0
+        remainder = (value >> OFFSET_BITS) - amount
+        words[index] = remainder << OFFSET_BITS | value & OFFSET_MASK if remainder else 0
         words[base + TOTAL] -= amount
 
 
 def find_wait(words: Words, base: int, now: int, excess: int) -> float:
-    """Seconds until at least `excess` of the window's sum has left it, if nothing is added."""
+    """Return the seconds until at least `excess` of the window's sum has left it, if no amount is added."""
     newest = words[base + NEWEST]
     for bucket in range(newest - RING + 1, newest + 1):
         value = words[base + DATA + bucket % RING]
@@ -107,7 +113,7 @@ def find_wait(words: Words, base: int, now: int, excess: int) -> float:
 
 
 def find_reset(words: Words, base: int, now: int) -> float:
-    """Seconds until the window is empty, if nothing is added."""
+    """Return the seconds until the window is empty, if no amount is added."""
     newest = words[base + NEWEST]
     for bucket in range(newest, newest - RING, -1):
         value = words[base + DATA + bucket % RING]
@@ -125,7 +131,7 @@ def _count_seconds(bucket: int, value: int, now: int) -> float:
 
 
 def add_open(words: Words, base: int, lease: int, amount: int) -> bool:
-    """Count an open request of the process with this lease, or (-1) its end. Returns False if there is no room for it."""
+    """Add an open request of the process with this lease, or (-1) remove one. Return False if there is no room for it."""
     free = 0
     for index in range(base + DATA, base + DATA + MOST_LEASES):
         value = words[index]
@@ -143,7 +149,7 @@ def add_open(words: Words, base: int, lease: int, amount: int) -> bool:
 
 
 def drop_dead_leases(words: Words, base: int, is_alive: Callable[[int], bool]) -> int:
-    """Remove the open requests of processes that have died. Returns the number of the rest."""
+    """Remove the open requests of processes that have died. Return the number of remaining ones."""
     for index in range(base + DATA, base + DATA + MOST_LEASES):
         value = words[index]
         if value and not is_alive(value >> COUNT_BITS):
@@ -156,9 +162,10 @@ def drop_dead_leases(words: Words, base: int, is_alive: Callable[[int], bool]) -
 
 
 def begin_period(words: Words, base: int, period: Period) -> None:
-    """Forget what was used before `period`. A clock that was set back keeps the later period.
+    """Reset the sums of earlier periods. A clock that was set back keeps the later period.
 
-    A period that begins after the next day was counted by a wrong clock, and would not end for long: the ledger is read instead.
+    A period that begins after the next day was counted by a wrong clock, and would not end for a long time. The ledger is read
+    instead.
     """
     if words[base + DAY] > period.next_day:
         words[base + DAY] = words[base + MONTH] = words[base + READ_AT] = 0
@@ -171,7 +178,7 @@ def begin_period(words: Words, base: int, period: Period) -> None:
 
 
 def raise_used(words: Words, base: int, used: tuple[int, int, int, int], now: int) -> None:
-    """Take over what the ledger has where it is more: requests that were not counted here."""
+    """Raise the sums to the ledger's sums where those are higher: some requests were not counted here."""
     for index, amount in enumerate(used, start=base + USED):
         words[index] = max(words[index], amount)
     words[base + READ_AT] = now
@@ -181,7 +188,7 @@ def raise_used(words: Words, base: int, used: tuple[int, int, int, int], now: in
 
 
 def repair(words: Words, bases: Iterator[int]) -> None:
-    """Compute the sums anew, after a process died in the middle of a change."""
+    """Compute the sums again, after a process died in the middle of a change."""
     for base in bases:
         values = words[base + DATA : base + DATA + RING].tolist()
         if words[base + KIND] == WINDOW:
@@ -191,7 +198,7 @@ def repair(words: Words, bases: Iterator[int]) -> None:
 
 
 def is_idle(words: Words, base: int, now: int, month: int) -> bool:
-    """Whether a slot has nothing that still counts."""
+    """Return whether a slot has no amount that still counts."""
     kind = words[base + KIND]
     if kind == WINDOW:
         return not 0 <= now // BUCKET_MS - words[base + NEWEST] < RING

@@ -1,7 +1,7 @@
 """The store of counters that the processes of one machine share (`counter_file.py`).
 
-The lock is held for less than a millisecond. While another process holds it, the event loop goes on: a reservation tries again
-soon, and what a request returns is noted and done then.
+The lock is held for less than a millisecond. While another process holds it, the event loop continues. A reservation tries again
+soon. An amount that a request returns is noted, and applied when the lock is free.
 """
 
 from __future__ import annotations
@@ -49,11 +49,15 @@ TRIES: Final = 20
 SPIN_SECONDS: Final = 0.000_02
 RETRY_SECONDS: Final = 0.001
 LOCK_SECONDS: Final = 2.0
-"""After this time without the lock the store counts as unavailable: a process that holds it was stopped."""
+"""The time without the lock after which the store counts as unavailable: the process that holds the lock was stopped."""
 UNREAD_SECONDS: Final = 600
-"""A counter of days and months that nobody used for so long is read from the ledger before it is used: its bound was off."""
+"""The unused time after which a counter of days and months is read from the ledger before its next use, because its bound was
+off.
+"""
 REREAD_SECONDS: Final = 60
-"""The ledger may have more than the counter: requests that ended while the bound was off, or Redis away."""
+"""The interval of reading the ledger again. It may have more than the counter: requests that ended while the bound was off or
+Redis was away.
+"""
 MOST_PENDING: Final = 100_000
 CONCURRENCY_WAIT: Final = 1.0
 
@@ -64,9 +68,9 @@ Change = tuple[Sequence[Bound], Sequence[int], Moment]
 
 
 class EmbeddedStore:
-    """Counters in files below `folder`. `wall` is the clock of days and months, in Unix seconds; `clock` that of windows.
+    """Counters in files below `folder`. `wall` is the clock of days and months, in Unix seconds; `clock` is the clock of windows.
 
-    `on_drop` gets the number of counters that were dropped because there are too many at once.
+    `on_drop` receives the number of counters that were dropped because there were too many.
     """
 
     name = "embedded"
@@ -89,7 +93,7 @@ class EmbeddedStore:
         self._used_periods: dict[tuple[int, int], Bound] = {}
 
     async def start(self) -> None:
-        """Does nothing: the file is opened when a bound is first used."""
+        """Do nothing: the file is opened when a bound is first used."""
 
     async def close(self) -> None:
         if self._retry is not None:
@@ -112,7 +116,7 @@ class EmbeddedStore:
             self._file.unlock()
 
     def try_reserve(self, bounds: Sequence[Bound], amounts: Sequence[int]) -> Outcome | None:
-        """As `reserve`, without waiting: None while another process has the lock."""
+        """Reserve like `reserve`, without waiting. Return None while another process has the lock."""
         if not self._try_lock():
             return None
         try:
@@ -121,13 +125,13 @@ class EmbeddedStore:
             self._file.unlock()
 
     def _reserve(self, bounds: Sequence[Bound], amounts: Sequence[int]) -> Outcome:
-        bases, words = self._find(bounds)
+        bases, words = self._find_slots(bounds)
         now, wall = self._clock(), self._wall()
         period = self._find_period(wall)
         refused, unread = [], []
         for bound, amount, base in zip(bounds, amounts, bases, strict=True):
             used = self._count(bound, base, now, period)
-            words[base + TOUCHED] = int(wall)  # also if it refuses: a bound that is reached must not be forgotten
+            words[base + TOUCHED] = int(wall)  # a refused bound must be kept too
             if bound.family == PERIODS:
                 self._used_periods[bound.counter] = bound
                 if wall - words[base + READ_AT] > UNREAD_SECONDS:
@@ -150,7 +154,7 @@ class EmbeddedStore:
         if not self._try_lock():
             await self._wait_for_lock()
         try:
-            bases, _ = self._find(bounds)
+            bases, _ = self._find_slots(bounds)
             now, wall = self._clock(), self._wall()
             period = self._find_period(wall)
             return [
@@ -167,12 +171,12 @@ class EmbeddedStore:
     async def raise_used(self, used: Mapping[Bound, Used], period: Period) -> None:
         await self._wait_for_lock()
         try:
-            bases, words = self._find(tuple(used))
+            bases, words = self._find_slots(tuple(used))
             now = self._wall()
-            for base, found in zip(bases, used.values(), strict=True):
+            for base, usage in zip(bases, used.values(), strict=True):
                 begin_period(words, base, self._find_period(now))
                 if (words[base + DAY], words[base + MONTH]) == (period.day, period.month):
-                    sums = (found.day_cost, found.month_cost, found.day_tokens, found.month_tokens)
+                    sums = (usage.day_cost, usage.month_cost, usage.day_tokens, usage.month_tokens)
                     raise_used(words, base, sums, int(now))
         finally:
             self._file.unlock()
@@ -182,7 +186,7 @@ class EmbeddedStore:
             return []
         try:
             used, self._used_periods = tuple(self._used_periods.values()), {}
-            bases, words = self._find(used)
+            bases, words = self._find_slots(used)
             pairs = zip(used, bases, strict=True)
             return [bound for bound, base in pairs if now - words[base + READ_AT] > REREAD_SECONDS]
         finally:
@@ -190,20 +194,20 @@ class EmbeddedStore:
 
     # One counter
 
-    def _find(self, bounds: Sequence[Bound]) -> tuple[list[int], Words]:
-        """The slots of the bounds, and the words of the file that has them. Raises StoreUnavailable if it cannot grow."""
-        find = self._file.find
+    def _find_slots(self, bounds: Sequence[Bound]) -> tuple[list[int], Words]:
+        """Return the slots of the bounds, and the words of the file that has them. Raises StoreUnavailable if it cannot grow."""
+        find_slot = self._file.find_slot
         while True:
             words = self._file.words
             try:
-                bases = [find(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
+                bases = [find_slot(bound.counter, _KINDS.get(bound.family, WINDOW)) for bound in bounds]
             except OSError as error:
                 raise StoreUnavailable(f"{self._file.path} cannot grow: {error}") from error
-            if words is self._file.words:  # else the file became larger meanwhile
+            if words is self._file.words:  # otherwise the file has become larger
                 return bases, words
 
     def _count(self, bound: Bound, base: int, now: int, period: Period) -> int:
-        """What is used now."""
+        """Return the current usage."""
         words = self._file.words
         if bound.family == PERIODS:
             if words[base + DAY] != period.day:
@@ -212,7 +216,7 @@ class EmbeddedStore:
         return words[base + TOTAL] if bound.family == OPEN else advance_window(words, base, now)
 
     def _add(self, bound: Bound, base: int, now: int, amount: int) -> int:
-        """Count an amount. Returns what is used then."""
+        """Add an amount, and return the new usage."""
         words = self._file.words
         if bound.family == PERIODS:
             words[base + _WORD_OF[bound.name]] += amount
@@ -220,7 +224,7 @@ class EmbeddedStore:
         if bound.family == OPEN:
             if not add_open(
                 words, base, self._get_lease(), amount
-            ):  # its places are those of processes that were killed
+            ):  # all entries of the slot belong to processes that were killed
                 drop_dead_leases(words, base, self._leases.is_alive)
                 add_open(words, base, self._lease, amount)
         elif amount:
@@ -253,7 +257,7 @@ class EmbeddedStore:
             self._leases.hold(self._lease)
         return self._lease
 
-    # What requests return
+    # Returned amounts
 
     def _apply_soon(self) -> None:
         if self._retry is not None:
@@ -273,7 +277,7 @@ class EmbeddedStore:
     def _apply_pending(self) -> None:
         while self._pending:
             bounds, amounts, moment = self._pending[0]
-            bases, words = self._find(bounds)
+            bases, words = self._find_slots(bounds)
             self._pending.popleft()
             now = self._clock()
             period = self._find_period(self._wall())
@@ -299,7 +303,7 @@ class EmbeddedStore:
     # The lock
 
     def _try_lock(self) -> bool:
-        """Lock the file, and do what was noted. Returns False while another process has it. Raises StoreUnavailable."""
+        """Lock the file, and apply the noted changes. Return False while another process has it. Raises StoreUnavailable."""
         try:
             if not self._file.is_open:
                 self._file.open()
@@ -313,7 +317,7 @@ class EmbeddedStore:
         return False
 
     def _apply_under_lock(self) -> None:
-        """Do what was noted. If it fails, because the disk is full for example, no other process may wait for this one."""
+        """Apply the noted changes. If that fails, for example on a full disk, release the lock for other processes."""
         try:
             if self._pending:
                 self._apply_pending()

@@ -1,4 +1,4 @@
-"""Which processes of this machine live: each holds the lock of a file of its own, which ends with the process however it ends."""
+"""The leases of a machine's processes. Each process locks a file, and the kernel releases the lock however the process ends."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Leases:
         self._held: dict[int, int] = {}
 
     def hold(self, lease: int) -> None:
-        """Hold a lease until `close`, or the end of the process. Raises OSError."""
+        """Hold a lease until `close`, or until the end of the process. Raises OSError."""
         make_folder(self._folder)
         descriptor = open_private(self._folder / str(lease), os.O_RDWR | os.O_CREAT)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         self._held[lease] = descriptor
 
     def is_alive(self, lease: int) -> bool:
-        """Whether the process with this lease lives. Removes the file of one that does not."""
+        """Return whether the process with this lease lives. Remove the file of a dead process."""
         if lease in self._held:
             return True
         path = self._folder / str(lease)

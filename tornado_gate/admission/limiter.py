@@ -1,7 +1,7 @@
-"""Reserves before a request is served and settles after it, in the store of conf; in that of the machine while Redis is away.
+"""Reservations: the limiter reserves before a request is served, and settles after it.
 
-What is reserved counts in the minute, the day and the month in which the request was admitted. What a request did not use is
-returned there; what it used beyond its estimate counts when that is known.
+It uses the store of conf, or the store of this machine while Redis is away. A reservation counts in the minute, the day and the
+month in which the request was admitted. Unused amounts are returned there. Usage beyond the estimate counts when it is known.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 5.0
 PROBE_SECONDS: Final = 0.5
 GUESSES: Final = 3
-"""How often a guess is lowered to what is left, of which others take some meanwhile."""
+"""The number of times that an estimate is lowered to the remaining amount. Other requests may take some of it between two
+attempts.
+"""
 NO_MOMENT: Final = Moment(0, 0, 0)
 MOST_TOKENS: Final = 10**12
-"""Of one request: the sum of a bucket has 55 bits."""
+"""The maximum number of tokens of one request: the sum of a bucket has 55 bits."""
 
 Reader = Callable[[Sequence[Bound]], Mapping[Bound, Used]]
 """Reads from the ledger what the subjects of bounds have used in the current day and month. Blocks; raises Exception."""
 
 
 class LimiterMetrics(Protocol):
-    """What the limiter reports; `telemetry.metrics.Metrics` is the implementation."""
+    """The events that the limiter reports; `telemetry.metrics.admission.LimitMetrics` is the implementation."""
 
-    def count_limit_refusal(self, bound: str, subject: str) -> None: ...
-    def observe_limit_store(self, store: str, seconds: float) -> None: ...
-    def set_limit_store_away(self, away: bool) -> None: ...
-    def count_dropped_limit_counters(self, count: int) -> None: ...
+    def count_refusal(self, bound: str, subject: str) -> None: ...
+    def observe_store(self, store: str, seconds: float) -> None: ...
+    def set_store_away(self, away: bool) -> None: ...
+    def count_dropped_counters(self, count: int) -> None: ...
 
 
 class Reservation(State):
-    """What was reserved for each bound, when, and where. Empty `bounds`: nothing."""
+    """The amounts reserved for each bound, with the moment and the store. Empty `bounds`: an empty reservation."""
 
     bounds: tuple[Bound, ...]
     amounts: list[int]
@@ -56,9 +58,10 @@ class Reservation(State):
 
 
 class Claim(State):
-    """What one request has reserved: for its caller and its model, and for the account at which it is served.
+    """The reservations of one request: for its caller and its model, and for the account that serves it.
 
-    `has_begun`: only as one request, because guards review it; what it may use is reserved when it is admitted.
+    `has_begun`: only the request itself is reserved, because guards review it. Its tokens and money are reserved when it is
+    admitted.
     """
 
     of_request: list[Reservation] = field(default_factory=list)
@@ -68,15 +71,19 @@ class Claim(State):
 
     @property
     def counts_amounts(self) -> bool:
-        """Whether something of it is settled to the tokens or the money that the request has used."""
-        return any(bound.family not in (REQUESTS, OPEN) for one in self.list_reservations() for bound in one.bounds)
+        """Return whether a bound is settled to the tokens or the money that the request has used."""
+        return any(
+            bound.family not in (REQUESTS, OPEN)
+            for reservation in self.list_reservations()
+            for bound in reservation.bounds
+        )
 
     def list_reservations(self) -> list[Reservation]:
         return self.of_request if self.of_target is None else [*self.of_request, self.of_target]
 
 
 class Limiter:
-    """The bounds of a process. `remote` is the store of conf, None: that of the machine."""
+    """The bounds of a process. `remote` is the store of conf; None selects the store of this machine."""
 
     def __init__(
         self, local: EmbeddedStore, remote: Store | None, read_ledger: Reader, metrics: LimiterMetrics
@@ -109,15 +116,16 @@ class Limiter:
 
     @property
     def is_degraded(self) -> bool:
-        """Whether requests are counted on this machine although conf names a store for several."""
+        """Return whether requests are counted on this machine although conf names a store for several machines."""
         return self._is_remote_away
 
     async def reserve(
         self, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int] | None = None
     ) -> tuple[Reservation, Sequence[Level]]:
-        """Reserve an amount for each bound, or nothing. Raises RateLimited for the bound that refuses.
+        """Reserve an amount for each bound, or nothing at all. Raises RateLimited for the bound that refuses.
 
-        `least` are smaller amounts, where `amounts` are guesses: of what is left of a bound, as much as is guessed is reserved.
+        `least` are smaller amounts, for `amounts` that are estimates. If less than an estimate is left of a bound, the remaining
+        amount is reserved.
         """
         began = time.perf_counter()
         store = self.remote if self.remote is not None and not self._is_remote_away else self.local
@@ -126,19 +134,19 @@ class Limiter:
             outcome, amounts = await self._reserve_in(store, bounds, amounts, least)
         except StoreUnavailable as error:
             store, outcome, amounts = await self._reserve_without(store, bounds, amounts, least, error)
-        self._metrics.observe_limit_store(store.name, time.perf_counter() - began)
+        self._metrics.observe_store(store.name, time.perf_counter() - began)
         if outcome.moment is not None:
             return Reservation(bounds, list(amounts), outcome.moment, store), outcome.levels
         refusal = make_refusal(outcome.levels, dict(zip(bounds, amounts, strict=True)), time.time())
         refusal.levels = find_lowest(outcome.levels)
         refusal.headers |= render_headers(refusal.levels)
-        self._metrics.count_limit_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
+        self._metrics.count_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
         raise refusal
 
     async def _reserve_in(
         self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int]
     ) -> tuple[Outcome, Sequence[int]]:
-        """The outcome, and the amounts that were reserved or refused."""
+        """Return the outcome, and the amounts that were reserved or refused."""
         outcome = await self._reserve_amounts(store, bounds, amounts)
         for _ in range(GUESSES):
             fitting = None if outcome.moment is not None else _fit_amounts(outcome.levels, bounds, amounts, least)
@@ -158,7 +166,7 @@ class Limiter:
         return outcome
 
     async def _reserve_uninterrupted(self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int]) -> Outcome:
-        """What is reserved while the caller leaves is returned."""
+        """Reserve, and return the reservation if the caller leaves while the store answers."""
         if store is self.local:
             return await store.reserve(bounds, amounts)
         task = asyncio.ensure_future(store.reserve(bounds, amounts))
@@ -184,7 +192,7 @@ class Limiter:
         least: Sequence[int],
         error: StoreUnavailable,
     ) -> tuple[Store, Outcome, Sequence[int]]:
-        """Reserve on this machine while the store of conf is away, and admit without counting when that fails too."""
+        """Reserve on this machine while the store of conf is away. If that fails too, admit without counting."""
         reason = error
         if store is self.remote:
             self._note_remote_away(error)
@@ -201,7 +209,7 @@ class Limiter:
     # After the request
 
     def settle(self, reservation: Reservation, tokens: int, cost: int) -> None:
-        """The request has ended and has used this, in tokens and nano-dollars. Frees its place among the open requests."""
+        """Settle a request that has ended to its usage, in tokens and nano-dollars. Remove it from the open requests."""
         used = _bound_used(tokens, cost)
         changes = []
         for bound, amount in zip(reservation.bounds, reservation.amounts, strict=True):
@@ -214,11 +222,11 @@ class Limiter:
         self._change(reservation, changes)
 
     def cancel(self, reservation: Reservation) -> None:
-        """The request was not admitted after all: nothing of it counts."""
+        """Return the whole reservation of a request that was not admitted."""
         self._change(reservation, [-amount for amount in reservation.amounts])
 
     def add_used(self, reservation: Reservation, tokens: int, cost: int) -> None:
-        """The request goes on and has used this in all: what exceeds its estimate counts now."""
+        """Count a running request's usage beyond its estimate now. `used` is its total usage."""
         used = _bound_used(tokens, cost)
         changes = [0] * len(reservation.bounds)
         for index, bound in enumerate(reservation.bounds):
@@ -236,20 +244,23 @@ class Limiter:
         reservation.store = None
 
     def make_exhausted_error(self, levels: Sequence[Level]) -> RateLimited:
-        """The error that ends a session which has used more than a bound allows."""
+        """Return the error that ends a session which has used more than a bound allows."""
         error = make_refusal(levels, {level.bound: 0 for level in levels}, time.time())
-        self._metrics.count_limit_refusal(error.exceeded["bound"], error.exceeded["subject"])
+        self._metrics.count_refusal(error.exceeded["bound"], error.exceeded["subject"])
         return error
 
     async def read(self, bounds: Sequence[Bound]) -> Sequence[Level]:
-        """What is used of each bound; nothing while no store can be used."""
+        """Return the usage of each bound, and an empty list while no store can be used."""
         store = self.remote if self.remote is not None and not self._is_remote_away else self.local
         with suppress(StoreUnavailable):
             return await store.read(bounds)
         return ()
 
     def describe(self, reservation: Reservation) -> list[Any]:
-        """A reservation as JSON values, for a task that another process may settle; without what ends with the request."""
+        """Return a reservation as JSON values, for a task that another process may settle.
+
+        Amounts that end with the request are omitted.
+        """
         kept = [
             [bound.kind, bound.subject, bound.name, amount]
             for bound, amount in zip(reservation.bounds, reservation.amounts, strict=True)
@@ -258,13 +269,13 @@ class Limiter:
         return [list(reservation.moment), kept] if kept and reservation.moment is not NO_MOMENT else []
 
     def leave(self, reservation: Reservation) -> None:
-        """What `describe` described is settled elsewhere."""
+        """Leave a reservation that `describe` has returned to the process that settles it."""
         kept = [index for index, bound in enumerate(reservation.bounds) if bound.family in (REQUESTS, OPEN)]
         reservation.bounds = tuple(reservation.bounds[index] for index in kept)
         reservation.amounts = [reservation.amounts[index] for index in kept]
 
     def restore(self, described: Sequence[Any]) -> Reservation:
-        """The reservation that `describe` described, in any process."""
+        """Return the reservation that `describe` described, in any process."""
         moment, kept = described
         bounds = tuple(make_bound(kind, subject, name, 0) for kind, subject, name, _ in kept)
         store = self.remote if self.remote is not None and not self._is_remote_away else self.local
@@ -274,24 +285,24 @@ class Limiter:
 
     async def _read_again(self, store: Store, bounds: Iterable[Bound]) -> None:
         """Read from the ledger what the subjects of bounds have used. Requests for the same subjects wait for one reading."""
-        wanted = {bound.counter: bound for bound in bounds}
-        missing = [bound for counter, bound in wanted.items() if counter not in self._reading]
+        bound_of_counter = {bound.counter: bound for bound in bounds}
+        missing = [bound for counter, bound in bound_of_counter.items() if counter not in self._reading]
         if missing:
             task = asyncio.create_task(self._read_subjects(store, missing))
             for bound in missing:
                 self._reading[bound.counter] = task
             task.add_done_callback(lambda _: [self._reading.pop(bound.counter, None) for bound in missing])
-        for task in {self._reading[counter] for counter in wanted if counter in self._reading}:
+        for task in {self._reading[counter] for counter in bound_of_counter if counter in self._reading}:
             await asyncio.shield(task)
 
     async def _read_subjects(self, store: Store, bounds: Sequence[Bound]) -> None:
         period = find_period(time.time())
         try:
-            found = dict(await asyncio.to_thread(self._read_ledger, bounds))
-        except Exception as error:  # whatever is wrong with the database: what is counted from now on counts
+            used = dict(await asyncio.to_thread(self._read_ledger, bounds))
+        except Exception as error:  # any error of the database: amounts counted from now on still count
             log.warning("budgets count only what is used from now on: the ledger cannot be read: %s", error)
-            found = {}
-        await store.raise_used({bound: found.get(bound, Used()) for bound in bounds}, period)
+            used = {}
+        await store.raise_used({bound: used.get(bound, Used()) for bound in bounds}, period)
 
     async def _watch_ledger(self) -> None:
         while True:
@@ -307,11 +318,11 @@ class Limiter:
     def _note_remote_away(self, error: Exception) -> None:
         if not self._is_remote_away:
             self._is_remote_away = True
-            self._metrics.set_limit_store_away(True)
+            self._metrics.set_store_away(True)
             log.error("the store of limits is away; requests are counted on this machine only: %s", error)
 
     async def _watch_remote(self, remote: Store) -> None:
-        """Notice that the store of conf can be used again."""
+        """Detect when the store of conf can be used again."""
         while True:
             await asyncio.sleep(PROBE_SECONDS)
             if not self._is_remote_away:
@@ -321,24 +332,27 @@ class Limiter:
             except StoreUnavailable:
                 continue
             self._is_remote_away = False
-            self._metrics.set_limit_store_away(False)
+            self._metrics.set_store_away(False)
             log.warning("the store of limits can be used again")
 
 
 def _bound_used(tokens: int, cost: int) -> Mapping[str, int]:
-    """What a request has used, by the unit of bounds. What an upstream counts absurdly fits into a counter."""
+    """Return a request's usage by the unit of bounds. Clamp absurd counts of an upstream, so that they fit into a counter."""
     return {"tokens": min(tokens, MOST_TOKENS), "usd": min(cost, MAX_COST)}
 
 
 def _fit_amounts(
     refused: Iterable[Level], bounds: Iterable[Bound], amounts: Iterable[int], least: Iterable[int]
 ) -> list[int] | None:
-    """The amounts with guesses lowered to what is left of the bounds that refused them; None if there is no room for `least`."""
-    left = {level.bound: level.bound.limit - level.used for level in refused}
+    """Return the amounts with estimates lowered to the remainder of the bounds that refused them.
+
+    Return None if `least` does not fit.
+    """
+    remaining = {level.bound: level.bound.limit - level.used for level in refused}
     fitting = []
     for bound, amount, lowest in zip(bounds, amounts, least, strict=True):
-        room = left.get(bound, amount)
-        if bound in left and max(1, lowest) > room:
+        room = remaining.get(bound, amount)
+        if bound in remaining and max(1, lowest) > room:
             return None
         fitting.append(min(amount, room))
     return fitting

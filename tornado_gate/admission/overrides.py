@@ -1,4 +1,4 @@
-"""Bounds that an administrator has changed for a time: for one subject and one bound a value, or a factor of that in conf."""
+"""Temporary overrides of bounds by an administrator: for one subject and one bound a value, or a factor of the value in conf."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from tornado_gate.types import Bound
 
 
 class Overrides:
-    """The overrides that are in force. Of two for the same bound the later one counts."""
+    """The active overrides. If there are two for the same bound, the later one counts."""
 
-    def __init__(self, given: Iterable[Override], now: float) -> None:
-        self._known = tuple(given)
+    def __init__(self, overrides: Iterable[Override], now: float) -> None:
+        self._known = tuple(overrides)
         self._of: dict[tuple[str, str], list[Override]] = defaultdict(list)
-        for one in sorted(self._known, key=lambda one: one.created):
-            if one.until > now:
-                self._of[one.kind, one.subject].append(one)
-        self.next_end = min((one.until for one in self._known if one.until > now), default=None)
-        """When one of them ends; None: never."""
+        for override in sorted(self._known, key=lambda override: override.created):
+            if override.until > now:
+                self._of[override.kind, override.subject].append(override)
+        self.next_end = min((override.until for override in self._known if override.until > now), default=None)
+        """The time at which the first of them ends; None: never."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Overrides) and dict(self._of) == dict(other._of)
 
-    __hash__ = None  # type: ignore[assignment]  # nobody keeps them in a set
+    __hash__ = None  # type: ignore[assignment]  # overrides are never kept in a set
 
-    def find(self, kind: str, subject: str, own: Sequence[Bound]) -> Mapping[str, float]:
-        """The values that replace those of conf, by the bound's name. `own` are the bounds without overrides."""
-        found: dict[str, float] = {}
+    def find_values(self, kind: str, subject: str, own: Sequence[Bound]) -> Mapping[str, float]:
+        """Return the values that replace the values of conf, by the bound's name. `own` are the bounds without overrides."""
+        value_of_bound: dict[str, float] = {}
         if not self._of:
-            return found
+            return value_of_bound
         of_conf = {bound.name: bound.limit / NANO if bound.name.startswith("usd") else bound.limit for bound in own}
-        for one in self._of.get((kind, subject), ()):
-            if one.value is not None:
-                found[one.bound] = one.value
-            elif one.factor is not None and one.bound in of_conf:
-                found[one.bound] = of_conf[one.bound] * one.factor
-        return found
+        for override in self._of.get((kind, subject), ()):
+            if override.value is not None:
+                value_of_bound[override.bound] = override.value
+            elif override.factor is not None and override.bound in of_conf:
+                value_of_bound[override.bound] = of_conf[override.bound] * override.factor
+        return value_of_bound
 
     def renew(self, now: float) -> Overrides:
-        """Those that are in force at `now`."""
+        """Return the overrides that are active at `now`."""
         return Overrides(self._known, now)
 
 

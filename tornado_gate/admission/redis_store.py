@@ -1,9 +1,11 @@
 """The store of counters in Redis or Valkey, for several nodes: one script for each reservation, which Redis runs as a whole.
 
-Its clock is that of Redis, so nodes need no equal clocks. The counters are those of `counters.py`, in hashes that expire. Open
-requests belong to the lease of a process, a key that the process renews; those of a lease that has expired do not count.
+The script uses the clock of Redis, so nodes need no equal clocks. The counters are the same as in `counters.py`, stored in hashes
+that expire. Open requests belong to the lease of a process, which is a key that the process renews. Open requests of an expired
+lease do not count.
 
-A command that takes longer than TIMEOUT_SECONDS counts as failed. What cannot be returned now is kept and returned later.
+A command that takes longer than TIMEOUT_SECONDS counts as failed. An amount that cannot be returned now is kept and returned
+later.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS: Final = 0.5
 CONNECTIONS: Final = 8
 LATE_SECONDS: Final = 0.05
-"""A timer that is later shows that this process did not run."""
+"""The lateness of a timer that proves that this process did not run."""
 HEARTBEAT_SECONDS: Final = 0.5
 LEASE_MS: Final = 2000
 CONCURRENCY_WAIT: Final = 1.0
@@ -45,11 +47,11 @@ UNREAD_SECONDS: Final = 600
 REREAD_SECONDS: Final = 60
 MOST_PENDING: Final = 100_000
 BATCH: Final = 100
-"""Reservations that are sent at once."""
+"""The maximum number of reservations in one pipeline."""
 
 _LETTERS: Final = {"requests": "w", "tokens": "w", OPEN: "o", PERIODS: "p"}
 _FIELDS: Final = dict(zip(PERIOD_NAMES, ("ud", "um", "td", "tm"), strict=True))
-_SCRIPT: Final = files("tornado_gate.limits").joinpath("redis.lua").read_text(encoding="utf-8")
+_SCRIPT: Final = files("tornado_gate.admission").joinpath("redis.lua").read_text(encoding="utf-8")
 
 Change = tuple[Sequence[Bound], Sequence[int], Moment, str]
 
@@ -83,7 +85,7 @@ class RedisStore:
     async def start(self) -> None:
         """Connect, or connect again, and take the lease. Raises StoreUnavailable.
 
-        After a failover the old primary may still answer on open connections, as a replica; the address leads to the new one.
+        After a failover the old primary may still answer on open connections, as a replica. The address leads to the new primary.
         """
         await self._redis.connection_pool.disconnect(inuse_connections=False)
         await self._renew_lease()
@@ -128,7 +130,7 @@ class RedisStore:
             ):  # this process did not run for a while: others may have removed its requests
                 self._is_uncertain = True
             self._count_open(bounds, opened)
-            if lease != self._lease:  # it expired meanwhile, and with it what the script has counted
+            if lease != self._lease:  # it has expired, and with it the requests that the script has counted
                 self._pending.append((bounds, opened, moment, self._lease))
                 self._send_soon()
         return Outcome(levels, moment)
@@ -166,8 +168,8 @@ class RedisStore:
     async def raise_used(self, used: Mapping[Bound, Used], period: Period) -> None:
         bounds = list(used)
         sums = [
-            ",".join(map(str, (one.day_cost, one.month_cost, one.day_tokens, one.month_tokens)))
-            for one in used.values()
+            ",".join(map(str, (usage.day_cost, usage.month_cost, usage.day_tokens, usage.month_tokens)))
+            for usage in used.values()
         ]
         await self._run("raise", bounds, sums, (period.day, period.month))
 
@@ -181,15 +183,15 @@ class RedisStore:
 
     async def _run(
         self,
-        what: str,
+        operation: str,
         bounds: Sequence[Bound],
         amounts: Sequence[Any],
         moment: Sequence[int] = (0, 0),
         lease: str = "",
     ) -> Any:
-        """The result of the script. Raises StoreUnavailable."""
+        """Return the result of the script. Raises StoreUnavailable."""
         keys = [_make_name(bound) for bound in bounds]
-        arguments: list[Any] = [what, lease or self._lease, LEASE_MS, UNREAD_SECONDS, *moment]
+        arguments: list[Any] = [operation, lease or self._lease, LEASE_MS, UNREAD_SECONDS, *moment]
         for bound, amount in zip(bounds, amounts, strict=True):
             arguments += [_LETTERS[bound.family], _FIELDS.get(bound.name, ""), amount, bound.limit]
         result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -199,13 +201,13 @@ class RedisStore:
         return await result
 
     async def _send_waiting(self) -> None:
-        """Send what requests wait for: all that came meanwhile in one go, over one connection."""
+        """Send the commands of waiting requests, in batches over one connection."""
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH))]
             try:
                 answers = await self._guard(self._send([arguments for arguments, _ in batch]))
             except StoreUnavailable as error:
-                self._is_uncertain = True  # some of it may have been counted
+                self._is_uncertain = True  # some of the batch may have been counted
                 batch += self._waiting
                 self._waiting.clear()
                 answers = [error] * len(batch)
@@ -218,24 +220,24 @@ class RedisStore:
                     result.set_result(answer)
 
     async def _send(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        async def send(some: Sequence[Sequence[Any]]) -> list[Any]:
+        async def send(batch: Sequence[Sequence[Any]]) -> list[Any]:
             pipeline = self._redis.pipeline(transaction=False)
-            for command in some:
+            for command in batch:
                 pipeline.evalsha(self._digest, *command)
-            found: list[Any] = await pipeline.execute(raise_on_error=False)
-            return found
+            responses: list[Any] = await pipeline.execute(raise_on_error=False)
+            return responses
 
         answers = await send(commands)
         unknown = [index for index, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-        if unknown:  # a server that has been started anew
+        if unknown:  # the server was restarted
             await self._redis.script_load(_SCRIPT)
-            again = await send([commands[index] for index in unknown])
-            for index, answer in zip(unknown, again, strict=True):
+            retried = await send([commands[index] for index in unknown])
+            for index, answer in zip(unknown, retried, strict=True):
                 answers[index] = answer
         return answers
 
     async def _guard(self, command: Any) -> Any:
-        """The result of a command. Raises StoreUnavailable when it fails or takes too long."""
+        """Return the result of a command. Raises StoreUnavailable when it fails or takes too long."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as limit:
@@ -250,14 +252,17 @@ class RedisStore:
             raise StoreUnavailable(f"{type(error).__name__}: {error}") from error
 
     async def _renew_leases(self) -> None:
-        while not self._is_closing:  # the client may turn a cancellation into an error of its own
+        while not self._is_closing:  # the client may replace a cancellation by another error
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            with suppress(StoreUnavailable):  # the next reservation notices it
+            with suppress(StoreUnavailable):  # the next reservation fails too and reports it
                 await self._renew_lease()
-                self._send_soon()  # what could not be returned, although reservations succeeded
+                self._send_soon()  # send amounts that could not be returned, although reservations succeeded
 
     async def _renew_lease(self) -> None:
-        """Renew the lease. If it had expired, or may have counted too much, take another one, and count what is open again."""
+        """Renew the lease.
+
+        If it had expired, or may have counted too much, take another lease, and count the open requests again.
+        """
         name = _make_lease_name(self._lease)
         was_there = await self._guard(self._redis.set(name, "1", px=LEASE_MS, get=True))
         if (was_there is None and self._open) or self._is_uncertain:
@@ -285,7 +290,7 @@ class RedisStore:
 
 
 def _expire(limit: asyncio.Timeout, due: float) -> None:
-    """End a command, but not because this process itself did not run: then its answer may have come long ago."""
+    """End a command, unless this process itself did not run: then the response may have arrived long ago."""
     now = asyncio.get_running_loop().time()
     limit.reschedule(now + TIMEOUT_SECONDS if now > due + LATE_SECONDS else now)
 

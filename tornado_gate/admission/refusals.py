@@ -1,4 +1,4 @@
-"""What a caller is told: the error of a request that a bound refuses, and the headers that say what is left."""
+"""The error of a request that a bound refuses, and the headers with the remaining amounts."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tornado_gate.types import Bound, LimitLevel, LimitLevels
 
 NO_LEVELS: Final = LimitLevels()
 IMPOSSIBLE: Final = {"x-should-retry": "false"}
-"""Read by SDKs: a request that alone exceeds a bound is refused again, whenever it is sent."""
+"""A header that SDKs read: a request that alone exceeds a bound is refused whenever it is sent."""
 
 
 def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: float) -> RateLimited:
-    """The error for a request that these bounds refuse. It names the one that takes longest."""
-    level = max(levels, key=lambda one: (amounts[one.bound] > one.bound.limit, one.wait))
+    """Return the error for a request that these bounds refuse. It names the bound with the longest wait."""
+    level = max(levels, key=lambda level: (amounts[level.bound] > level.bound.limit, level.wait))
     bound, amount = level.bound, amounts[level.bound]
     owner = describe_subject(bound)
     owner = owner[0].upper() + owner[1:]
-    limit, used, asked = (format_amount(bound, value) for value in (bound.limit, level.used, amount))
+    limit, used, requested = (format_amount(bound, value) for value in (bound.limit, level.used, amount))
     exceeded = {"bound": bound.name, "subject": bound.kind, "limit": str(bound.limit), "used": str(level.used)}
     if bound.name.startswith("usd"):
         exceeded |= {"limit": format_usd(bound.limit), "used": format_usd(level.used)}
@@ -39,7 +39,7 @@ def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: flo
         resets = datetime.fromtimestamp(now + level.wait, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         message = (
             f"The budget of {owner[0].lower() + owner[1:]} does not allow this: {bound.name} is {limit}, {used} are used or in "
-            f"use{f', and the request may use {asked}' if amount else ''}. The budget begins anew at {resets}."
+            f"use{f', and the request may use {requested}' if amount else ''}. The budget begins anew at {resets}."
         )
         error = RateLimited(message, retry_after=level.wait, code="budget_exceeded", exceeded=exceeded)
     else:
@@ -54,7 +54,7 @@ def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: flo
 
 
 def format_amount(bound: Bound, value: int) -> str:
-    """An amount with its unit."""
+    """Return an amount with its unit."""
     if bound.name.startswith("usd"):
         return f"${format_usd(value)}"
     if bound.family == OPEN:
@@ -63,22 +63,22 @@ def format_amount(bound: Bound, value: int) -> str:
 
 
 def find_lowest(levels: Iterable[Level], known: LimitLevels = NO_LEVELS) -> LimitLevels:
-    """The limits per minute that leave least, among `levels` and those already `known`."""
+    """Return the limits per minute with the smallest remainder, among `levels` and the given `known` ones."""
     requests, tokens = known
     for level in levels:
         family = level.bound.family
         if family not in (REQUESTS, TOKENS):
             continue
-        found = LimitLevel(level.bound.limit, max(0, level.bound.limit - level.used), level.reset or level.wait)
+        remaining = LimitLevel(level.bound.limit, max(0, level.bound.limit - level.used), level.reset or level.wait)
         if family == REQUESTS:
-            requests = found if requests is None or found.remaining < requests.remaining else requests
+            requests = remaining if requests is None or remaining.remaining < requests.remaining else requests
         else:
-            tokens = found if tokens is None or found.remaining < tokens.remaining else tokens
+            tokens = remaining if tokens is None or remaining.remaining < tokens.remaining else tokens
     return LimitLevels(requests, tokens)
 
 
 def render_headers(levels: LimitLevels) -> dict[str, str]:
-    """The headers ``x-ratelimit-*``, which every format has."""
+    """Return the headers ``x-ratelimit-*``, which every format has."""
     headers: dict[str, str] = {}
     for kind, level in (("requests", levels.requests), ("tokens", levels.tokens)):
         if level is not None:
@@ -89,7 +89,7 @@ def render_headers(levels: LimitLevels) -> dict[str, str]:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as in ``12ms``, ``1s``, ``7.66s``, ``6m0s`` and ``1h2m3s``."""
+    """Return a duration as in ``12ms``, ``1s``, ``7.66s``, ``6m0s`` and ``1h2m3s``."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1000)}ms"
     minutes, rest = divmod(math.ceil(seconds * 1000) / 1000, 60)

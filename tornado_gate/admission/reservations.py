@@ -70,7 +70,7 @@ class Admission:
     ) -> tuple[Bound, ...]:
         """The bounds of a subject, with what administrators have overridden for a time."""
         own = list_bounds(kind, subject, limits, budget, title=title)
-        changed = self.overrides.find(kind, subject, own)
+        changed = self.overrides.find_values(kind, subject, own)
         return list_bounds(kind, subject, limits, budget, changed, title) if changed else own
 
     def needs_estimate(self, call: Call) -> bool:

@@ -1,4 +1,4 @@
-"""What a store of counters does: `embedded.EmbeddedStore` and `redis_store.RedisStore`."""
+"""The interface of a store of counters; `embedded.EmbeddedStore` and `redis_store.RedisStore` implement it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tornado_gate.types import Bound
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be used now."""
+    """An error: the store cannot be used now."""
 
 
 class Level(NamedTuple):
-    """What is used of a bound. `wait` is the time until what was refused fits, 0 if nothing was; `reset` until all is free."""
+    """The usage of a bound.
+
+    `wait` is the time until the refused amount fits, 0 without a refusal; `reset` is the time until all is free.
+    """
 
     bound: Bound
     used: int
@@ -23,7 +26,7 @@ class Level(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When something was reserved: on the store's clock in milliseconds, and in which day and month (UTC)."""
+    """The moment of a reservation: on the store's clock in milliseconds, and its day and month (UTC)."""
 
     clock: int
     day: int
@@ -31,9 +34,11 @@ class Moment(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The levels of all bounds, after a reservation; or of those that refused it, then `moment` is None.
+    """The levels of all bounds after a reservation.
 
-    `unread` are bounds whose counters are new: the ledger must be read before they can be used.
+    If it was refused, the levels of the bounds that refused it, and `moment` is None.
+
+    `unread` are bounds with new counters: the ledger must be read before they can be used.
     """
 
     levels: Sequence[Level]
@@ -42,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 class Store(Protocol):
-    """Counters that belong to bounds. Nothing of a request is reserved when one bound refuses it."""
+    """Counters that belong to bounds. If one bound refuses a request, no amount is reserved."""
 
     @property
     def name(self) -> str: ...
@@ -51,16 +56,16 @@ class Store(Protocol):
         """Reserve one amount for each bound. Raises StoreUnavailable."""
 
     def change(self, bounds: Sequence[Bound], amounts: Sequence[int], moment: Moment) -> None:
-        """Add to what was reserved at `moment`; negative amounts return it. Done soon if it cannot be done at once."""
+        """Add to a reservation made at `moment`; negative amounts return it. The change may be applied a little later."""
 
     async def read(self, bounds: Sequence[Bound]) -> Sequence[Level]:
-        """What is used of each bound. Raises StoreUnavailable."""
+        """Return the usage of each bound. Raises StoreUnavailable."""
 
     async def raise_used(self, used: Mapping[Bound, Used], period: Period) -> None:
-        """Take over what the ledger has, where it is more. Raises StoreUnavailable."""
+        """Raise each counter to the ledger's usage if that is higher. Raises StoreUnavailable."""
 
     def list_old(self, now: float) -> list[Bound]:
-        """Bounds in use whose ledger should be read again."""
+        """Return the bounds in use whose ledger should be read again."""
 
     async def start(self) -> None: ...
     async def close(self) -> None: ...

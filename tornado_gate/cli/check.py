@@ -22,8 +22,9 @@ def check(conf_file: Path | None) -> None:
       FILE:LINE: KEY: what is wrong, what is allowed
 
     Plugins are imported, so that operations which a provider does not support are reported here and not at run time. A plugin
-    that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed; so is
-    one that plugins.lock beside the file does not allow. Warnings name .pth files that run code at each start of Python.
+    that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed. The
+    same applies to a plugin that plugins.lock beside the file does not allow. Warnings name .pth files that run code at each
+    start of Python.
     """
     from tornado_gate.config import FileFaults, describe
     from tornado_gate.plugins.host import PluginHost
@@ -48,7 +49,7 @@ def check(conf_file: Path | None) -> None:
         click.echo(f"warning: {fault}")
     for name, claim in host.foreign_claims.items():
         click.echo(f"warning: plugins.{name}: {claim}")
-    for found in find_path_files():
-        click.echo(f"warning: {found.describe()}")
+    for path_file in find_path_files():
+        click.echo(f"warning: {path_file.describe()}")
     models, providers = len(config.models), len(snapshot.providers)
     click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")

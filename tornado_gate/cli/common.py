@@ -24,7 +24,7 @@ def _parse_path(_context: click.Context, _option: click.Parameter, value: str | 
     try:
         Path(value).stat()
     except (FileNotFoundError, NotADirectoryError):
-        pass  # the command itself says so, or creates it
+        pass  # the command itself reports it, or creates it
     except OSError as error:
         raise click.BadParameter(f"cannot be used: {error.strerror}") from None
     return Path(value)
@@ -83,7 +83,7 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
 
 
 def load_for_storage(conf_file: Path | None, data_dir: Path | None) -> Config:
-    """`load` and `protect_storage`, for a command that writes below the data directory."""
+    """Load as `load` does, and call `protect_storage`, for a command that writes below the data directory."""
     _, config = load(conf_file, data_dir)
     protect_storage(config)
     return config
@@ -126,8 +126,10 @@ def format_table(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def report_path_files() -> None:
-    """Print a warning for each ``.pth`` file that runs code at each start of Python, or that nobody has installed."""
+    """Print a warning for each ``.pth`` file that runs code at each start of Python, or that belongs to no installed
+    package.
+    """
     from tornado_gate.plugins.path_files import find_path_files
 
-    for found in find_path_files():
-        click.echo(f"warning: {found.describe()}", err=True)
+    for path_file in find_path_files():
+        click.echo(f"warning: {path_file.describe()}", err=True)

@@ -19,7 +19,7 @@ _BOUNDS = (
     ("tokens_per_day", "budget", "tokens in a UTC day"),
     ("tokens_per_month", "budget", "tokens in a UTC month"),
 )
-"""Field of a key, the group that has it, and what it counts. Each is a flag of its own."""
+"""Field of a key, the group that has it, and the counted unit. Each has a separate flag."""
 
 
 def parse_name(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -53,7 +53,7 @@ def parse_overlap(_context: click.Context, _option: click.Parameter, value: str)
 
 
 def parse_list(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Return the words of a comma-separated list. An empty one is refused: it would allow everything."""
+    """Return the words of a comma-separated list. An empty list is refused: it would allow everything."""
     if value is None:
         return ()
     words = tuple(word.strip() for word in value.split(","))
@@ -65,7 +65,7 @@ def parse_list(_context: click.Context, _option: click.Parameter, value: str | N
 
 
 def parse_checked_list(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """As `parse_list`, for the field of a key that the option is named for."""
+    """Return the words as `parse_list` does, for the field of a key with the option's name."""
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.accounts.key_checks import CHECKS
 
@@ -78,16 +78,16 @@ def parse_checked_list(context: click.Context, option: click.Parameter, value: s
 def _parse_limits(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.bound_texts import parse_limits
 
-    return _merge(parse_limits, values)
+    return _merge_values(parse_limits, values)
 
 
 def _parse_budget(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.bound_texts import parse_budget
 
-    return _merge(parse_budget, values)
+    return _merge_values(parse_budget, values)
 
 
-def _merge(parse: Callable[[str], dict[str, Any]], values: tuple[str, ...]) -> dict[str, Any]:
+def _merge_values(parse: Callable[[str], dict[str, Any]], values: tuple[str, ...]) -> dict[str, Any]:
     from tornado_gate.accounts.errors import AccountError
 
     try:
@@ -124,7 +124,7 @@ def bound_options(command: F) -> F:
 
 
 def take_bounds(options: dict[str, Any]) -> None:
-    """Move the flags of single bounds in `options` to the limits and the budget there. Exits if one is wrong or given twice."""
+    """Move the flags of single bounds in `options` to the limits and the budget there. Exits if one is wrong or repeated."""
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.accounts.key_checks import CHECKS
 

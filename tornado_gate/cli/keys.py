@@ -50,8 +50,8 @@ def keys() -> None:
     """
 
 
-def _open(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
-    """Return the key store, or None if there is none, and the configuration. Creates nothing.
+def _open_store(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
+    """Return the key store, or None if there is none, and the configuration. Creates no file.
 
     The store is closed when the command ends. Exits with a message if it cannot be opened.
     """
@@ -150,7 +150,7 @@ def create(conf_file: Path | None, data_dir: Path | None, name: str, **options: 
 
 
 def _make_actor() -> Actor:
-    """Who runs the command, for the audit log."""
+    """Return the user who runs the command, for the audit log."""
     from tornado_gate.accounts.people import Actor
 
     try:
@@ -200,7 +200,7 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
     """
     from tornado_gate.database.engine import DatabaseError
 
-    store, config = _open(conf_file, data_dir)
+    store, config = _open_store(conf_file, data_dir)
     try:
         stored = store.list() if store is not None else ()
         owners = store.name_owners(stored) if store is not None else {}
@@ -316,7 +316,7 @@ def revoke(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
     default="0",
     show_default=True,
     metavar="D",
-    help="How long the old key stays valid: 90s, 5m, 2h, 30d. 0: it is revoked at once.",
+    help="How long the old key stays valid: 90s, 5m, 2h, 30d. 0: it is revoked immediately.",
 )
 def rotate(conf_file: Path | None, data_dir: Path | None, named: str, overlap: float) -> None:
     """Create a key with the permissions, limits and expiry of another, and print it once.
@@ -346,9 +346,9 @@ def rotate(conf_file: Path | None, data_dir: Path | None, named: str, overlap: f
 @data_dir_option
 @click.argument("named", metavar="ID|NAME")
 def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
-    """Make a suspended key work again, with the same text. `keys list` says which keys are suspended, and why.
+    """Make a suspended key work again, with the same text. `keys list` shows suspended keys and the reasons.
 
-    Its maker still knows the text: `keys rotate` replaces it by another one.
+    Its maker may still have the text: `keys rotate` replaces it by another one.
     """
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError
@@ -362,8 +362,8 @@ def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
 
 
 def _open_for_change(conf_file: Path | None, data_dir: Path | None, named: str) -> KeyStore:
-    """The key store. Exits if there is none, or if the key is one of the configuration."""
-    store, config = _open(conf_file, data_dir)
+    """Return the key store. Exits if there is none, or if the key is defined in the configuration."""
+    store, config = _open_store(conf_file, data_dir)
     if named.startswith("conf:"):
         exit_with_message(f"{escape_unprintable(named)} is defined in the configuration; change it in `keys:` there.")
     if store is None:

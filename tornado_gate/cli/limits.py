@@ -14,7 +14,7 @@ from tornado_gate.cli.users import open_accounts
 _HEADINGS = ["ID", "SUBJECT", "BOUND", "CHANGE", "UNTIL (UTC)", "BY"]
 
 
-@click.group(short_help="Change limits and budgets for a time.")
+@click.group(short_help="Change limits and budgets temporarily.")
 def limits() -> None:
     """Change a limit or a budget until a moment. Changes take effect in running servers within a second.
 
@@ -54,8 +54,10 @@ def override(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--until") from None
     with open_accounts(conf_file, data_dir, create=True) as (accounts, _):
-        named = "" if subject == "-" else subject
-        made = accounts.create_limit_override(kind, named, bound, COMMAND, value=value, factor=factor, until=ends)
+        subject_name = "" if subject == "-" else subject
+        made = accounts.limit_overrides.create(
+            kind, subject_name, bound, COMMAND, value=value, factor=factor, until=ends
+        )
         click.echo(made.id)
 
 
@@ -64,19 +66,19 @@ def override(
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_overrides(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """List those that have not ended, newest first."""
+    """List the changes that have not ended, newest first."""
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        found = accounts.list_limit_overrides()
+        overrides = accounts.limit_overrides.list_all()
     rows = [
         {
-            "id": one.id,
-            "subject": f"{one.kind} {one.subject}".strip(),
-            "bound": one.bound,
-            "change": f"x {one.factor:g}" if one.value is None else f"{one.value:.15g}",
-            "until": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.until)),
-            "by": f"{one.created_by} (suspended: {one.suspended})" if one.suspended else one.created_by,
+            "id": entry.id,
+            "subject": f"{entry.kind} {entry.subject}".strip(),
+            "bound": entry.bound,
+            "change": f"x {entry.factor:g}" if entry.value is None else f"{entry.value:.15g}",
+            "until": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(entry.until)),
+            "by": f"{entry.created_by} (suspended: {entry.suspended})" if entry.suspended else entry.created_by,
         }
-        for one in found
+        for entry in overrides
     ]
     click.echo(json.dumps(rows, indent=2) if as_json else format_table(_HEADINGS, [list(row.values()) for row in rows]))
 
@@ -90,5 +92,5 @@ def end(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        accounts.end_limit_override(identity, COMMAND)
+        accounts.limit_overrides.end(identity, COMMAND)
         click.echo(f"{identity} has ended.", err=True)

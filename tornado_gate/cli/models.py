@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tornado_gate.types import Target
 
 
-@click.group(short_help="Show what the gateway knows about models.")
+@click.group(short_help="Show the facts about models.")
 def models() -> None:
-    """Show what the gateway knows about the models in the configuration."""
+    """Show the facts about the models in the configuration."""
 
 
 @models.command("show", short_help="The targets of a model and what each accepts.")

@@ -23,8 +23,8 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
 
     A provider is asked for each of its operations in every installed wire format, whole and streamed, with faults of its
     upstream, callers who leave or do not read, and odd chunk borders. A format is driven in both lanes, a wrapper around
-    both. No network, no key and no configuration is needed. docs/plugin-testing.md says how a plugin ships the answers of
-    its vendor.
+    both. No network, no key and no configuration is needed. docs/plugin-testing.md explains how a plugin ships the
+    responses of its vendor.
 
     Exits with 1 if a plugin fails.
     """
@@ -37,7 +37,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
         raise click.BadParameter(
             f"no plugin '{unknown[0]}' is installed; installed: {', '.join(known)}", param_hint="NAME"
         )
-    reports = [_check(name, silent=as_json) for name in (known if check_all else names)]
+    reports = [_check_plugin(name, silent=as_json) for name in (known if check_all else names)]
     report_path_files()
     if as_json:
         click.echo(json.dumps([report.describe() for report in reports], indent=2, ensure_ascii=False))
@@ -45,7 +45,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
         raise SystemExit(1)
 
 
-def _check(name: str, *, silent: bool) -> PluginReport:
+def _check_plugin(name: str, *, silent: bool) -> PluginReport:
     from tornado_gate.testing.conformance.report import render_report
     from tornado_gate.testing.conformance.run import check_plugin
 

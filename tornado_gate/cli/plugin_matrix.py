@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 
 
 def list_rows(host: PluginHost, plugins: Iterable[Plugin], config: Config) -> list[SupportRow]:
-    """The rows of all provider plugins that work: with their entries in conf, else with an entry of the defaults."""
+    """Return the rows of all working provider plugins: with their entries in conf, else with an entry of the defaults."""
     from tornado_gate.pipeline.support_matrix import list_support
     from tornado_gate.plugins.lanes import FormatLane
 
     usable = [plugin for plugin in plugins if not plugin.error and not plugin.wrapper]
     formats = [FormatLane(host, plugin, []) for plugin in usable if "format" in plugin.hooks]
-    found: dict[str, Capabilities] = {}
+    capabilities: dict[str, Capabilities] = {}
     for plugin in usable:
         if "provider" in plugin.hooks:
-            found |= _find_capabilities(host, plugin, config)
-    return list_support(found, formats)
+            capabilities |= _find_capabilities(host, plugin, config)
+    return list_support(capabilities, formats)
 
 
 def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict[str, Capabilities]:
-    """What each entry of the plugin supports, by the entry's name; {} if the plugin needs settings and has no entry."""
+    """Return the capabilities of each entry of the plugin, by the entry's name; {} if the plugin needs settings and has
+    no entry.
+    """
     from tornado_gate.config.model import ProviderConfig
     from tornado_gate.errors import ConfigError, GateError
     from tornado_gate.pipeline.snapshot import configure_entry
@@ -41,13 +43,13 @@ def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict
     lane = ProviderLane(host, plugin, [])
     entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]
     default = ProviderConfig(name=plugin.name, plugin=plugin.name, base_url="http://localhost")
-    found = {}
+    capabilities = {}
     for entry in entries or [default]:
         try:
-            found[entry.name] = configure_entry(entry, lane)
+            capabilities[entry.name] = configure_entry(entry, lane)
         except (ConfigError, GateError):
             continue  # `tornado-gate check` reports it
-    return found
+    return capabilities
 
 
 def echo_matrix(rows: list[SupportRow], *, as_json: bool) -> None:
@@ -60,7 +62,7 @@ def echo_matrix(rows: list[SupportRow], *, as_json: bool) -> None:
 
 
 def render_matrix(rows: list[SupportRow]) -> str:
-    """The rows as a table."""
+    """Render the rows as a table."""
     from tornado_gate.pipeline.support_matrix import WORDS
 
     formats = list(rows[0].cells) if rows else []
@@ -69,7 +71,7 @@ def render_matrix(rows: list[SupportRow]) -> str:
 
 
 def render_markdown(rows: list[SupportRow]) -> str:
-    """The rows as a table of Markdown."""
+    """Render the rows as a table of Markdown."""
     from tornado_gate.pipeline.support_matrix import WORDS
 
     formats = list(rows[0].cells) if rows else []

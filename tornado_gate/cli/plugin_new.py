@@ -1,6 +1,6 @@
-"""tornado-gate plugins new: writes the distribution of a new plugin from the files below `templates/`.
+"""tornado-gate plugins new: write the distribution of a new plugin from the files below `templates/`.
 
-The templates are the distribution of a plugin named ``acme``: the tests install and run what this command makes of them.
+The templates are the distribution of a plugin named ``acme``. The tests install and run the result of this command.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _SUMMARIES: Final = {
     "format": "a wire format for callers",
     "wrapper": "a guard, which is a kind of wrapper",
 }
-"""By variant, which is the name of a folder of templates."""
+"""Summaries by variant, which is the name of a folder of templates."""
 
 
 @click.command(short_help="Write a new plugin: complete, installable, tested.")
 @click.argument("name")
 @click.option("--provider", is_flag=True, help="A provider: calls a vendor's API. This is the default.")
-@click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on routes of its own.")
+@click.option("--format", "wire_format", is_flag=True, help="A wire format: serves callers on its own routes.")
 @click.option(
     "--wrapper", is_flag=True, help="A wrapper: a guard that reviews requests and answers of every wire format."
 )
@@ -77,26 +77,26 @@ def new(name: str, provider: bool, wire_format: bool, wrapper: bool, openai_comp
         exit_with_message(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --into"
         )
-    click.echo(_describe(variant, plugin, folder, files["gate.yaml"]))
+    click.echo(_describe_result(variant, plugin, folder, files["gate.yaml"]))
 
 
 def _choose_variant(provider: bool, wire_format: bool, wrapper: bool, openai_compatible: bool) -> str:
     kinds = {"--provider": provider, "--format": wire_format, "--wrapper": wrapper}
-    given = [option for option, is_given in kinds.items() if is_given]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} cannot be combined; a plugin is of one kind.")
-    kind = given[0].removeprefix("--") if given else "provider"
+    options = [option for option, is_given in kinds.items() if is_given]
+    if len(options) > 1:
+        raise click.UsageError(f"{' and '.join(options)} cannot be combined; a plugin is of one kind.")
+    kind = options[0].removeprefix("--") if options else "provider"
     if openai_compatible and kind != "provider":
         raise click.UsageError(f"--openai-compatible is for providers; leave out --{kind}.")
     return "openai_compatible" if openai_compatible else kind
 
 
-def _check_name(given: str) -> str:
-    """The plugin's name: `given`, normalised as names of distributions are (PEP 503). Exits if it cannot be used."""
-    name = re.sub(r"[-_.]+", "-", given).lower().removeprefix(_PREFIX)
+def _check_name(text: str) -> str:
+    """Return the plugin's name: `text`, normalised like names of distributions (PEP 503). Exits if it cannot be used."""
+    name = re.sub(r"[-_.]+", "-", text).lower().removeprefix(_PREFIX)
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise click.BadParameter(
-            f"'{given[:80]}' cannot be the name of a plugin; it must begin with a letter and consist of letters, digits and "
+            f"'{text[:80]}' cannot be the name of a plugin; it must begin with a letter and consist of letters, digits and "
             f"hyphens, at most {LONGEST_NAME} characters, for example my-vendor",
             param_hint="NAME",
         )
@@ -111,7 +111,7 @@ def _check_name(given: str) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    """Exit if the folder is not to be written to."""
+    """Exit if the folder must not be written to."""
     if folder.exists() and not folder.is_dir():
         exit_with_message(f"{folder} is a file; choose another name, or another folder with --into")
     if folder.is_dir() and any(folder.iterdir()):
@@ -121,7 +121,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def make_replacements(plugin: str) -> dict[str, str]:
-    """What the names in the templates become, the longest first."""
+    """Return the replacements of the names in the templates, the longest first."""
     module = plugin.replace("-", "_")
     return {
         "tornado_gate_acme": f"tornado_gate_{module}",
@@ -132,16 +132,16 @@ def make_replacements(plugin: str) -> dict[str, str]:
     }
 
 
-def _rename(text: str, replacements: dict[str, str]) -> str:
+def _rename_texts(text: str, replacements: dict[str, str]) -> str:
     return re.sub("|".join(replacements), lambda match: replacements[match[0]], text)
 
 
 def make_files(variant: str, plugin: str) -> dict[str, str]:
-    """The text of each file of a distribution, by path."""
+    """Return the text of each file of a distribution, by path."""
     replacements = make_replacements(plugin)
     templates = resources.files("tornado_gate.cli") / "templates"
     return {
-        _rename(path, replacements): _rename(text, replacements)
+        _rename_texts(path, replacements): _rename_texts(text, replacements)
         for part in (_COMMON, variant)
         for path, text in _read_files(templates / part, "")
     }
@@ -155,21 +155,21 @@ def _write_files(folder: Path, files: dict[str, str]) -> None:
 
 
 def _read_files(folder: Traversable, path: str) -> list[tuple[str, str]]:
-    """(path, text) of each file; ``dot_`` at the start of a name stands for the dot, which packaging would leave out."""
-    found: list[tuple[str, str]] = []
+    """Return (path, text) of each file. ``dot_`` at the start of a name stands for the dot, which packaging would omit."""
+    files: list[tuple[str, str]] = []
     for entry in folder.iterdir():
         if entry.name.startswith((".", "__")):
             continue
         below = path + re.sub("^dot_", ".", entry.name)
         if entry.is_dir():
-            found += _read_files(entry, f"{below}/")
+            files += _read_files(entry, f"{below}/")
         else:
-            found.append((below, entry.read_text(encoding="utf-8")))
-    return found
+            files.append((below, entry.read_text(encoding="utf-8")))
+    return files
 
 
-def _describe(variant: str, plugin: str, folder: Path, conf: str) -> str:
-    """What was written, the commands to run next, and the lines for conf."""
+def _describe_result(variant: str, plugin: str, folder: Path, conf: str) -> str:
+    """Describe the written files, the commands to run next, and the lines for conf."""
     from tornado_gate.server.process.command_name import get_command_name
 
     module = plugin.replace("-", "_")

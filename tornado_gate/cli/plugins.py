@@ -83,7 +83,7 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool, m
 
 
 def _choose_distributions(host: PluginHost, config: Config, path: Path | None) -> None:
-    """Apply what conf chooses of several distributions. Exits with the faults of a wrong choice."""
+    """Apply the choice of conf between several distributions. Exits with the faults of a wrong choice."""
     for name, options in config.plugin_options.items():
         try:
             host.choose(name, options.distribution)
@@ -92,7 +92,7 @@ def _choose_distributions(host: PluginHost, config: Config, path: Path | None) -
 
 
 def _describe_others(host: PluginHost) -> list[dict[str, Any]]:
-    """The rows of plugins that are not used, because another distribution installs one of the same name."""
+    """Return the rows of plugins that are not used, because another distribution installs a plugin of the same name."""
     rows = []
     for name, candidates in host.installed.items():
         used = host.plugins[name]
@@ -133,15 +133,15 @@ def _list_operations(host: PluginHost, plugin: Plugin, config: Config) -> list[s
 
     if plugin.error or plugin.wrapper:
         return []
-    found: set[str] = set()
+    operations: set[str] = set()
     try:
         if "format" in plugin.hooks:
-            found |= {route.operation for route in FormatLane(host, plugin, []).routes}
+            operations |= {route.operation for route in FormatLane(host, plugin, []).routes}
         if "provider" in plugin.hooks:
             lane = ProviderLane(host, plugin, [])
             entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]
             for entry in entries:
-                found |= configure_entry(entry, lane).operations
+                operations |= configure_entry(entry, lane).operations
     except GateError as error:
         plugin.error = getattr(error, "detail", error.message)
-    return sorted(found)
+    return sorted(operations)

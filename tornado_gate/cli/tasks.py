@@ -35,16 +35,16 @@ T = TypeVar("T")
 
 STATUSES = ("queued", "pending", "completed", "failed")
 CANCEL_SECONDS = 15.0
-"""How long `cancel` waits for the server that runs the task."""
+"""The number of seconds for which `cancel` waits for the server that runs the task."""
 SERVER_PICK_UP_SECONDS = 3.0
-"""How long `cancel` leaves a task without a lease to the servers, which can also cancel it at the upstream."""
+"""The seconds for which `cancel` leaves a task without a lease to the servers, which can also cancel it at the upstream."""
 POLL_SECONDS = 0.1
 
 _SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 
 
 class TaskCommandError(Exception):
-    """The command cannot be executed; the message says why."""
+    """The command cannot be executed. The message names the cause."""
 
 
 @click.group(short_help="List, show, cancel and remove video tasks.")
@@ -167,14 +167,16 @@ def list_tasks(
 async def _list_account_tasks(
     store: FileTaskStore, account: str, status: str | None, limit: int
 ) -> tuple[list[TaskRecord], bool]:
-    """Return the newest tasks of an account, and whether there are more. Reads all of them only if `status` is given."""
+    """Return the newest tasks of an account, and whether there are more. With `status`, all tasks are read."""
     page = await store.list(account, "", limit if status is None else 10**9, "desc")
     records = [record for record in page.records if status in (None, record.status)]
     return sort_active_first(records[:limit]), page.has_more or len(records) > limit
 
 
 async def _list_all_tasks(store: FileTaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
-    """Return the first tasks of the list, of all accounts, and whether there are more. Keeps no others in memory."""
+    """Return the first tasks of the list, of all accounts, and whether there are more. Other tasks are not kept in
+    memory.
+    """
     best: list[tuple[bool, int, str, TaskRecord]] = []
     has_more = False
     async for record in scan(store):
@@ -213,11 +215,11 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
             record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt
         )
 
-    told = _run_with_store(conf_file, data_dir, work)
+    description = _run_with_store(conf_file, data_dir, work)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(description, indent=2))
         return
-    lines = [(name, value) for name, value in told.items() if value not in (None, "", [])]
+    lines = [(name, value) for name, value in description.items() if value not in (None, "", [])]
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
         for item in value if isinstance(value, list) else [value]:
@@ -322,7 +324,7 @@ def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None,
 
 
 class PruneResult(NamedTuple):
-    """`size` is the size of the files on the disk, in bytes."""
+    """The result of `prune`. `size` is the size of the files on the disk, in bytes."""
 
     tasks: int
     files: int

@@ -1,4 +1,4 @@
-"""Renders video tasks for the command line: as JSON, and as text for a terminal. Pure, except that it checks for files."""
+"""Render video tasks for the command line: as JSON, and as text for a terminal. Pure, except that it checks for files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe_task(record: TaskRecord) -> dict[str, Any]:
 
 def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool, prompt: bool) -> dict[str, Any]:
     image = record.image
-    told = describe_task(record) | {
+    description = describe_task(record) | {
         "kind": record.kind,
         "started": _format_time(record.started_at),
         "updated": _format_time(record.updated_at),
@@ -54,8 +54,8 @@ def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool
         "remixed_from": record.remixed_from,
     }
     if prompt:
-        told |= {"request": dict(record.request), "operation": record.operation and dict(record.operation)}
-    return told
+        description |= {"request": dict(record.request), "operation": record.operation and dict(record.operation)}
+    return description
 
 
 def _describe_file(file: VideoFile, videos: Path) -> dict[str, Any]:

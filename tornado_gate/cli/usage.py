@@ -77,7 +77,7 @@ def usage(
 ) -> None:
     """Show requests, errors, tokens and cost by key, model, day or other groups.
 
-    cost_usd is empty when the price of any request is unknown; unpriced_requests says of how many.
+    cost_usd is empty when the price of any request is unknown; unpriced_requests is their number.
 
     \b
       tornado-gate usage --from 2027-01-01 --to 2027-02-01 --group-by team,model
@@ -89,7 +89,7 @@ def usage(
     query = UsageQuery(start=begin, end=now if end is None else end, group_by=groups, status=status or 0)
     if query.start >= query.end:
         exit_with_message("the time of --from must be before that of --to")
-    rows = [_describe(row) for row in _read(conf_file, data_dir, query)]
+    rows = [_describe_row(row) for row in _read_usage(conf_file, data_dir, query)]
     names = [*groups, *COLUMNS]
     if as_json:
         click.echo(json.dumps({"data": rows}, indent=2))
@@ -99,11 +99,13 @@ def usage(
         writer.writerows([{name: _guard_formula(row[name]) for name in names} for row in rows])
     else:
         click.echo(
-            format_table([name.upper() for name in names], [[_format(row[name]) for name in names] for row in rows])
+            format_table(
+                [name.upper() for name in names], [[_format_value(row[name]) for name in names] for row in rows]
+            )
         )
 
 
-def _read(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> list[UsageRow]:
+def _read_usage(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> list[UsageRow]:
     from tornado_gate.database.engine import DatabaseError
     from tornado_gate.database.opening import open_existing_database
     from tornado_gate.ledger.reports import Reports
@@ -119,11 +121,11 @@ def _read(conf_file: Path | None, data_dir: Path | None, query: UsageQuery) -> l
         exit_with_message(str(error))
 
 
-def _describe(row: UsageRow) -> dict[str, Any]:
+def _describe_row(row: UsageRow) -> dict[str, Any]:
     return {**row.group, **{name: getattr(row, name) for name in COLUMNS}}
 
 
-def _format(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -132,7 +134,7 @@ def _format(value: Any) -> str:
 
 
 def _guard_formula(value: Any) -> Any:
-    """The value of a cell, which a spreadsheet does not take for a formula: names of models and tags come from callers."""
+    """Return the value of a cell, protected against use as a formula: names of models and tags come from callers."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return "'" + value
     return value

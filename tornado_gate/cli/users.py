@@ -53,7 +53,7 @@ def _parse_email(_context: click.Context, _option: click.Parameter, value: str) 
 def open_accounts(
     conf_file: Path | None, data_dir: Path | None, *, create: bool = False
 ) -> Iterator[tuple[Accounts, Config]]:
-    """Yield the accounts, and exit with a message for what is refused. Without `create` a missing database is an error."""
+    """Yield the accounts. Exits with a message for a refused change. Without `create` a missing database is an error."""
     from tornado_gate.accounts.accounts import Accounts
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError
@@ -82,14 +82,14 @@ def open_accounts(
 
 
 def _find_user(accounts: Accounts, email: str) -> User:
-    user = accounts.find_user(email)
+    user = accounts.users.find(email)
     if user is None:
         exit_with_message(f"there is no account for {email}. `{format_command('users list')}` lists all.")
     return user
 
 
 def _print_link(config: Config, token: str) -> None:
-    """Print the link on stdout, for scripts, and what it is for on stderr."""
+    """Print the link on stdout, for scripts, and its purpose on stderr."""
     server = config.server
     host = f"[{server.host}]" if ":" in server.host else server.host
     base = server.public_url or f"http://{host or '127.0.0.1'}:{server.port}"
@@ -107,7 +107,7 @@ def list_users(conf_file: Path | None, data_dir: Path | None, search: str, as_js
     rows: list[dict[str, str]] = []
     with open_accounts(conf_file, data_dir) as (accounts, _):
         while True:
-            page, total = accounts.list_users(search=search, offset=len(rows), limit=PAGE)
+            page, total = accounts.users.list_page(search=search, offset=len(rows), limit=PAGE)
             rows += [_describe_user(user) for user in page]
             if not page or len(rows) >= total:
                 break
@@ -148,9 +148,9 @@ def create_administrator(conf_file: Path | None, data_dir: Path | None, name: st
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir, create=True) as (accounts, config):
-        user = accounts.create_administrator(email, COMMAND, name=name)
+        user = accounts.sign_up.create_administrator(email, COMMAND, name=name)
         click.echo(f"{user.id} created for {user.email}, an administrator.", err=True)
-        _print_link(config, accounts.create_reset_link(user.id, COMMAND))
+        _print_link(config, accounts.reset_links.create(user.id, COMMAND))
 
 
 @users.command(short_help="Make a link that sets a new password.")
@@ -162,7 +162,7 @@ def reset_link(conf_file: Path | None, data_dir: Path | None, email: str) -> Non
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, config):
-        _print_link(config, accounts.create_reset_link(_find_user(accounts, email).id, COMMAND))
+        _print_link(config, accounts.reset_links.create(_find_user(accounts, email).id, COMMAND))
 
 
 @users.command(short_help="Disable a user.")
@@ -187,7 +187,7 @@ def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state:
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        user = accounts.set_state(_find_user(accounts, email).id, state, COMMAND)
+        user = accounts.users.set_state(_find_user(accounts, email).id, state, COMMAND)
         click.echo(f"{user.email} is {user.state}.", err=True)
 
 
@@ -200,7 +200,7 @@ def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state:
 @click.option("--budget", default=None, metavar="B", help='Such as "5/d,100/mo,tokens=1M/d"; "" for none.')
 @_email_argument
 def limit(conf_file: Path | None, data_dir: Path | None, limit: str | None, budget: str | None, email: str) -> None:
-    """Set the limits and the budget that all keys of a user share. What is not given stays as it is."""
+    """Set the limits and the budget that all keys of a user share. An omitted option changes nothing."""
     from tornado_gate.accounts.bound_texts import parse_budget, parse_limits
     from tornado_gate.accounts.people import COMMAND
 
@@ -210,7 +210,7 @@ def limit(conf_file: Path | None, data_dir: Path | None, limit: str | None, budg
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     with open_accounts(conf_file, data_dir) as (accounts, _):
-        user = accounts.set_bounds(_find_user(accounts, email).id, COMMAND, limits=limits, budget=spending)
+        user = accounts.users.set_bounds(_find_user(accounts, email).id, COMMAND, limits=limits, budget=spending)
         bounds = {**user.limits, **user.budget}
         shown = ", ".join(f"{name} {value:.15g}" for name, value in bounds.items()) or "no bounds"
         click.echo(f"{user.email}: {shown}.", err=True)

@@ -18,8 +18,8 @@ from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_mess
 def webhook_secret(conf_file: Path | None, data_dir: Path | None, account: str, rotate: bool, off: bool) -> None:
     """Print the secret with which the webhooks of an account are signed; give it to the receiver of the webhooks.
 
-    Each account has its own secret, which is created when it is first needed. Running servers use a new secret at once. For 24
-    hours after a rotation each webhook has a signature with the new secret and one with the previous:
+    Each account has its own secret, which is created when it is first needed. Running servers use a new secret
+    immediately. For 24 hours after a rotation each webhook has two signatures, with the new and the previous secret:
 
     \b
       tornado-gate tasks webhook-secret --account research --rotate

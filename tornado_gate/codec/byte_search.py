@@ -1,4 +1,4 @@
-"""Searches long bytes in slices, so that no call keeps other threads of the process from running for long."""
+"""Searches in long bytes by slices, so that no call blocks other threads of the process for long."""
 
 from __future__ import annotations
 
@@ -8,33 +8,39 @@ from typing import Final
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
 MARGIN_BYTES: Final = 64
-"""The most bytes of what is searched: slices overlap by as many."""
+"""The maximum length of a searched mark or match: slices overlap by this length."""
 
 
 def find_in_slices(raw: bytes, mark: bytes, start: int = 0, pattern: re.Pattern[bytes] | None = None) -> int:
-    """The first position of `mark` from `start` on, or, with `pattern`, of a match of it, which begins with `mark`; else -1."""
+    """Return the first position of `mark` from `start` on, or -1.
+
+    With `pattern`, return the first position of a match of it, which begins with `mark`.
+    """
     while start < len(raw):
         end = start + SLICE_BYTES + MARGIN_BYTES
-        place = raw.find(mark, start, end)
-        if place >= 0 and pattern is not None:
-            match = pattern.search(raw, place, end)
-            place = match.start() if match else -1
-        if place >= 0:
-            return place
+        position = raw.find(mark, start, end)
+        if position >= 0 and pattern is not None:
+            match = pattern.search(raw, position, end)
+            position = match.start() if match else -1
+        if position >= 0:
+            return position
         start += SLICE_BYTES
     return -1
 
 
 def search(raw: bytes, mark: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-    """The first match of `pattern`, which begins with `mark`. A pattern looks at 50 MB in a second, `bytes.find` at 1 GB."""
-    place = find_in_slices(raw, mark)
-    while place >= 0:
-        if (match := pattern.match(raw, place)) is not None:
+    """Return the first match of `pattern`, which begins with `mark`.
+
+    A pattern looks at 50 MB in a second, `bytes.find` at 1 GB.
+    """
+    position = find_in_slices(raw, mark)
+    while position >= 0:
+        if (match := pattern.match(raw, position)) is not None:
             return match
-        place = find_in_slices(raw, mark, place + 1)
+        position = find_in_slices(raw, mark, position + 1)
     return None
 
 
 def contains_any(raw: bytes, marks: Iterable[bytes]) -> bool:
-    """Whether one of `marks` occurs in `raw`."""
+    """Return whether one of `marks` occurs in `raw`."""
     return any(find_in_slices(raw, mark) >= 0 for mark in marks)

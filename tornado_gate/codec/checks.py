@@ -1,6 +1,6 @@
 """Checks of single values that raise InvalidField with the value's path: for arrays where a schema is too slow.
 
-Public, for format plugins; `tornado_gate.codec.fields` checks the rest of a body.
+Public, for format plugins; `tornado_gate.codec.fields` checks all other parts of a body.
 
 `path` is the path of the object; a member's name is appended to it only when an error is raised.
 """
@@ -15,18 +15,18 @@ from tornado_gate.codec.value_limits import are_left_to_upstream
 from tornado_gate.errors import InvalidField
 
 
-def raise_invalid(path: str, said: str) -> NoReturn:
-    """Raise InvalidField for the value at `path`; `said` is the predicate of the message, such as "must be a string"."""
-    raise InvalidField(path, f"'{path}' {said}.")
+def raise_invalid(path: str, problem: str) -> NoReturn:
+    """Raise InvalidField for the value at `path`; `problem` is the predicate of the message, such as "must be a string"."""
+    raise InvalidField(path, f"'{path}' {problem}.")
 
 
-def refuse_value(path: str, said: str) -> None:
+def refuse_value(path: str, problem: str) -> None:
     """Raise InvalidField as `raise_invalid` does, for an unknown word or an exceeded limit, unless the upstream decides.
 
     `tornado_gate.codec.value_limits` defines when it does; then this returns.
     """
     if not are_left_to_upstream():
-        raise_invalid(path, said)
+        raise_invalid(path, problem)
 
 
 def raise_missing(path: str) -> NoReturn:

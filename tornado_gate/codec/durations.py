@@ -10,7 +10,7 @@ DURATION_EXAMPLES = "90s, 5m, 2h, 30d or 1w"
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?([smhdwSHDW])", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 LATEST_MOMENT = 253_402_300_799.0
-"""The end of the year 9999, the last that a date can have."""
+"""The end of the year 9999, the last year that a date can have."""
 
 
 def parse_duration(text: str) -> float:
@@ -27,7 +27,7 @@ def parse_duration(text: str) -> float:
 def parse_moment(text: str, now: float | None = None) -> float:
     """Return the Unix time of a duration from now, or of a date such as ``2027-01-01`` (00:00 UTC).
 
-    Raises ValueError with a message for the user, also for a moment that is not in the future.
+    Raises ValueError with a message for the user, for example for a moment that is not in the future.
     """
     now = time.time() if now is None else now
     try:

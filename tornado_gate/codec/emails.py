@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 LONGEST_COMPARED = 255
-"""One character more than an e-mail may have: a longer text equals no e-mail."""
+"""One character more than the maximum of an e-mail: a longer text equals no e-mail."""
 
 
 def make_email_key(email: str) -> str:
@@ -21,7 +21,7 @@ def make_email_key(email: str) -> str:
 
 
 def has_twin(text: str) -> bool:
-    """Whether a character is another one in NFC, such as the sign of kelvin, which becomes the letter K."""
+    """Return whether a character is another one in NFC, such as the sign of kelvin, which becomes the letter K."""
     return any(
         len(normal) == 1 and normal != letter for letter, normal in zip(text, map(_normalize, text), strict=True)
     )
@@ -32,6 +32,6 @@ def _normalize(letter: str) -> str:
 
 
 def _lower(letter: str) -> str:
-    """The lower-case letter. A letter beyond ASCII never becomes one of ASCII, and never two."""
+    """Return the lower-case letter. A letter beyond ASCII never becomes an ASCII letter, and never two letters."""
     lower = letter.lower()
     return lower if len(lower) == 1 and (letter.isascii() or not lower.isascii()) else letter

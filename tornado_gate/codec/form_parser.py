@@ -1,4 +1,4 @@
-"""Splits a form (multipart/form-data) into its parts while it arrives; no I/O.
+"""A parser that divides a form (multipart/form-data) into its parts while it arrives; no I/O.
 
 Borders are searched with `bytes.find`, so content that imitates borders costs no more than other content. Memory is bounded: at
 most the headers of one part are held back, or a possible border.
@@ -26,19 +26,19 @@ _AFTER_BORDER: Final = 2
 
 
 class FormSink(Protocol):
-    """Receives the parts of a form in order. Exceptions of its methods end the parsing."""
+    """A receiver of the parts of a form, in order. Exceptions of its methods end the parsing."""
 
     def on_part(self, headers: dict[bytes, bytes]) -> None:
-        """A part begins. Names of headers are in lower case."""
+        """Begin a part. Names of headers are in lower case."""
 
     def on_data(self, data: memoryview) -> None:
-        """More content of the part."""
+        """Add content to the part."""
 
     def on_part_end(self) -> None: ...
 
 
 class FormParser:
-    """The parser of one form. `is_complete`: the final border was read; what follows is ignored."""
+    """The parser of one form. `is_complete`: the final border was read; further bytes are ignored."""
 
     def __init__(self, boundary: bytes, sink: FormSink) -> None:
         self.is_complete = False
@@ -60,20 +60,21 @@ class FormParser:
             pass
         self._held = b"" if self.is_complete else self._held[self._position :]
 
-    # Each reads held bytes from `_position` on; returns whether the next state can continue, else more bytes are needed.
+    # Each method reads held bytes from `_position` on. It returns whether the next state can continue; otherwise more bytes are
+    # needed.
 
     def _read_preamble(self) -> bool:
-        found = self._held.find(self._delimiter)
-        end = found if found >= 0 else max(0, len(self._held) - len(self._delimiter) + 1)
+        border = self._held.find(self._delimiter)
+        end = border if border >= 0 else max(0, len(self._held) - len(self._delimiter) + 1)
         self._skipped += end
         if self._skipped > MAX_PREAMBLE_BYTES:
             raise invalid_form_error(
                 "The body does not contain the boundary that the Content-Type header names. Use the same boundary in both."
             )
-        if found < 0:
+        if border < 0:
             self._position = end
             return False
-        self._position = found + len(self._delimiter)
+        self._position = border + len(self._delimiter)
         self._read = self._read_border_end
         return True
 
@@ -86,7 +87,8 @@ class FormParser:
             return False
         if after != b"\r\n":
             raise _malformed_error()
-        self._read = self._read_headers  # they begin with this CR LF, so that a part without headers has an end, too
+        # the next search begins with this CR LF, so that a part without headers has an end, too
+        self._read = self._read_headers
         return True
 
     def _read_headers(self) -> bool:
@@ -97,10 +99,10 @@ class FormParser:
             return False
         headers: dict[bytes, bytes] = {}
         for line in self._held[self._position + 2 : end].split(b"\r\n") if end > self._position else ():
-            found = _HEADER_LINE.fullmatch(line)
-            if found is None:
+            match = _HEADER_LINE.fullmatch(line)
+            if match is None:
                 raise _malformed_error()
-            headers[found[1].lower()] = found[2].rstrip(b" \t")
+            headers[match[1].lower()] = match[2].rstrip(b" \t")
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise TooLarge(f"The form has too many parts; at most {MAX_PARTS} are allowed.")
@@ -111,8 +113,8 @@ class FormParser:
 
     def _read_content(self) -> bool:
         start, held = self._position, self._held
-        found = held.find(self._delimiter, start)
-        border = self._border.search(held, found) if found >= 0 else None
+        next_border = held.find(self._delimiter, start)
+        border = self._border.search(held, next_border) if next_border >= 0 else None
         end = len(held) - len(self._delimiter) - _AFTER_BORDER + 1 if border is None else border.start()
         if end > start:
             self._sink.on_data(memoryview(held)[start:end])

@@ -1,6 +1,6 @@
-"""Parse a request body as a JSON object; invalid bodies raise a 400 error. Knows no wire format.
+"""A request body as a JSON object; invalid bodies raise a 400 error. The parser uses no wire format.
 
-Stricter than JSON parsers usually are, because another parser may read the same bytes at the upstream and interpret them
+It is stricter than JSON parsers usually are, because another parser may read the same bytes at the upstream and interpret them
 differently: duplicate names, NaN and Infinity, invalid UTF-8 and excessive depth are refused.
 """
 
@@ -22,11 +22,13 @@ MAX_DEPTH = 128
 
 MAX_UNMEASURED_BYTES = 64 * 1024
 MAX_COST = 100_000
-"""The limit of `load_object` for a longer text, see `json_bounds`: it processes the text at once."""
+"""The limit of `load_object` for a longer text, see `json_bounds`: it processes the text in one step."""
 
 _FLAT_BYTES = 2 * MAX_DEPTH
-"""A body up to this length cannot be too deep: each container needs two brackets. Nor can a longer one with few brackets, which
-are counted much faster than the depth is measured."""
+"""A body up to this length cannot be too deep: each container needs two brackets.
+
+A longer body with few brackets cannot be too deep either. Counting brackets is much faster than measuring the depth.
+"""
 
 _CONTAINERS = frozenset({dict, list})
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
@@ -35,7 +37,7 @@ _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 def load_object(raw: bytes) -> dict[str, Any]:
     """Return the JSON object in `raw`, which is short: the body of a request that is not large, a form field, a message.
 
-    Raises RequestError if it is none, too deep or too complex, InvalidField for a duplicate name.
+    Raises RequestError if it is no object, too deep or too complex, InvalidField for a duplicate name.
     """
     length = len(raw)
     if length > MAX_UNMEASURED_BYTES:
@@ -50,8 +52,10 @@ def load_object(raw: bytes) -> dict[str, Any]:
 
 
 def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
-    """As `load_object`, for a large body whose text was measured. It may run in a thread: it lets other threads run between
-    its steps, which are short (`types/large_json.py`). The error for a duplicate name does not contain the name.
+    """Return the object like `load_object`, for a large body whose text was measured.
+
+    It may run in a thread: it lets other threads run between its steps, which are short (`types/large_json.py`). The error for a
+    duplicate name does not contain the name.
     """
     value = _parse_object(raw)
     _check_depth(value)
@@ -72,7 +76,7 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
-    """Whether `raw` may have a duplicate name that `written`, its parsed value as JSON, no longer has.
+    """Return whether `raw` may have a duplicate name that `written`, its parsed value as JSON, no longer has.
 
     Parsing drops a duplicate together with its colon. All other colons occur in both texts, also those inside strings, unless
     they are escaped in `raw`.
@@ -106,7 +110,7 @@ def _check_depth(value: dict[str, Any]) -> None:
 
 
 def _count_names(value: dict[str, Any]) -> int:
-    return sum(len(one) for level in _iterate_levels(value) for one in level if type(one) is dict)
+    return sum(len(container) for level in _iterate_levels(value) for container in level if type(container) is dict)
 
 
 def _iterate_levels(value: dict[str, Any]) -> Iterator[list[Any]]:
@@ -114,23 +118,23 @@ def _iterate_levels(value: dict[str, Any]) -> Iterator[list[Any]]:
     level: list[Any] = [value]
     while level:
         yield level
-        inside = (one.values() if type(one) is dict else one for one in level)
+        inside = (container.values() if type(container) is dict else container for container in level)
         level = [item for items in inside for item in items if type(item) in _CONTAINERS]
 
 
 def _refuse_duplicates(raw: bytes) -> None:
-    """Parse again with a slower parser that reports duplicate names; raises InvalidField. Only for suspicious bodies."""
+    """Parse again with a slower parser that reports duplicate names; raise InvalidField. Only for suspicious bodies."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(items)
         if len(result) != len(items):
-            seen: set[str] = set()
+            names: set[str] = set()
             for name, _ in items:
-                if name in seen:
+                if name in names:
                     shown = name[:100]
                     message = f"The name '{shown}' occurs twice in one JSON object. Remove one of them."
                     raise InvalidField(shown, message, code="duplicate_name")
-                seen.add(name)
+                names.add(name)
         return result
 
     json.loads(raw, object_pairs_hook=pairs)

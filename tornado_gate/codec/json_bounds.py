@@ -1,7 +1,7 @@
-"""Measures the text of a large JSON body before it is parsed: a short text can become millions of objects.
+"""The size of the text of a large JSON body, measured before it is parsed: a short text can become millions of objects.
 
-Works in slices, so that no call blocks other threads of the process for long, and stops at the limit. It does not validate: for
-a text that is not JSON the numbers are meaningless, and the parser refuses it.
+The measurement works in slices, so that no call blocks other threads of the process for long, and stops at the limit. It does not
+validate: for a text that is not JSON the numbers are meaningless, and the parser refuses it.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def measure_json(raw: bytes, max_cost: int) -> JsonMeasure:
 
 
 def _find_slice_end(raw: bytes, position: int) -> int:
-    """The end of the next slice, which does not divide an escape: it ends after an even number of backslashes."""
+    """Return the end of the next slice, which does not divide an escape: it ends after an even number of backslashes."""
     end = min(position + SLICE_BYTES, len(raw))
     slashes = end - position - len(raw[position:end].rstrip(b"\\"))
     return end + slashes % 2
 
 
 def _find_widest_character(raw: bytes) -> int:
-    """The maximum bytes per character of a parsed string: 1, 2 or 4 (PEP 393), at most."""
+    """Return the maximum bytes per character of a parsed string: 1, 2 or 4 (PEP 393), at most."""
     if b"\\ud" in raw or b"\\uD" in raw:
         return WIDEST  # may be a surrogate pair
     if raw.isascii():

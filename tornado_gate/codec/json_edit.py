@@ -1,4 +1,4 @@
-"""Replace top-level values in the text of a JSON object; all other bytes stay unchanged.
+"""The replacement of top-level values in the text of a JSON object; all other bytes stay unchanged.
 
 On the verbatim lane the upstream receives the caller's bytes: key order, spelling of numbers and escapes, unknown fields. Only
 the values that must differ (the model's name, a field that conf sets) are replaced.
@@ -46,16 +46,18 @@ def patch_json(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any] |
     `raw` must be a valid JSON object without duplicate names; `json_body.load_object` checks this. `body`, the parsed `raw`,
     makes most calls faster, because the text need not be scanned; the result is the same.
     """
-    found = None if body is None else _find_changed_members(raw, changes, body)
-    if found is None:
-        found = [member for member in _iterate_members(raw) if member.name in changes]
-    removed = [member for member in found if changes[member.name] is REMOVE]
-    here = {member.name for member in found}
-    added = [_render_member(name, value) for name, value in changes.items() if name not in here and value is not REMOVE]
+    members = None if body is None else _find_changed_members(raw, changes, body)
+    if members is None:
+        members = [member for member in _iterate_members(raw) if member.name in changes]
+    removed = [member for member in members if changes[member.name] is REMOVE]
+    present = {member.name for member in members}
+    added = [
+        _render_member(name, value) for name, value in changes.items() if name not in present and value is not REMOVE
+    ]
     if not removed and not added:
-        return b"".join(_iterate_changed_pieces(raw, found, changes, len(raw)))
+        return b"".join(_iterate_changed_pieces(raw, members, changes, len(raw)))
     close = raw.rindex(b"}")
-    head = b"".join(_iterate_changed_pieces(raw, found, changes, close))
+    head = b"".join(_iterate_changed_pieces(raw, members, changes, close))
     if removed:
         head = _strip_last_comma(head)
     if added:
@@ -70,12 +72,12 @@ def _render_member(name: str, value: Any) -> bytes:
 
 
 def _iterate_changed_pieces(
-    raw: bytes, found: list[_Member], changes: Mapping[str, Any], end: int
+    raw: bytes, members: list[_Member], changes: Mapping[str, Any], end: int
 ) -> Iterator[bytes | memoryview]:
-    """Yield the pieces of `raw` up to `end`, with the members in `found` changed."""
+    """Yield the pieces of `raw` up to `end`, with the members in `members` changed."""
     text = memoryview(raw)  # slices without copying: a body may be large
     kept_until = 0
-    for member in found:
+    for member in members:
         value = changes[member.name]
         if value is REMOVE:
             yield text[kept_until : member.start]
@@ -99,7 +101,7 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
     occurs in the text; if it occurs once, that is the member's position. If it occurs more often (nested, or as a value), the
     position is ambiguous. Names that `body` does not hold are searched too, so that no member is added twice.
     """
-    found: list[_Member] = []
+    members: list[_Member] = []
     for name in changes:
         if _PLAIN_NAME.fullmatch(name) is None:
             return None
@@ -109,10 +111,10 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
             continue
         if start < 0 or name not in body or find_in_slices(raw, quoted, start + 1) >= 0:
             return None
-        found.append(_read_member(raw, name, start, start + len(quoted)))
-    if found and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
+        members.append(_read_member(raw, name, start, start + len(quoted)))
+    if members and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
         return None
-    return sorted(found, key=lambda member: member.start)
+    return sorted(members, key=lambda member: member.start)
 
 
 def _iterate_members(raw: bytes) -> Iterator[_Member]:
@@ -171,7 +173,7 @@ def _find_container_end(raw: bytes, position: int) -> int:
 
 
 def _find_string_end(raw: bytes, position: int) -> int:
-    """The position after the closing quote of the string that begins at `position`."""
+    """Return the position after the closing quote of the string that begins at `position`."""
     position += 1
     while raw[position] != 0x22:
         match = _STRING_CONTENT.match(raw, position, position + WINDOW_BYTES)

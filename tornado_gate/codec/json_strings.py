@@ -1,7 +1,7 @@
-"""Find the strings in a JSON text that arrives in pieces, without parsing it as a whole. No I/O.
+"""The strings in a JSON text that arrives in chunks, found without parsing it as a whole. No I/O.
 
-Guards read the strings in the arguments of a tool call, and replace characters of them; all other characters stay as
-they are. A text that is not JSON, which models may write, is one string from the first wrong character on.
+Guards read the strings in the arguments of a tool call, and replace characters of them; all other characters stay as they are.
+Models may write a text that is not JSON. It is one string from the first wrong character on.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ MAX_DEPTH: Final = 32
 
 
 class Piece(NamedTuple):
-    """A piece of the JSON text. `raw` are its characters in the text. Between strings, `text` is None; inside, it is
-    what they mean.
+    """A piece of the JSON text.
 
-    `begins` and `ends`: the first and the last piece of a string; they do not include the quotes. `path` is the place
-    of the string, of a name the place of its object, and `is_name` says that it is the name of a member. `is_json` is
-    false for the rest of a text that is not JSON. A number of at least LEAST_NUMBER characters is a piece as a string is;
-    a replacement needs quotes around it.
+    `raw` are its characters in the text. `text` is their meaning inside of a string, None between strings.
+
+    `begins` and `ends`: the first and the last piece of a string; they do not include the quotes. `path` is the path of the
+    string; for a name, it is the path of its object. `is_name`: it is the name of a member. `is_json` is false for the end of a
+    text that is not JSON. A number of at least LEAST_NUMBER characters is a piece as a string is; a replacement needs quotes
+    around it.
     """
 
     raw: str
@@ -58,27 +59,27 @@ class Piece(NamedTuple):
 
 
 def escape_text(text: str) -> str:
-    """The characters of `text` inside a JSON string."""
+    """Return the characters of `text` inside a JSON string."""
     encode = encode_basestring_ascii if _SURROGATE.search(text) else encode_basestring
     return encode(text)[1:-1]
 
 
-def find_raw_offsets(raw: str, wanted: Sequence[int]) -> list[int]:
-    """The positions in `raw`, which has escapes, of ascending positions in its meaning."""
-    found: list[int] = []
+def find_raw_offsets(raw: str, offsets: Sequence[int]) -> list[int]:
+    """Return the positions in `raw`, which has escapes, of ascending positions in its meaning."""
+    positions: list[int] = []
     at = meant = 0  # all before `at` in `raw` means `meant` characters
-    for unit in _UNIT.finditer(raw) if wanted else ():
-        while len(found) < len(wanted) and wanted[len(found)] <= meant + unit.start() - at:
-            found.append(at + wanted[len(found)] - meant)
-        if len(found) == len(wanted):
+    for unit in _UNIT.finditer(raw) if offsets else ():
+        while len(positions) < len(offsets) and offsets[len(positions)] <= meant + unit.start() - at:
+            positions.append(at + offsets[len(positions)] - meant)
+        if len(positions) == len(offsets):
             break
         meant += unit.start() - at + 1
         at = unit.end()
-    return found + [at + one - meant for one in wanted[len(found) :]]
+    return positions + [at + offset - meant for offset in offsets[len(positions) :]]
 
 
 class JsonStrings:
-    """Divides one JSON text into pieces."""
+    """A parser that divides one JSON text into pieces."""
 
     def __init__(self) -> None:
         self._carried = ""
@@ -108,7 +109,7 @@ class JsonStrings:
         return pieces
 
     def finish(self) -> list[Piece]:
-        """Return the rest, after the last fragment."""
+        """Return the remaining pieces, after the last fragment."""
         rest, self._carried = self._carried, ""
         pieces: list[Piece] = []
         if rest and not self._in_string:
@@ -124,8 +125,8 @@ class JsonStrings:
 
     def _read_between(self, text: str, position: int, pieces: list[Piece]) -> int:
         """Read characters between strings, up to the next string."""
-        found = _BETWEEN.match(text, position)
-        end = found.end() if found else position
+        match = _BETWEEN.match(text, position)
+        end = match.end() if match else position
         if end < len(text) and text[end] == '"':
             self._add_between(pieces, text, position, end)
             pieces.append(Piece('"'))
@@ -142,15 +143,15 @@ class JsonStrings:
 
     def _add_between(self, pieces: list[Piece], text: str, start: int, end: int) -> None:
         """Add characters between strings; longer numbers among them are texts."""
-        for found in _NUMBER.finditer(text, start, end) if end - start >= LEAST_NUMBER else ():
-            if found.end() - found.start() >= LEAST_NUMBER:
-                self._follow(text, start, found.start())
-                if found.start() > start:
-                    pieces.append(Piece(text[start : found.start()]))
+        for match in _NUMBER.finditer(text, start, end) if end - start >= LEAST_NUMBER else ():
+            if match.end() - match.start() >= LEAST_NUMBER:
+                self._follow_marks(text, start, match.start())
+                if match.start() > start:
+                    pieces.append(Piece(text[start : match.start()]))
                 path = tuple(map(str, self._path[:MAX_DEPTH]))
-                pieces.append(Piece(found[0], found[0], begins=True, ends=True, path=path, is_number=True))
-                start = found.end()
-        self._follow(text, start, end)
+                pieces.append(Piece(match[0], match[0], begins=True, ends=True, path=path, is_number=True))
+                start = match.end()
+        self._follow_marks(text, start, end)
         if end > start:
             pieces.append(Piece(text[start:end]))
 
@@ -158,8 +159,8 @@ class JsonStrings:
         self._is_json, self._in_string, self._at_begin = False, True, True
         self._path, self._is_object, self._expects_name = [], [], False
 
-    def _follow(self, text: str, start: int, end: int) -> None:
-        """Follow brackets, commas and colons, which say whether the next string is a name, and where it is."""
+    def _follow_marks(self, text: str, start: int, end: int) -> None:
+        """Follow brackets, commas and colons, which decide whether the next string is a name, and its path."""
         for character in text[start:end]:
             if character in "{[":
                 self._is_object.append(character == "{")
@@ -180,8 +181,8 @@ class JsonStrings:
 
     def _read_string(self, text: str, position: int, pieces: list[Piece]) -> int:
         """Read characters of a string, up to its end or to the end of the text."""
-        found = _RUN.match(text, position)
-        end = found.end() if found else position
+        match = _RUN.match(text, position)
+        end = match.end() if match else position
         pair = None
         if len(text) - end < _LONGEST_BEGUN_PAIR:
             pair = _BEGUN_PAIR.search(text, max(position, end - _PAIR_HALF))

@@ -1,7 +1,7 @@
-"""Detect a file's media type from its first bytes, an image's size from its header, and map types to file extensions.
+"""Media types: their detection from a file's first bytes, an image's size in its header, and file extensions.
 
-Pure functions that read only the beginning of a file and decode nothing. A declared media type is compared with the detected
-one, because vendors refuse an image whose declared type does not match its content.
+Pure functions that read only the beginning of a file and decode nothing. A declared media type is compared with the detected one,
+because vendors refuse an image whose declared type does not match its content.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _EXTENSIONS = {
 
 
 class WrongMediaType(Exception):
-    """A file has the wrong media type. The message is safe to show to the caller."""
+    """An error: a file has the wrong media type. The message is safe to show to the caller."""
 
 
 def sniff(data: bytes) -> str:
@@ -137,32 +137,34 @@ def resolve_media_type(data: bytes, declared: str, kinds: Collection[str], *, tr
     a type not in `kinds`, an unknown signature or an empty file.
     """
     declared = normalize_media_type(declared)
-    seen = sniff(data)
-    wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
-    if not seen:
+    detected = sniff(data)
+    expected = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
+    if not detected:
         if not data or declared in SNIFFABLE_TYPES or declared in UNSPECIFIC_TYPES:
             content = "The file's content matches no known format" if data else "The file is empty"
             raise WrongMediaType(
-                f"{content}; {_describe_declared_type(declared)}expected here: {wanted}. Send a complete, valid file."
+                f"{content}; {_describe_declared_type(declared)}expected here: {expected}. Send a complete, valid file."
             )
-        found = declared
+        media_type = declared
     else:
-        found = _choose_media_type(seen, declared, kinds, trusted)
-    if not found.startswith(tuple(kinds)):
-        raise WrongMediaType(f"The file is '{found[:100]}', but expected here: {wanted}. Send a file of that type.")
-    return found
+        media_type = _choose_media_type(detected, declared, kinds, trusted)
+    if not media_type.startswith(tuple(kinds)):
+        raise WrongMediaType(
+            f"The file is '{media_type[:100]}', but expected here: {expected}. Send a file of that type."
+        )
+    return media_type
 
 
-def _choose_media_type(seen: str, declared: str, kinds: Collection[str], trusted: bool) -> str:
-    family = next((family for family in _CONTAINERS if seen in family), (seen,))
+def _choose_media_type(detected: str, declared: str, kinds: Collection[str], trusted: bool) -> str:
+    family = next((family for family in _CONTAINERS if detected in family), (detected,))
     if declared in family:
         return declared
     if declared in UNSPECIFIC_TYPES or (declared == "text/plain" and not trusted):
-        return next((name for name in (seen, *family) if name.startswith(tuple(kinds))), seen)
-    if not trusted and declared.partition("/")[0] == seen.partition("/")[0]:
-        return seen
+        return next((name for name in (detected, *family) if name.startswith(tuple(kinds))), detected)
+    if not trusted and declared.partition("/")[0] == detected.partition("/")[0]:
+        return detected
     raise WrongMediaType(
-        f"The file is declared as '{declared[:100]}', but its content is '{seen}'. Declare it as '{seen}'."
+        f"The file is declared as '{declared[:100]}', but its content is '{detected}'. Declare it as '{detected}'."
     )
 
 
@@ -173,7 +175,7 @@ def _describe_declared_type(declared: str) -> str:
 def parse_image_size(data: bytes) -> tuple[int, int] | None:
     """Return (width, height) in pixels from the header of a PNG, JPEG, GIF or WebP; None for anything else.
 
-    Used to refuse a huge image before it is decoded. The values are those of the header, before any rotation.
+    Used to refuse a huge image before it is decoded. The values are the header's values, before any rotation.
     """
     try:
         match sniff(data):

@@ -22,9 +22,9 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from python_multipart.multipart import parse_options_header
 
 from tornado_gate.codec.form_parser import FormParser, invalid_form_error
+from tornado_gate.codec.header_parameters import parse_header_parameters
 from tornado_gate.errors import InvalidField, TooLarge, Unavailable
 from tornado_gate.types import Upload
 from tornado_gate.types.media_type import media_type
@@ -36,7 +36,7 @@ WRITE_BYTES = 1024 * 1024
 """Buffered file bytes before a write to disk."""
 READ_BYTES = 256 * 1024
 SLICE_BYTES = 64 * 1024
-"""Bytes parsed per step: a step takes 0.1 ms at most, whatever the content."""
+"""Bytes parsed per step: a step takes 0.1 ms at most, for any content."""
 MAX_TURN_SECONDS = 0.002
 """The parser yields to the event loop after this time."""
 MAX_BYTES_CLOSED_IN_LOOP = 64 * 1024 * 1024
@@ -52,8 +52,8 @@ _PLAIN_ENCODINGS = (b"", b"binary", b"8bit", b"7bit")
 class _Spool:
     """The unnamed temporary file of one form. All methods except `close` are called in threads.
 
-    `close` may be called while a thread still reads or writes, after the caller has disconnected. Then the last thread closes
-    the file: if `close` closed the descriptor at once, the thread could use a descriptor that is another request's file.
+    `close` may be called while a thread still reads or writes, after the caller has disconnected. Then the last thread closes the
+    file. If `close` closed the descriptor immediately, the thread could use a descriptor that is another request's file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,25 +137,25 @@ class DiskFile(State, eq=False):
 
     async def read(self, size: int = -1) -> bytes:
         """Return the first `size` bytes, or all for -1. Raises Unavailable after the form is closed."""
-        wanted = self.size if size < 0 else min(size, self.size)
-        return await asyncio.to_thread(self.file.read, self.start, wanted) if wanted else b""
+        count = self.size if size < 0 else min(size, self.size)
+        return await asyncio.to_thread(self.file.read, self.start, count) if count else b""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the file in chunks of READ_BYTES; may be called again. Raises Unavailable after the form is closed."""
         for position in range(0, self.size, READ_BYTES):
-            wanted = min(READ_BYTES, self.size - position)
-            yield await asyncio.to_thread(self.file.read, self.start + position, wanted)
+            count = min(READ_BYTES, self.size - position)
+            yield await asyncio.to_thread(self.file.read, self.start + position, count)
 
 
 class FormReader:
-    """Parses a form incrementally. `feed` waits for disk writes, which applies back-pressure to the sender.
+    """An incremental reader of a form. `feed` waits for disk writes, which applies back-pressure to the sender.
 
     After `feed` has raised, only `close` may be called.
     """
 
     def __init__(self, content_type: str, folder: Path) -> None:
-        """Raises RequestError for a content type without a usable boundary."""
-        _, options = parse_options_header(content_type.encode("utf-8", "replace"))
+        """Create a reader. Raises RequestError for a content type without a usable boundary."""
+        _, options = parse_header_parameters(content_type.encode("utf-8", "replace"))
         boundary = options.get(b"boundary", b"")
         if not _BOUNDARY.fullmatch(boundary):
             raise invalid_form_error(
@@ -201,14 +201,14 @@ class FormReader:
     # Called by the parser
 
     def on_part(self, headers: dict[bytes, bytes]) -> None:
-        """A part begins."""
+        """Begin a part."""
         part = self._part = _Part(headers)
         if part.filename is not None:
             part.file = DiskFile(part.name, part.filename, part.media_type, self._spool, start=self._file_bytes)
             self.files.append(part.file)
 
     def on_data(self, data: memoryview) -> None:
-        """More content of the part."""
+        """Add content to the part."""
         part = self._part
         if part.file is not None:
             part.file.size += len(data)
@@ -223,7 +223,7 @@ class FormReader:
         part.text += data
 
     def on_part_end(self) -> None:
-        """The part is complete."""
+        """End the part."""
         part = self._part
         if part.file is None:
             try:
@@ -245,7 +245,7 @@ class _Part:
 def _describe(headers: Mapping[bytes, bytes]) -> tuple[str, str | None, str]:
     """Return (field name, file name or None for a text field, declared media type) of a part with these headers."""
     raw = headers.get(b"content-disposition", b"")
-    disposition, options = parse_options_header(raw)
+    disposition, options = parse_header_parameters(raw)
     name = options.get(b"name")
     if disposition != b"form-data" or not name:
         raise invalid_form_error(
@@ -261,11 +261,11 @@ def _describe(headers: Mapping[bytes, bytes]) -> tuple[str, str | None, str]:
 
 
 def _parse_extended_name(disposition: bytes) -> str | None:
-    """The file name of a header that has only ``filename*=UTF-8''…``, as urllib3 sent until 1.25. RFC 5987 3.2."""
-    found = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
-    if found is None:
+    """Return the file name of a header that has only ``filename*=UTF-8''…``, as urllib3 sent until 1.25. RFC 5987 3.2."""
+    match = _EXTENDED_NAME.search(_QUOTED.sub(b'""', disposition))
+    if match is None:
         return None
-    return unquote_to_bytes(found[2]).decode("latin-1" if found[1].lower() == b"iso-8859-1" else "utf-8", "replace")
+    return unquote_to_bytes(match[2]).decode("latin-1" if match[1].lower() == b"iso-8859-1" else "utf-8", "replace")
 
 
 def convert_fields_to_json(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -293,10 +293,10 @@ class FormBody:
         for name, value in fields.items():
             array = isinstance(value, list | tuple)
             label = f"{name}[]" if array else name
-            for one in value if array else [value]:
-                if one is not None:
+            for item in value if array else [value]:
+                if item is not None:
                     self._pieces.append(
-                        f"--{boundary}\r\n{_render_field_name(label)}\r\n\r\n{_format_field_value(one)}\r\n".encode()
+                        f"--{boundary}\r\n{_render_field_name(label)}\r\n\r\n{_format_field_value(item)}\r\n".encode()
                     )
         for file in files:
             head = f'{_render_field_name(file.field)}; filename="{_quote(file.filename)}"\r\n'

@@ -31,7 +31,7 @@ def parse_network(text: str) -> Network:
 
 
 def format_network(network: Network) -> str:
-    """A network as text; a network of one address as that address."""
+    """Return a network as text; a network of one address as that address."""
     return str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
 
 
@@ -55,18 +55,18 @@ class NetworkSet:
             starts.add(int(network.network_address) >> shift)
 
     def __contains__(self, address: str) -> bool:
-        """Whether an IP address lies in one of the networks; False for a text that is none."""
+        """Return whether an IP address lies in one of the networks; False for a text that is none."""
         try:
-            found = ip_address(address)
+            ip = ip_address(address)
         except ValueError:
             return False
-        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        number = int(found)
-        return any(number >> shift in starts for shift, starts in self._starts[found.version].items())
+        if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
+            ip = ip.ipv4_mapped
+        number = int(ip)
+        return any(number >> shift in starts for shift, starts in self._starts[ip.version].items())
 
 
 @lru_cache(10_000)
 def compile_networks(addresses: tuple[str, ...]) -> NetworkSet:
-    """The networks of a key's `addresses`. Raises ValueError for one that is not a network."""
+    """Return the networks of a key's `addresses`. Raises ValueError for an address that is not a network."""
     return NetworkSet(map(parse_network, addresses))

@@ -1,6 +1,6 @@
-"""Which names and values of a configuration are secret: the one definition for logs, answers of upstreams, faults and diffs.
+"""The secret names and values of a configuration: the one definition for logs, responses of upstreams, faults and diffs.
 
-A name says that its value is secret (`api_key`, `authorization`). A value may say so itself: an address with a password, a
+A name can show that its value is secret (`api_key`, `authorization`). A value can show it too: an address with a password, a
 header or a query with a secret name, a text that begins like a key. No pattern looks further than 300 characters.
 """
 
@@ -27,25 +27,25 @@ _KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[A-Za-z0-9]{16}")
 """A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
 _REFERENCE: Final = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,99}|file:[^{}]{1,200})\}")
-"""A reference without a default: it names the place of a secret."""
+"""A reference without a default: it names the location of a secret."""
 _PASSWORD: Final = re.compile(r"://([^\s\"'<>]{0,300})@")
 _LOGIN: Final = re.compile(r"(://)[^\s/?#\"'<>]{1,300}@")
 _PLAIN: Final = frozenset({"", "null", "~", "true", "false", "yes", "no", "on", "off"})
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the name of a field, a setting, a header or a parameter says that its value is secret."""
+    """Return whether the name of a field, a setting, a header or a parameter marks its value as secret."""
     return _NAME.search(name) is not None
 
 
 def is_secret_value(text: str) -> bool:
-    """Whether a text contains a secret, whatever its name is. References without a default contain none."""
+    """Return whether a text contains a secret, independent of its name. References without a default contain none."""
     text = _REFERENCE.sub("", text) if "${" in text else text
     return any(pattern.search(text) is not None for pattern in (_VALUE, _RANDOM)) or _KEY_PREFIX.match(text) is not None
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a value with a secret name says nothing: it is empty, a switch, or only refers to the place of a secret."""
+    """Return whether a value with a secret name is harmless: it is empty, a switch, or only a reference to a secret."""
     return _REFERENCE.sub("", text).strip().strip("\"'").lower() in _PLAIN
 
 
@@ -68,7 +68,7 @@ def mask_address(address: str) -> str:
 
 
 def list_secrets(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the secret texts in `value`, which is a setting `name` as JSON types; of addresses also the password alone."""
+    """Yield the secret texts in `value`, which is a setting `name` as JSON types; for addresses also the password alone."""
     is_secret = is_secret_name(name)
     if isinstance(value, Mapping):
         for key, item in value.items():

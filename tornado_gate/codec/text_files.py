@@ -1,10 +1,10 @@
-"""Read files inside JSON: data URLs and base64. The one parser of guards, formats and providers. No I/O.
+"""The files inside JSON: data URLs and base64. The one parser of guards, formats and providers. No I/O.
 
-Guards and translators must read the same text from the same string: a text that a translator decodes and a guard takes for
-data would reach a provider without a review. So all of them call these functions, which are strict: what can be read in two
-ways raises `UnreadableFile`. A translator answers it with a 400, a required guard with a block.
+Guards and translators must read the same text from the same string. Otherwise a text that a translator decodes and a guard takes
+for data would reach a provider without a review. So all of them call these functions, which are strict: an ambiguous string
+raises `UnreadableFile`. A translator responds to it with a 400, a required guard with a block.
 
-The content decides what a file is; the declared media type only makes the reading stricter. Text that is declared as sound or
+The content decides the type of a file; the declared media type only makes the reading stricter. Text that is declared as sound or
 as an image is still text.
 
 Sources: RFC 2397 (data URLs), RFC 4648 (base64 and its alphabet for URLs), RFC 2046 4.1.2 (the default charset of text).
@@ -40,7 +40,7 @@ _LINE_SIGNS: Final = str.maketrans("", "", "\t\r\n")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _SPACE_AROUND: Final = "".join(map(chr, range(33)))
 MAX_HEAD: Final = 1000
-"""The most characters of a data URL before its comma."""
+"""The maximum number of characters of a data URL before its comma."""
 _MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\0\0", "utf-32-le"),
@@ -76,9 +76,9 @@ _PACKED: Final = (
 
 
 class UnreadableFile(InvalidField):
-    """A file of a request that cannot be read in exactly one way. `reason` is the end of a sentence about the file.
+    """An error: a file of a request cannot be read in exactly one way. `reason` is the end of a sentence about the file.
 
-    `value` is the string in the body, or its end. The readers do not know its place: `find_param` does.
+    `value` is the string in the body, or its end. The readers do not have its path: `find_param` finds it.
     """
 
     code = "unreadable_file"
@@ -88,21 +88,21 @@ class UnreadableFile(InvalidField):
         self.reason, self.value = reason, value
 
     def find_param(self, body: Any) -> None:
-        """Set `param` to the place of the file in the caller's body."""
-        if not self.param and self.value and (place := _find_string(body, self.value, 0)) is not None:
-            self.param = ".".join(place)
+        """Set `param` to the path of the file in the caller's body."""
+        if not self.param and self.value and (path := _find_string(body, self.value, 0)) is not None:
+            self.param = ".".join(path)
             self.message = f"'{self.param}' cannot be read: it {self.reason}. {ADVICE}"
 
 
 def _find_string(value: Any, text: str, level: int) -> tuple[str, ...] | None:
-    """The path of the first string that ends with a text."""
+    """Return the path of the first string that ends with a text."""
     if isinstance(value, str):
         return () if value.endswith(text) else None
     if level > _MAX_LEVELS or not isinstance(value, dict | list):
         return None
     for name, member in value.items() if isinstance(value, dict) else enumerate(value):
-        if (rest := _find_string(member, text, level + 1)) is not None:
-            return (str(name), *rest)
+        if (inner_path := _find_string(member, text, level + 1)) is not None:
+            return (str(name), *inner_path)
     return None
 
 
@@ -115,11 +115,11 @@ class DataUrl(NamedTuple):
 
     @property
     def media_type(self) -> str:
-        """The media type in lower case without parameters; "" without one."""
+        """Return the media type in lower case without parameters; "" without one."""
         return self.declared.partition(";")[0].strip().lower()
 
     def decode(self) -> bytes:
-        """The bytes. Raises UnreadableFile."""
+        """Return the bytes. Raises UnreadableFile."""
         return decode_base64(self.data, escaped=True) if self.is_base64 else unquote_to_bytes(self.data)
 
 
@@ -136,28 +136,28 @@ class TextFile(NamedTuple):
     others: tuple[str, ...] = ()
 
     def encode(self, text: str) -> str:
-        """The file with another text, as it is in JSON. A character that the charset lacks becomes a question mark."""
+        """Return the file with another text, as it is in JSON. A character that the charset lacks becomes a question mark."""
         raw = text.encode(self.charset, "replace")
         return self.head + (base64.b64encode(raw).decode() if self.is_base64 else quote(raw))
 
 
 def is_text_type(media_type: str) -> bool:
-    """Whether files of the media type are texts."""
+    """Return whether files of the media type are texts."""
     return _TEXT_TYPE.fullmatch(media_type.partition(";")[0].strip().lower()) is not None
 
 
 def is_data(value: str) -> bool:
-    """Whether a string can be base64 or other data that is not a text."""
+    """Return whether a string can be base64 or other data that is not a text."""
     return value.isascii() and value.find("@") < 0 and value.find(" ") < 0
 
 
 def strip_url(value: str) -> str:
-    """The string as readers of URLs see it (WHATWG URL, 4.4): without tabs, line breaks and controls around it."""
+    """Return the string as readers of URLs see it (WHATWG URL, 4.4): without tabs, line breaks and controls around it."""
     return value.translate(_LINE_SIGNS).strip(_SPACE_AROUND)
 
 
 def is_data_url(value: str) -> bool:
-    """Whether a reader of URLs takes the string for a data URL, in any spelling."""
+    """Return whether a reader of URLs takes the string for a data URL, in any spelling."""
     if value[:5].lower() == "data:":
         return True
     if value[:1] > " " and value[:1] not in ("d", "D"):
@@ -166,7 +166,7 @@ def is_data_url(value: str) -> bool:
 
 
 def parse_data_url(value: str) -> DataUrl | None:
-    """Parse a data URL; None for another string. Raises UnreadableFile for one that is not strictly a data URL."""
+    """Parse a data URL; None for another string. Raises UnreadableFile for a string that is not strictly a data URL."""
     if not is_data_url(value):
         return None
     if value[:5].lower() != "data:":
@@ -181,7 +181,7 @@ def parse_data_url(value: str) -> DataUrl | None:
     for parameter in parameters[: len(parameters) - is_base64]:
         if not _PARAMETER.fullmatch(parameter.strip()):
             raise UnreadableFile("is a data URL with an invalid parameter; ';base64' must be the last one")
-    declared = ";".join([name.strip(), *(one.strip() for one in parameters[: len(parameters) - is_base64])])
+    declared = ";".join([name.strip(), *(parameter.strip() for parameter in parameters[: len(parameters) - is_base64])])
     return DataUrl(declared, is_base64, value[comma + 1 :])
 
 
@@ -206,8 +206,10 @@ def decode_base64(text: str, *, escaped: bool = False) -> bytes:
 
 
 def decode_text(raw: bytes, declared: str = "") -> tuple[str, str]:
-    """Return the text of a file and its charset. A byte order mark decides, then the declared charset, then UTF-8; UTF-16 and
-    UTF-32 without a mark are recognised by their zero bytes. Raises UnreadableFile.
+    """Return the text of a file and its charset.
+
+    A byte order mark decides, then the declared charset, then UTF-8; UTF-16 and UTF-32 without a mark are recognised by their
+    zero bytes. Raises UnreadableFile.
     """
     charset = next((name for mark, name in _MARKS if raw.startswith(mark)), "")
     named = _find_charset(declared)
@@ -217,7 +219,7 @@ def decode_text(raw: bytes, declared: str = "") -> tuple[str, str]:
     if charset in (
         "utf-16",
         "utf-32",
-    ):  # without a mark: RFC 2781 4.3 says big-endian, many programs write little-endian
+    ):  # without a mark: RFC 2781 4.3 prescribes big-endian, many programs write little-endian
         charset = _guess_charset(raw) or f"{charset}-be"
     elif charset == "utf-8" and b"\0" in raw:
         charset = _guess_charset(raw) or charset
@@ -229,9 +231,9 @@ def decode_text(raw: bytes, declared: str = "") -> tuple[str, str]:
 
 def _find_charset(declared: str) -> str:
     for parameter in declared.split(";")[1:]:
-        found = _PARAMETER.fullmatch(parameter.strip())
-        if found and found[1].lower() == "charset":
-            name = (found[2] or found[3] or "").strip().lower()
+        match = _PARAMETER.fullmatch(parameter.strip())
+        if match and match[1].lower() == "charset":
+            name = (match[2] or match[3] or "").strip().lower()
             if name not in _CHARSETS:
                 raise UnreadableFile(f"has the charset '{name[:40]}', which is not supported; use UTF-8")
             return _CHARSETS[name]
@@ -239,7 +241,7 @@ def _find_charset(declared: str) -> str:
 
 
 def _guess_charset(raw: bytes) -> str:
-    """The charset of text without a mark that has zero bytes; "" if no reading of it is clean."""
+    """Return the charset of text without a mark that has zero bytes; "" if no reading of it is clean."""
     if raw.find(b"\0") < 0:
         return ""
     for name in _UNMARKED:
@@ -255,12 +257,12 @@ def _guess_charset(raw: bytes) -> str:
 def read_text_file(raw: bytes, declared: Collection[str]) -> tuple[str, str, tuple[str, ...]] | None:
     """Return the text of a file, its charset and other readings; None for a file that is not text.
 
-    `declared` are all media types that the request gives it. Raises UnreadableFile for a file that is declared as text, or as
-    nothing, and is not text, and for an unknown file that is not declared as sound, an image or a video.
+    `declared` are all media types of the file in the request. Raises UnreadableFile for a file that is not text, although it is
+    declared as text, or not declared. Raises it also for an unknown file that is not declared as sound, an image or a video.
     """
-    types = {normalize_media_type(one) for one in declared if one}
+    types = {normalize_media_type(media_type) for media_type in declared if media_type}
     is_declared_text = any(map(is_text_type, types))
-    charsets = [one for one in declared if ";" in one] if is_declared_text else []
+    charsets = [media_type for media_type in declared if ";" in media_type] if is_declared_text else []
     if not is_declared_text and _is_known_binary(raw):
         return None
     try:
@@ -271,14 +273,16 @@ def read_text_file(raw: bytes, declared: Collection[str]) -> tuple[str, str, tup
         text = charset = ""
     if is_declared_text or (charset and not _CONTROLS.search(text)):
         return text, charset, tuple(_read_otherwise(raw, text, [*charsets[1:], ""]))
-    if any(one.startswith(_RAW_MEDIA) for one in types) and _CONTROLS.search(raw[:_SNIFFED_HEAD].decode("latin-1")):
+    if any(media_type.startswith(_RAW_MEDIA) for media_type in types) and _CONTROLS.search(
+        raw[:_SNIFFED_HEAD].decode("latin-1")
+    ):
         return None
     reason = "is text in no known charset" if types - UNSPECIFIC_TYPES else "has no media type"
     raise UnreadableFile(f"{reason}, and its content is of no known type")
 
 
 def _is_known_binary(raw: bytes) -> bool:
-    """Whether a file has the first bytes of a known type, and is not text that begins alike."""
+    """Return whether a file has the first bytes of a known type, and is not text that begins alike."""
     head = raw[:_SNIFFED_HEAD]
     if not (sniff(head) or head.startswith(_PACKED)):
         return False
@@ -286,30 +290,30 @@ def _is_known_binary(raw: bytes) -> bool:
 
 
 def _read_otherwise(raw: bytes, text: str, declared: Collection[str]) -> Iterator[str]:
-    """Readings of the bytes by readers that follow another declaration or none."""
-    seen = {text}
-    for one in declared:
+    """Yield readings of the bytes by readers that follow another declaration or none."""
+    texts = {text}
+    for media_type in declared:
         try:
-            other = decode_text(raw, one)[0]
+            other = decode_text(raw, media_type)[0]
         except UnreadableFile:
             continue
-        if other not in seen:
-            seen.add(other)
+        if other not in texts:
+            texts.add(other)
             yield other
 
 
 def read_data_url(value: str, declared: Collection[str] = ()) -> TextFile | None:
-    """The text file in a data URL; None for another file. Raises UnreadableFile. `declared` are media types beside it."""
+    """Return the text file in a data URL; None for another file. Raises UnreadableFile. `declared` are media types beside it."""
     url = parse_data_url(value)
     if url is None:
         raise UnreadableFile("is not a data URL")
     if not url.is_base64 and not url.declared:
         declared = ("text/plain", *declared)  # RFC 2397: the default
-    found = read_text_file(url.decode(), [url.declared, *declared])
-    if found is None:
+    text_file = read_text_file(url.decode(), [url.declared, *declared])
+    if text_file is None:
         _check_discarding(url.data if url.is_base64 else "")
         return None
-    text, charset, others = found
+    text, charset, others = text_file
     head = value[: value.find(",") + 1]
     if url.is_base64:
         others += _read_discarding(url.data, text)
@@ -317,22 +321,22 @@ def read_data_url(value: str, declared: Collection[str] = ()) -> TextFile | None
 
 
 def read_base64(value: str, declared: Collection[str] = ()) -> TextFile | None:
-    """The text file in base64; None for another file. Raises UnreadableFile."""
-    found = read_text_file(decode_base64(value), declared)
-    if found is None:
+    """Return the text file in base64; None for another file. Raises UnreadableFile."""
+    text_file = read_text_file(decode_base64(value), declared)
+    if text_file is None:
         _check_discarding(value)
         return None
-    text, charset, others = found
+    text, charset, others = text_file
     return TextFile(text, "", is_base64=True, charset=charset, others=others + _read_discarding(value, text))
 
 
 def _read_discarding(value: str, text: str) -> tuple[str, ...]:
-    """What a reader of the standard alphabet sees that ignores the signs of the other one."""
+    """Yield the texts of a reader of the standard alphabet that ignores the signs of the other one."""
     if value.find("-") < 0 and value.find("_") < 0:
         return ()
-    left = value.replace("-", "").replace("_", "")
+    remaining = value.replace("-", "").replace("_", "")
     try:
-        other = decode_base64(left[: len(left) // 4 * 4], escaped=True).decode("utf-8", "ignore")
+        other = decode_base64(remaining[: len(remaining) // 4 * 4], escaped=True).decode("utf-8", "ignore")
     except UnreadableFile:
         return ()
     return (other,) if other != text else ()
@@ -346,19 +350,19 @@ def _check_discarding(value: str) -> None:
 
 
 def list_sealed_texts(value: str) -> list[str]:
-    """The texts that a string of data is after all: base64 of clean text, of either alphabet. [] for other data.
+    """Return the texts that a string of data contains after all: base64 of clean text, of either alphabet. [] for other data.
 
     Raises UnreadableFile if the string is not base64.
     """
     raw = decode_base64(value)
-    found = list(_read_discarding(value, ""))
+    texts = list(_read_discarding(value, ""))
     with suppress(UnreadableFile):  # binary, as most signatures
-        found.append(decode_text(raw)[0])
-    return [text for text in found if text and not _CONTROLS.search(text)]
+        texts.append(decode_text(raw)[0])
+    return [text for text in texts if text and not _CONTROLS.search(text)]
 
 
 def read_encoded_json(value: str, head: str) -> TextFile | None:
-    """The JSON text in base64 after `head`; None if all its strings are data. Raises UnreadableFile."""
+    """Return the JSON text in base64 after `head`; None if all its strings are data. Raises UnreadableFile."""
     raw = decode_base64(value[len(head) :])
     try:
         strings = list(_list_strings(orjson.loads(raw)))
@@ -370,7 +374,7 @@ def read_encoded_json(value: str, head: str) -> TextFile | None:
 
 
 def _list_strings(value: Any) -> Iterator[str]:
-    """All strings in a JSON value, also names of members."""
+    """Yield all strings in a JSON value, including names of members."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -393,20 +397,20 @@ def find_embedded_files(text: str) -> Iterator[str]:
         begin = text.rfind("data:", max(0, at - MAX_HEAD), at)
         if begin >= 0 and end > start:
             try:
-                found = read_data_url(text[begin:end])
+                text_file = read_data_url(text[begin:end])
             except UnreadableFile:
-                found = None
-            if found is not None:
-                yield found.text
-                yield from found.others
+                text_file = None
+            if text_file is not None:
+                yield text_file.text
+                yield from text_file.others
         at = text.find(BASE64_MARK, end)
 
 
 def check_source(declared: str, text: str) -> None:
     """Raise UnreadableFile for a text file in base64 that cannot be read, and for invalid base64 without a media type.
 
-    Translators call it for files of callers. Those that are declared as another type are not decoded: it would take
-    milliseconds for each image, and no translator reads text in them.
+    Translators call it for files of callers. Files that are declared as another type are not decoded: it would take milliseconds
+    for each image, and no translator reads text in them.
     """
     is_text = is_text_type(declared)
     if is_text or normalize_media_type(declared) in UNSPECIFIC_TYPES:
@@ -420,7 +424,7 @@ def check_source(declared: str, text: str) -> None:
 
 
 def read_source_text(declared: str, text: str) -> str | None:
-    """The text of a file of a caller, given as base64, as a translator sends it on; None for a file that is no text.
+    """Return the text of a caller's file in base64, as a translator sends it; None for a file that is no text.
 
     Raises UnreadableFile.
     """

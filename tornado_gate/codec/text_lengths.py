@@ -8,11 +8,14 @@ from typing import Any, Final
 FILE_CHARACTERS: Final = 2048
 """A longer text whose beginning of this length has no space is a file in base64."""
 FILE_LENGTH: Final = 4000
-"""What a file counts as, however long it is."""
+"""The length that a file counts as, independent of its real length."""
 
 
 def count_characters(value: Any) -> int:
-    """The characters of all texts in a JSON value, with the names of members; a file in base64 counts as FILE_LENGTH."""
+    """Return the number of characters of all texts in a JSON value, with the names of members.
+
+    A file in base64 counts as FILE_LENGTH.
+    """
     if isinstance(value, str):
         is_file = len(value) > FILE_CHARACTERS and " " not in value[:FILE_CHARACTERS]
         return FILE_LENGTH if is_file else len(value)
@@ -24,7 +27,7 @@ def count_characters(value: Any) -> int:
 
 
 def count_text_values(value: Any) -> int:
-    """As `count_characters`, of the texts alone: without names, numbers and true or false."""
+    """Return the number like `count_characters`, of the texts alone: without names, numbers and true or false."""
     if isinstance(value, str):
         return count_characters(value)
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Whether checks refuse unknown words and exceeded limits, or leave them to the upstream. One definition for all checks.
+"""The rule whether checks refuse unknown words and exceeded limits, or leave them to the upstream. One definition for all checks.
 
-On the common lane the gateway translates a body, so it must know each value. On the verbatim lane the upstream reads the caller's
-bytes: upstreams of one wire format differ in their words and limits (Mistral has ``tool_choice: "any"``, vLLM has
-``response_format: {"type": "structural_tag"}``), so only the upstream can tell whether a value is valid. The types of values
+On the common lane the gateway translates a body, so it must understand each value. On the verbatim lane the upstream reads the
+caller's bytes. Upstreams of one wire format differ in their words and limits (Mistral has ``tool_choice: "any"``, vLLM has
+``response_format: {"type": "structural_tag"}``), so only the upstream can decide whether a value is valid. The types of values
 are checked on both lanes, because the gateway itself reads some of them.
 
 Public, for format plugins: call the check of a body with `check_for_upstream` in ``forward_request``.
@@ -23,7 +23,7 @@ _FOR_UPSTREAM: Final[ContextVar[bool]] = ContextVar("for_upstream", default=Fals
 def check_for_upstream(
     check: Callable[_Arguments, _Result], *arguments: _Arguments.args, **options: _Arguments.kwargs
 ) -> _Result:
-    """Call `check`, whose unknown words and exceeded limits are left to the upstream. Returns and raises what `check` does."""
+    """Call `check`, whose unknown words and exceeded limits are left to the upstream. Return its result, and raise its errors."""
     token = _FOR_UPSTREAM.set(True)
     try:
         return check(*arguments, **options)

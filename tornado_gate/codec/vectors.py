@@ -1,4 +1,4 @@
-"""Convert vectors between floats and bytes: little-endian 32-bit floats, the content of ``encoding_format: base64``.
+"""The conversion of vectors between floats and bytes: little-endian 32-bit floats, the content of ``encoding_format: base64``.
 
 Public, for plugins. Source: openai-python 3.52, resources/embeddings.py, which unpacks ``float32`` from base64.
 """
@@ -42,7 +42,7 @@ def pack_floats(vector: Vector) -> bytes:
 
 
 def to_base64(vector: Vector) -> str:
-    """Return the vector's bytes in base64. Raises as `pack_floats`."""
+    """Return the vector's bytes in base64. Raises the UpstreamError of `pack_floats`."""
     return binascii.b2a_base64(pack_floats(vector), newline=False).decode("ascii")
 
 

@@ -1,7 +1,7 @@
-"""The boxes of an MP4 or QuickTime file, followed while it arrives: a file that ends inside one was cut off. Pure.
+"""The boxes of an MP4 or QuickTime file, followed while it arrives: a file that ends inside a box was cut off. Pure.
 
-A file is a sequence of boxes, each with its length before it (ISO/IEC 14496-12:2022, 4.2). The length tells what HTTP
-cannot: that a server announced too short a body, or ended a connection that alone marks the end of the body.
+A file is a sequence of boxes, each with its length before it (ISO/IEC 14496-12:2022, 4.2). The length shows errors that HTTP
+cannot show: a server announced too short a body, or ended a connection that alone marks the end of the body.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ _KINDS: Final = frozenset(
         *(b"sidx", b"ssix", b"prft", b"emsg"),
     }
 )
-"""The boxes of the first level. Behind anything else nothing is followed: some writers append data of their own."""
+"""The boxes of the first level. After any other box the file is not followed: some writers append other data."""
 _HEAD_BYTES: Final = 8
 _LARGE_HEAD_BYTES: Final = 16
 _UNTIL_END, _LARGE = 0, 1
-"""Lengths with a meaning of their own."""
+"""Lengths with a special meaning."""
 
 
 class BoxFollower:
-    """Takes a file in pieces of any size. `is_cut`: the file, if it ends here, ends inside a box."""
+    """A follower that takes a file in chunks of any size. `is_cut`: the file, if it ends here, ends inside a box."""
 
     __slots__ = ("_follows", "_head", "_left")
 
@@ -44,16 +44,16 @@ class BoxFollower:
                 self._left -= step
                 at += step
                 continue
-            wanted = (
+            missing = (
                 _LARGE_HEAD_BYTES if int.from_bytes(self._head[:4]) == _LARGE and len(self._head) >= 4 else _HEAD_BYTES
             )
-            step = min(wanted - len(self._head), len(piece) - at)
+            step = min(missing - len(self._head), len(piece) - at)
             self._head += piece[at : at + step]
             at += step
             self._read_head()
 
     def _read_head(self) -> None:
-        """Find the length of the box whose beginning is in `_head`, if enough of that has arrived."""
+        """Find the length of the box whose beginning is in `_head`, if enough bytes have arrived."""
         head = self._head
         if len(head) < _HEAD_BYTES:
             return

@@ -1,6 +1,6 @@
-"""Loads conf/gate.yaml as a frozen Config; reports all faults as ``FILE:LINE: KEY: what is wrong, what is allowed``.
+"""Load conf/gate.yaml as a frozen Config, and report all faults as ``FILE:LINE: KEY: what is wrong, what is allowed``.
 
-Knows nothing about plugins: a plugin checks its provider entries' settings itself, with `load_settings`.
+The package does not depend on plugins: a plugin checks its provider entries' settings itself, with `load_settings`.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def load(
 ) -> Config:
     """Return the Config of the file at `path`. Raises FileFaults with all faults of the file.
 
-    `server` are values that override those of the section. `bound_host` is the address that a running gateway listens on, which
-    a reload does not change. `text` is checked instead of the content of the file, if it is given. With `at_rest`, raises
-    FileBusy if another process has the file open for writing.
+    `server` are values that override the values of the section. `bound_host` is the address that a running gateway
+    listens on, which a reload does not change. If `text` is set, it is checked instead of the content of the file. With
+    `at_rest`, raises FileBusy if another process has the file open for writing.
     """
     document = source.read(path, at_rest=at_rest) if text is None else source.parse(text.removeprefix("\ufeff"), path)
     filled = fill(document.values, environment, path.parent)
@@ -99,10 +99,11 @@ SECTIONS_TO_KEEP = ("providers", "models", "keys")
 
 
 def check_lost_sections(running: Config, new: Config) -> None:
-    """Raise FileFaults if `new` lacks a section with entries of the running configuration, as a file does that lost its end.
+    """Raise FileFaults if `new` lacks a section with entries of the running configuration, as a file does that lost its
+    end.
 
-    A section that is written as empty, such as ``keys: []``, is not lost. A file without the mark of the end (``...``), which
-    the running configuration has, has lost its end too.
+    A section that is written as empty, such as ``keys: []``, is not lost. If the running configuration has the mark of
+    the end (``...``), a file without the mark has lost its end too.
     """
     faults: list[Fault] = []
     if running.is_closed and not new.is_closed:
@@ -124,7 +125,7 @@ def check_lost_sections(running: Config, new: Config) -> None:
 
 
 def _drop_consequential_faults(faults: list[Fault], data: checks.Data, lacking: Set[KeyPath]) -> Iterable[Fault]:
-    """Return schema faults and faults between keys, except those that only follow from a missing or unreadable value."""
+    """Return schema faults and faults between keys, except faults that only follow from a missing or unreadable value."""
     own = [fault for fault in faults if fault[0] not in lacking]
     return [*own, *checks.find_faults(data, lacking | {path for path, _ in own})]
 

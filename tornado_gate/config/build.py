@@ -1,4 +1,4 @@
-"""Builds the frozen Config from checked values."""
+"""Build the frozen Config from checked values."""
 
 from __future__ import annotations
 
@@ -101,20 +101,20 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
 
 
 def build_server(data: Data) -> ServerConfig:
-    given = dict(data)
-    if "data_dir" in given:
-        given["data_dir"] = Path(given["data_dir"])
-    if "public_url" in given:
-        given["public_url"] = given["public_url"].rstrip("/")
-    if "trusted_proxies" in given:
-        given["trusted_proxies"] = tuple(ip_network(network) for network in given["trusted_proxies"])
-    return ServerConfig(**given)
+    values = dict(data)
+    if "data_dir" in values:
+        values["data_dir"] = Path(values["data_dir"])
+    if "public_url" in values:
+        values["public_url"] = values["public_url"].rstrip("/")
+    if "trusted_proxies" in values:
+        values["trusted_proxies"] = tuple(ip_network(network) for network in values["trusted_proxies"])
+    return ServerConfig(**values)
 
 
 def build_team(name: str, entry: Data) -> TeamEntry:
     bounds = build_bounds(entry.get("limits"))
     own = {**(entry.get("limits") or {}), **(entry.get("budget") or {})}
-    budget = {each: own[each] for each in Budget.__struct_fields__ if own.get(each) is not None}
+    budget = {field: own[field] for field in Budget.__struct_fields__ if own.get(field) is not None}
     return TeamEntry(name=name, budget=Budget(**budget) if budget else NO_BUDGET, limits=bounds.limits)
 
 
@@ -132,7 +132,9 @@ def build_limits(data: Data) -> LimitsConfig:
 
 
 def build_bounds(data: Data | None) -> BoundsConfig:
-    """The bounds of a subject that is no key. What is not bounded is always the object NO_LIMITS or NO_BUDGET."""
+    """Return the limits of a subject that is not a key. Without a limit, the value is always the object NO_LIMITS or
+    NO_BUDGET.
+    """
     if not data:
         return NO_BOUNDS
     limits = {name: data[name] for name in Limits.__struct_fields__ if data.get(name) is not None}
@@ -155,32 +157,32 @@ def build_plugin(entry: Data) -> PluginOptions:
 
 
 def build_realtime(data: Data) -> RealtimeConfig:
-    given = dict(data)
-    if "origins" in given:
-        given["origins"] = tuple(origin.rstrip("/").lower() for origin in given["origins"])
-    return RealtimeConfig(**given)
+    values = dict(data)
+    if "origins" in values:
+        values["origins"] = tuple(origin.rstrip("/").lower() for origin in values["origins"])
+    return RealtimeConfig(**values)
 
 
 def build_cors(data: Data) -> CorsConfig:
-    given = dict(data)
-    if "origins" in given:
-        given["origins"] = frozenset(origin.lower() for origin in given["origins"])
-    return CorsConfig(**given)
+    values = dict(data)
+    if "origins" in values:
+        values["origins"] = frozenset(origin.lower() for origin in values["origins"])
+    return CorsConfig(**values)
 
 
 def build_videos(data: Data) -> VideosConfig:
-    given = dict(data)
-    if "prefixes" in given:
-        given["prefixes"] = tuple(given["prefixes"])
-    given["bounds"] = {name: tuple(bounds) for name, bounds in given.get("bounds", {}).items()}
-    return VideosConfig(**given)
+    values = dict(data)
+    if "prefixes" in values:
+        values["prefixes"] = tuple(values["prefixes"])
+    values["bounds"] = {name: tuple(bounds) for name, bounds in values.get("bounds", {}).items()}
+    return VideosConfig(**values)
 
 
 def build_fetch(data: Data) -> FetchRules:
-    given = dict(data)
-    if "allow_networks" in given:
-        given["allow_networks"] = tuple(ip_network(network) for network in given["allow_networks"])
-    return FetchRules(**given)
+    values = dict(data)
+    if "allow_networks" in values:
+        values["allow_networks"] = tuple(ip_network(network) for network in values["allow_networks"])
+    return FetchRules(**values)
 
 
 def build_provider(name: str, entry: Data) -> ProviderConfig:
@@ -204,15 +206,15 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
 
 
 def build_model(name: str, entry: Data, inactive: InactiveKeys, retries: Data) -> ModelEntry:
-    place = ("models", name)
+    path = ("models", name)
     fallback = enumerate(entry.get("fallback", []))
     operations = entry.get("operations")
     return ModelEntry(
         name=name,
         targets=tuple(
-            build_target(value) for below, value in list_targets(entry) if (*place, *below) not in inactive.reasons
+            build_target(value) for below, value in list_targets(entry) if (*path, *below) not in inactive.reasons
         ),
-        fallback=tuple(other for index, other in fallback if (*place, "fallback", index) not in inactive.reasons),
+        fallback=tuple(other for index, other in fallback if (*path, "fallback", index) not in inactive.reasons),
         strategy=entry.get("strategy", "weighted"),
         affinity=build_affinity(entry.get("affinity")),
         operations=None if operations is None else frozenset(operations),
@@ -230,8 +232,8 @@ def build_target(value: Data) -> ModelTarget:
 
 def build_key(entry: Data, index: int) -> KeyEntry:
     """Return a key entry. Without `account`, the entry's name is its account."""
-    given: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"]), "index": index}
+    fields: dict[str, Any] = {**entry, "account": entry.get("account", entry["name"]), "index": index}
     for name in ("models", "operations", "tags", "addresses"):
-        given[name] = tuple(entry.get(name, ()))
-    given["budget"] = build_budget(entry)
-    return KeyEntry(**given)
+        fields[name] = tuple(entry.get(name, ()))
+    fields["budget"] = build_budget(entry)
+    return KeyEntry(**fields)

@@ -1,6 +1,6 @@
 """Checks between keys of conf: references to names, loops, duplicates, and entries that are off with their plugin.
 
-Works on the valid values of a file that may have faults, so that one pass finds all faults.
+The checks work on the valid values of a file that may have faults, so that one pass finds all faults.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ def list_targets(entry: Data) -> list[tuple[KeyPath, Data]]:
 
 
 def wildcard_matches(pattern: str, name: str) -> bool:
-    """Whether `name` matches the model name `pattern`, which has one ``*``."""
+    """Return whether `name` matches the model name `pattern`, which has one ``*``."""
     before, star, after = pattern.partition("*")
     long_enough = len(name) > len(before) + len(after)
     return bool(star) and long_enough and name.startswith(before) and name.endswith(after)
 
 
 def find_inactive(data: Data) -> InactiveKeys:
-    """Return what is off because a plugin is: providers, targets, models without other targets, and references to them."""
+    """Return the entries that are off because a plugin is: providers, targets, models without other targets, and
+    references to them.
+    """
     inactive = InactiveKeys()
     models = get_section(data, "models")
     _disable_providers(data, inactive)
@@ -59,8 +61,8 @@ def find_inactive(data: Data) -> InactiveKeys:
             if ("models", str(other)) in inactive.reasons:
                 inactive.reasons["models", name, "fallback", index] = f"the model '{other}' is off"
     for operation, model in (data.get("defaults") or {}).items():
-        found = _find_model_entries(str(model), models)
-        if found and all(("models", name) in inactive.reasons for name in found):
+        entries = _find_model_entries(str(model), models)
+        if entries and all(("models", name) in inactive.reasons for name in entries):
             inactive.reasons["defaults", operation] = f"the model '{model}' is off"
     return inactive
 
@@ -98,7 +100,7 @@ def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
 
 
 def _is_consequence(path: KeyPath, broken: Set[KeyPath]) -> bool:
-    """Whether a name is unknown or missing only because the section that defines it has a fault."""
+    """Return whether a name is unknown or missing only because the section that defines it has a fault."""
     if path[0] == "models" and path[-1] == "provider":
         return ("providers",) in broken or (*path[:2], "targets") in broken
     return path[0] == "defaults" and ("models",) in broken

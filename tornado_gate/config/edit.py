@@ -1,7 +1,7 @@
-"""Switches a plugin on or off in the text of a configuration file. All other bytes stay as they are.
+"""Switch a plugin on or off in the text of a configuration file. All other bytes stay as they are.
 
-The text is changed at positions that PyYAML reports, never written anew, so comments, order, quotes and line ends stay. The
-result is read again: an edit that changes anything else than the one switch is refused.
+The text is changed at positions that PyYAML reports, and is never written from values. So comments, order, quotes and
+line ends stay. The result is read again: an edit that changes more than the one switch is refused.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
 
 
 class EditRefused(Exception):
-    """The text cannot be edited safely. The message says why; a person can make the change by hand."""
+    """The text cannot be edited safely. The message names the cause; a person can make the change by hand."""
 
 
 class _Patch(Value, frozen=True):
-    """Replaces the characters from `start` to `end`."""
+    """A replacement of the characters from `start` to `end`."""
 
     start: int
     end: int
@@ -49,12 +49,12 @@ def set_plugin(text: str, name: str, *, on: bool) -> str:
         raise EditRefused(f"The file is longer than {LARGEST_TEXT} characters.")
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     body = text.removeprefix(mark)
-    values = _read(body, "The file is not valid now")
+    values = _read_values(body, "The file is not valid now")
     if _is_on(values, name) == on:
         return text
-    patch = _PatchFinder(body, name, on=on).find()
+    patch = _PatchFinder(body, name, on=on).find_patch()
     edited = body[: patch.start] + patch.text + body[patch.end :]
-    if _read(edited, "The edit would make the file invalid") != _expect(values, name, on=on):
+    if _read_values(edited, "The edit would make the file invalid") != _make_expected(values, name, on=on):
         raise EditRefused(
             "The edit would change other values too, because the file shares values by anchors and aliases."
         )
@@ -62,12 +62,12 @@ def set_plugin(text: str, name: str, *, on: bool) -> str:
 
 
 def make_lines(name: str, *, on: bool) -> str:
-    """The lines that a person adds to the file for the same change."""
+    """Return the lines that a person adds to the file for the same change."""
     return f"{SECTION}:\n{INDENT}{_format_key(name)}: {_format_switch(on)}\n"
 
 
 def compose_nodes(text: str) -> yaml.Node | None:
-    """The root of a text without a byte order mark; None if the text has no value."""
+    """Return the root of a text without a byte order mark; None if the text has no value."""
     loader = source.make_loader(text)
     try:
         node: yaml.Node | None = loader.get_single_node()
@@ -76,8 +76,8 @@ def compose_nodes(text: str) -> yaml.Node | None:
     return node
 
 
-def _read(text: str, problem: str) -> Any:
-    """The values of a text. Raises EditRefused with `problem` and the faults."""
+def _read_values(text: str, problem: str) -> Any:
+    """Return the values of a text. Raises EditRefused with `problem` and the faults."""
     try:
         document = source.parse(text, Path("file"))
     except FileFaults as faults:
@@ -91,7 +91,9 @@ def _read(text: str, problem: str) -> Any:
 
 
 def _is_on(values: dict[str, Any], name: str) -> bool | None:
-    """Whether a plugin is on; None if the text gives it a value that is no switch, such as one from the environment."""
+    """Return whether a plugin is on; None if the text gives it a value that is not a switch, such as one from the
+    environment.
+    """
     section = values.get(SECTION) or {}
     if not isinstance(section, dict):
         raise EditRefused(f"'{SECTION}' is not a mapping.")
@@ -102,7 +104,7 @@ def _is_on(values: dict[str, Any], name: str) -> bool | None:
     return switch if isinstance(switch, bool) else None
 
 
-def _expect(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
+def _make_expected(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
     expected = copy.deepcopy(values)
     section = expected[SECTION] = expected.get(SECTION) or {}
     if isinstance(section.get(name), dict):
@@ -113,16 +115,16 @@ def _expect(values: dict[str, Any], name: str, *, on: bool) -> dict[str, Any]:
 
 
 class _PatchFinder:
-    """Finds what to replace in a text so that a plugin is on or off."""
+    """A search for the parts of a text that must be replaced so that a plugin is on or off."""
 
     def __init__(self, text: str, name: str, *, on: bool) -> None:
         self.text = text
         self.name = name
         self.switch = _format_switch(on)
-        found = _LINE_END.search(text)
-        self.newline = found[0] if found else "\n"
+        match = _LINE_END.search(text)
+        self.newline = match[0] if match else "\n"
 
-    def find(self) -> _Patch:
+    def find_patch(self) -> _Patch:
         root = compose_nodes(self.text)
         if root is None:
             return self._append_section("")
@@ -169,12 +171,12 @@ class _PatchFinder:
         return _Patch(start, end, self.switch)
 
     def _insert_line(self, after: int, line: str) -> _Patch:
-        """Insert a line below the one that has the character before `after`."""
-        found = _LINE_END.search(self.text, max(after - 1, 0) if self.text[after - 1 : after] in "\r\n" else after)
-        if found is None:
+        """Insert a line below the line that has the character before `after`."""
+        match = _LINE_END.search(self.text, max(after - 1, 0) if self.text[after - 1 : after] in "\r\n" else after)
+        if match is None:
             end = len(self.text)
             return _Patch(end, end, self.newline + line)
-        return _Patch(found.end(), found.end(), line + self.newline)
+        return _Patch(match.end(), match.end(), line + self.newline)
 
     def _refuse_flow(self, node: yaml.Node, what: str) -> None:
         if not isinstance(node, yaml.MappingNode) or node.flow_style:
@@ -184,12 +186,12 @@ class _PatchFinder:
 
 
 def get_entries(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
-    """The keys and values of a mapping; [] for any other node."""
+    """Return the keys and values of a mapping; [] for any other node."""
     return node.value if isinstance(node, yaml.MappingNode) else []
 
 
 def find_end(key: yaml.Node, value: yaml.Node) -> int:
-    """The position after the last character of an entry, without the comments and empty lines that follow."""
+    """Return the position after the last character of an entry, without the comments and empty lines that follow."""
     if value.start_mark.index < key.end_mark.index:  # an alias: its node is elsewhere
         return int(key.end_mark.index)
     if isinstance(value, yaml.CollectionNode) and not value.flow_style and value.value:

@@ -1,4 +1,4 @@
-"""Replaces ``${VAR}``, ``${VAR:-default}`` and ``${file:PATH}`` in the strings of conf, after parsing.
+"""Replace ``${VAR}``, ``${VAR:-default}`` and ``${file:PATH}`` in the strings of conf, after parsing.
 
 Values are never parsed as YAML.
 """
@@ -119,17 +119,17 @@ class _VariableFiller:
         return self.check_encoding(value, inside["name"], path)
 
     def resolve_file(self, inside: re.Match[str], path: KeyPath) -> str | None:
-        """The text of a file, its default, or None if there is neither."""
+        """Return the text of a file, its default, or None if there is neither."""
         name = inside["path"]
         try:
             with open(self.folder / name, "rb") as file:
-                found = file.read(MAX_FILE_BYTES + 1)
-            if len(found) > MAX_FILE_BYTES:
+                content = file.read(MAX_FILE_BYTES + 1)
+            if len(content) > MAX_FILE_BYTES:
                 raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
-            text = found.decode().removesuffix("\n").removesuffix("\r")
+            text = content.decode().removesuffix("\n").removesuffix("\r")
             if (
                 not text and inside["default"] is None
-            ):  # maybe it is being written: an empty key would lock everybody out
+            ):  # the file may be incomplete: an empty key would lock everybody out
                 raise ValueError(f"it is empty; if it may be, write ${{{inside['name']}:-}}")
         except FileNotFoundError:
             text = ""

@@ -1,4 +1,4 @@
-"""What conf exposes to other machines: short keys, listeners, accounts for everybody."""
+"""Checks of the parts that conf exposes to other machines: short keys, listeners, accounts for everybody."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ SHORTEST_KEY = 16
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a listener on `host` accepts connections from this machine only. A name other than localhost does not count."""
+    """Return whether a listener on `host` accepts connections from this machine only. A name other than localhost does
+    not count.
+    """
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -35,7 +37,7 @@ def find_short_keys(data: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def find_sign_up_warnings(console: ConsoleConfig, accounts: AccountsConfig) -> Iterator[Fault]:
-    """Yield that everybody may make an account whose keys have no bounds."""
+    """Yield a warning if everybody may make an account whose keys have no limits."""
     is_bounded = accounts.default_limits is not NO_LIMITS or accounts.default_budget is not NO_BUDGET
     if console.enabled and console.signup == "open" and not is_bounded:
         yield (
@@ -46,7 +48,7 @@ def find_sign_up_warnings(console: ConsoleConfig, accounts: AccountsConfig) -> I
 
 
 def find_server_warnings(server: ServerConfig) -> Iterator[Fault]:
-    """Yield what a listener exposes to other machines without protection."""
+    """Yield a warning for each unprotected part that a listener exposes to other machines."""
     if not is_loopback(server.host) and not server.trusted_proxies:
         yield (
             ("server", "host"),

@@ -69,7 +69,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
-    """Return the nearest choice or "". difflib is slow: of many choices only those of similar length are compared."""
+    """Return the nearest choice or "". difflib is slow, so only choices of similar length are compared."""
     if len(choices) > MANY_CHOICES:
         similar = (name for name in choices if abs(len(name) - len(word)) <= 1 and name[:1] == word[:1])
         choices = tuple(similar)[:MANY_CHOICES]
@@ -88,7 +88,7 @@ class KnownNames:
         return name in self.members
 
     def find_similar(self, word: str) -> str:
-        """Return the name nearest to `word`, or "" if none is near or too many were searched for."""
+        """Return the name nearest to `word`, or "" if none is near or the number of searches is exceeded."""
         self.searches_left -= 1
         return _find_nearest(word[:LONGEST_KEY], self.names) if self.searches_left >= 0 else ""
 
@@ -118,51 +118,53 @@ _UNKNOWN_KEY = "Unknown field."
 
 
 class KeyDescriber(Protocol):
-    """Describes unknown keys: `key_index.KeyIndex`."""
+    """A protocol for descriptions of unknown keys: `key_index.KeyIndex`."""
 
     def describe_unknown_key(self, word: str, siblings: KnownNames) -> str: ...
 
 
 def flatten_messages(
-    messages: Any, keys: KeyDescriber, place: object = None, path: KeyPath = (), names: Iterable[str] = ()
+    messages: Any, keys: KeyDescriber, checker: object = None, path: KeyPath = (), names: Iterable[str] = ()
 ) -> Iterator[Fault]:
     """Yield every leaf of marshmallow's nested messages with its path. `keys` describes unknown keys.
 
-    `place` is the schema or field that produced the messages and defines the allowed keys; `names` are the keys allowed at the
+    `checker` is the schema or field that produced the messages and defines the allowed keys; `names` are the keys allowed at the
     level of the last key of `path`.
     """
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             if key == "_schema" and inner != [_UNKNOWN_KEY]:
-                yield from flatten_messages(inner, keys, place, path, names)
+                yield from flatten_messages(inner, keys, checker, path, names)
             else:
-                yield from flatten_messages(inner, keys, find_field(place, key), (*path, key), list_allowed_keys(place))
+                yield from flatten_messages(
+                    inner, keys, find_field(checker, key), (*path, key), list_allowed_keys(checker)
+                )
     elif isinstance(messages, list):
         for message in messages:
-            yield from flatten_messages(message, keys, place, path, names)
+            yield from flatten_messages(message, keys, checker, path, names)
     elif messages == _UNKNOWN_KEY:
         yield path, keys.describe_unknown_key(str(path[-1]), KnownNames(names))
     else:
         yield path, _PLAIN_MESSAGES.get(str(messages), str(messages))
 
 
-def find_field(place: object, key: str | int) -> object:
-    """Return the schema or field that checks the value under `key` in `place`, or None if there is none."""
-    schema = _get_inner_field(place)
+def find_field(checker: object, key: str | int) -> object:
+    """Return the schema or field that checks the value under `key` in `checker`, or None if there is none."""
+    schema = _get_inner_field(checker)
     if hasattr(schema, "load_fields"):
         if isinstance(key, int):  # Nested(many=True)
             return schema
         return next((field for name, field in list_fields_by_key(schema) if name == key), None)
-    return getattr(place, "item", None) or getattr(place, "inner", None)
+    return getattr(checker, "item", None) or getattr(checker, "inner", None)
 
 
-def list_allowed_keys(place: object) -> list[str]:
-    """Return the keys that `place` allows; [] if it is not a schema."""
-    return [name for name, _ in list_fields_by_key(_get_inner_field(place))]
+def list_allowed_keys(checker: object) -> list[str]:
+    """Return the keys that `checker` allows; [] if it is not a schema."""
+    return [name for name, _ in list_fields_by_key(_get_inner_field(checker))]
 
 
-def _get_inner_field(place: object) -> Any:
-    return getattr(place, "schema", place)
+def _get_inner_field(checker: object) -> Any:
+    return getattr(checker, "schema", checker)
 
 
 def list_fields_by_key(schema: Any) -> list[tuple[str, object]]:

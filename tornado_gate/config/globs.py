@@ -1,4 +1,5 @@
-"""Globs of conf, in which only ``*`` is special: it matches any text, also none. Used for names of models and keys.
+"""Globs of conf, in which only ``*`` is special: it matches any text, including an empty one. Used for names of models
+and keys.
 
 Names of models are compared in their canonical form (`types/model_names.py`).
 """
@@ -12,7 +13,7 @@ from tornado_gate.types.model_names import MAX_CACHED_NAMES, canonicalize_glob, 
 
 
 def matches_glob(pattern: str, name: str) -> bool:
-    """Whether a glob matches the whole `name`. Takes linear time for every input."""
+    """Return whether a glob matches the whole `name`. Takes linear time for every input."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern
@@ -29,46 +30,50 @@ def matches_glob(pattern: str, name: str) -> bool:
 
 
 def matches_any(patterns: Iterable[str], name: str) -> bool:
-    """Whether one of the globs matches the whole `name`."""
+    """Return whether one of the globs matches the whole `name`."""
     return any(matches_glob(pattern, name) for pattern in patterns)
 
 
 @lru_cache(MAX_CACHED_NAMES)
 def matches_model(globs: tuple[str, ...], model: str) -> bool:
-    """Whether one of the globs matches the name of a model, whatever its spelling."""
+    """Return whether one of the globs matches the name of a model, in any spelling."""
     canonical, folded = canonicalize_name(model), fold_name(model)
     return any(
         matches_glob(canonicalize_glob(glob), canonical) or matches_glob(fold_name(glob), folded) for glob in globs
     )
 
 
-def globs_overlap(one: str, other: str) -> bool:
-    """Whether a model's name exists that both globs match."""
-    one, other = canonicalize_glob(one), canonicalize_glob(other)
-    if "*" not in other:
-        return matches_glob(one, other)
-    if "*" not in one:
-        return matches_glob(other, one)
-    # If the fixed ends agree, both match: the longer head, all pieces between the stars of one and of the other, the longer tail.
-    heads = sorted((one.partition("*")[0], other.partition("*")[0]), key=len)
-    tails = sorted((one.rpartition("*")[2], other.rpartition("*")[2]), key=len)
+def globs_overlap(first: str, second: str) -> bool:
+    """Return whether a model's name exists that both globs match."""
+    first, second = canonicalize_glob(first), canonicalize_glob(second)
+    if "*" not in second:
+        return matches_glob(first, second)
+    if "*" not in first:
+        return matches_glob(second, first)
+    # If the fixed ends agree, both match this name: the longer head, all texts between the stars of both globs, the longer
+    # tail.
+    heads = sorted((first.partition("*")[0], second.partition("*")[0]), key=len)
+    tails = sorted((first.rpartition("*")[2], second.rpartition("*")[2]), key=len)
     return heads[1].startswith(heads[0]) and tails[1].endswith(tails[0])
 
 
 def covers_glob(outer: str, inner: str) -> bool:
-    """Whether `outer` matches every model's name that `inner` matches: only a ``*`` of `outer` can match one of `inner`."""
+    """Return whether `outer` matches every model's name that `inner` matches: only a ``*`` of `outer` can match one of
+    `inner`.
+    """
     return matches_glob(canonicalize_glob(outer), canonicalize_glob(inner))
 
 
 def intersect_globs(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    """Globs for the names that both lists match, as far as one of two globs covers the other; an empty list matches all names.
+    """Return globs for the names that both lists match, as far as one of two globs covers the other. An empty list
+    matches all names.
 
-    Two globs that overlap otherwise, such as ``a*`` and ``*b``, contribute nothing. If nothing is left, the result is one glob
-    that matches no name.
+    Two globs that overlap otherwise, such as ``a*`` and ``*b``, contribute no names. If no glob is left, the result is
+    one glob that matches no name.
     """
     some, others = tuple(some), tuple(others)
     if not some or not others:
         return some or others
-    found = [one for one in some if any(covers_glob(other, one) for other in others)]
-    found += [other for other in others if any(covers_glob(one, other) for one in some)]
-    return tuple(dict.fromkeys(found)) or ("",)
+    common = [glob for glob in some if any(covers_glob(other, glob) for other in others)]
+    common += [other for other in others if any(covers_glob(glob, other) for glob in some)]
+    return tuple(dict.fromkeys(common)) or ("",)

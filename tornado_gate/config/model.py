@@ -21,10 +21,10 @@ FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
 
 
 ANY_VARIANT = "default"
-"""In a price by size and quality: the key for all that it does not name."""
+"""In a price by size and quality: the key for all other sizes and qualities."""
 
 Role = Literal["member", "administrator"]
-"""What a key may see beyond its own requests: an administrator also sees the addresses of upstreams in ``_explain``."""
+"""The role of a key. An administrator also sees the addresses of upstreams in ``_explain``."""
 
 
 class Secret(str):
@@ -42,9 +42,9 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
     token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
     the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
-    finish then. `loop`, `http` (for callers' connections) and `upstream_http` each select a
-    fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
-    process, `max_connections_per_address` that of one address among them; None: half of all.
+    finish then. `loop` and `http` (for callers' connections) each select a fast
+    or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
+    process, `max_connections_per_address` the limit of one address among them; None: half of all.
     """
 
     host: str = "127.0.0.1"
@@ -68,16 +68,16 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     max_connections_per_address: int | None = None
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     http: Literal["httptools", "tornado"] = "httptools"
-    upstream_http: Literal["httptools", "aiohttp"] = "httptools"
 
 
 class PluginOptions(Value, frozen=True, kw_only=True):
-    """What conf says of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
+    """The options in conf of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
 
-    The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models, and for IDs of keys
-    and teams); empty means all. With `required` a request in the scope is answered 503 while the wrapper cannot work.
-    `review_timeout` is for guards: the seconds that one review may take, to which each MB of text adds
-    `review_timeout_per_mb`; None: the default. `distribution` chooses between several that install a plugin of this name.
+    The others are for wrappers: `models`, `operations` and `keys` are the scope (globs for names of models, and for IDs
+    of keys and teams); empty means all. With `required` a request in the scope receives 503 while the wrapper cannot
+    work. `review_timeout` is for guards: the seconds that one review may take. Each MB of text adds
+    `review_timeout_per_mb`; None: the default. `distribution` chooses between several that install a plugin of this
+    name.
     """
 
     distribution: str = ""
@@ -91,7 +91,7 @@ class PluginOptions(Value, frozen=True, kw_only=True):
 
 
 class BoundsConfig(Value, frozen=True, kw_only=True):
-    """The bounds of a subject that is no key: per minute and at once, per day and per month."""
+    """The limits of a subject that is not a key: per minute, concurrent, per day and per month."""
 
     limits: Limits = NO_LIMITS
     budget: Budget = NO_BUDGET
@@ -111,11 +111,11 @@ class TargetConcurrency(Value, frozen=True, kw_only=True):
 class ProviderConfig(Value, frozen=True, kw_only=True):
     """A provider entry: an account at an upstream. `settings` are the entry's keys that its plugin defines.
 
-    `shared_objects` are the kinds of objects in this account that every caller may use by id (`types.upstream_objects`).
-    `prices` are those of this account, by pattern of upstream models; they beat those of the section ``prices``.
-    `price_provider` is the provider's name in the default prices; None: the plugin or the base URL tells it; "": it has none.
-    `api_keys` are all keys of an entry with several, `api_key` is the first of them.
-    `concurrency` limits the requests that run at a time; None: no limit but those of all requests.
+    `shared_objects` are the kinds of objects in this account that every caller may use by id
+    (`types.upstream_objects`). `prices` are the prices of this account, by pattern of upstream models; they override
+    the section ``prices``. `price_provider` is the provider's name in the default prices; None: the plugin or the base
+    URL determines it; "": it has none. `api_keys` are all keys of an entry with several, `api_key` is the first of
+    them. `concurrency` limits the concurrent requests; None: only the limits of all requests apply.
     """
 
     name: str
@@ -137,7 +137,8 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
 class ModelTarget(Value, frozen=True, kw_only=True):
     """A target of a model. `model` None means the requested name (for a wildcard entry: the part that ``*`` matches).
 
-    `weight` 0 drains the target: it gets no new requests, not even when all others fail, but those that need what it keeps.
+    `weight` 0 drains the target: it gets no new requests, even when all others fail. Only requests for its stored
+    objects continue.
     """
 
     provider: str
@@ -148,10 +149,11 @@ class ModelTarget(Value, frozen=True, kw_only=True):
 class ModelEntry(Value, frozen=True, kw_only=True):
     """A model name for clients; it may contain one `*` as a wildcard.
 
-    `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only the
-    timeouts that the entry overrides. `strategy` is how targets are chosen; with `affinity` requests of one conversation go to
-    the same one. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …). `failover` false: no other target is
-    tried after one has failed, unless the caller asks for it. `retries` replaces those of all models.
+    `fallback` are names of other entries. `operations` None means all operations of the plugin. `timeouts` holds only
+    the timeouts that the entry overrides. `strategy` is how targets are chosen; with `affinity` requests of one
+    conversation go to the same target. `facts` are its descriptive keys (`display_name`, `input_token_limit`, …).
+    `failover` false: no other target is tried after one has failed, unless the caller asks for it. `retries` replaces
+    the retries of all models.
     """
 
     name: str
@@ -168,7 +170,7 @@ class ModelEntry(Value, frozen=True, kw_only=True):
 
 
 class TeamEntry(Value, frozen=True, kw_only=True):
-    """A team, or a user, of keys in conf, by its name: what these keys may use together."""
+    """A team, or a user, of keys in conf, by its name: the limits that these keys share."""
 
     name: str
     budget: Budget = NO_BUDGET
@@ -178,7 +180,7 @@ class TeamEntry(Value, frozen=True, kw_only=True):
 class KeyEntry(Value, frozen=True, kw_only=True):
     """A key from conf. Empty `models` and `operations` mean all; entries with the same `account` share its stored data.
 
-    `index` is its place in the list of conf.
+    `index` is its position in the list of conf.
     """
 
     name: str
@@ -199,7 +201,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not given. `docs/prices.md` says what is used instead."""
+    """US dollars per million tokens, by kind; None: not set. `docs/prices.md` describes the value that is used instead."""
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
@@ -220,9 +222,9 @@ class Rates(Value, frozen=True, kw_only=True):
 class PriceEntry(Value, frozen=True, kw_only=True):
     """The price of the models that a pattern matches, in US dollars.
 
-    `above` are the rates of a request whose prompt has more tokens than the key; a rate that is not given is that of the next
-    lower threshold. `service_tiers` are the rates of requests that an upstream served in another tier; what they do not give
-    costs the same as without. `per_image` and `per_second` are by size, quality, both, or ``default``.
+    `above` are the rates of a request whose prompt has more tokens than the key. A missing rate is the rate of the next
+    lower threshold. `service_tiers` are the rates of requests that an upstream served in another tier; missing rates
+    are the usual ones. `per_image` and `per_second` are by size, quality, both, or ``default``.
     """
 
     rates: Rates = Rates()
@@ -238,22 +240,24 @@ class PriceEntry(Value, frozen=True, kw_only=True):
 
 
 class LimitsConfig(Value, frozen=True, kw_only=True):
-    """Limits. The rate limits apply to keys without their own; None means no limit. `gateway` bounds all requests together.
+    """Limits. The rate limits apply to keys without their own; None means no limit. `gateway` bounds all requests
+    together.
 
     `store` is the address of the Redis or Valkey that counts for several nodes; "": they are counted on this machine.
 
-    `body_bytes` is the maximum size of a JSON body, `upload_bytes` that of a form. `body_values` is the maximum cost of the
-    values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all large JSON bodies together,
-    `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure). `turns_bytes` is the maximum memory
-    for the turns that WebSocket connections can continue. A body that arrives slower than
-    `body_bytes_per_second` is refused; 0 means no minimum.
+    `body_bytes` is the maximum size of a JSON body, `upload_bytes` the maximum size of a form. `body_values` is the
+    maximum cost of the values in a JSON body, see `codec.json_bounds`. `bodies_bytes` is the maximum memory for all
+    large JSON bodies together, `forms_bytes` the maximum disk space for all forms; excess bodies wait (back-pressure).
+    `turns_bytes` is the maximum memory for the turns that WebSocket connections can continue. A body that arrives
+    slower than `body_bytes_per_second` is refused; 0 means no minimum.
 
     `open_requests`, `loop_lag_seconds` and `memory_bytes` are bounds of a process beyond which new requests are refused
     (`admission/overload.py`); `memory_bytes` None: a part of the container's memory.
 
-    The maximum size of an upstream's answer, decompressed: `stream_bytes` for a stream of events, `event_bytes` for one event,
-    `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others; `file_bytes` for one file, such as a
-    video, which is never in memory as a whole. `answers_bytes` is the maximum memory for all large answers and incomplete events.
+    These limit the size of an upstream's response, decompressed: `stream_bytes` for a stream of events, `event_bytes`
+    for one event, `media_answer_bytes` for images, speech and embeddings, `answer_bytes` for all others; `file_bytes`
+    for one file, such as a video, which is never in memory as a whole. `answers_bytes` is the maximum memory for all
+    large responses and incomplete events.
     """
 
     store: Secret = Secret("")
@@ -321,9 +325,10 @@ class RealtimeConfig(Value, frozen=True, kw_only=True):
 
 
 class CorsConfig(Value, frozen=True, kw_only=True):
-    """Web pages of other origins that may use the API with a key: their origins, such as ``https://app.example``, or ``*``.
+    """Web pages of other origins that may use the API with a key: their origins, such as ``https://app.example``, or
+    ``*``.
 
-    Empty: none. A browser keeps the answer to its preflight request for `seconds`.
+    Empty: none. A browser keeps the response to its preflight request for `seconds`.
     """
 
     origins: frozenset[str] = frozenset()
@@ -331,7 +336,7 @@ class CorsConfig(Value, frozen=True, kw_only=True):
 
 
 class ConsoleConfig(Value, frozen=True, kw_only=True):
-    """The console: who may sign up beyond the first account, and how long a session lasts, in seconds.
+    """The console: the rule for sign-ups after the first account, and the duration of a session, in seconds.
 
     `enabled` false removes the console, /admin/v1 and /docs.
     """
@@ -342,10 +347,10 @@ class ConsoleConfig(Value, frozen=True, kw_only=True):
 
 
 class AccountsConfig(Value, frozen=True, kw_only=True):
-    """What holds for accounts that say nothing else.
+    """Defaults of accounts.
 
-    `default_limits` and `default_budget` are those of users who have none. `personal_keys`: whether members of a team with bounds
-    may make keys outside it, where the team does not say.
+    `default_limits` and `default_budget` apply to users without their own. `personal_keys`: whether members of a team
+    with limits may make keys outside it, unless the team decides.
     """
 
     default_limits: Limits = NO_LIMITS
@@ -369,8 +374,9 @@ class OidcConfig(Value, frozen=True, kw_only=True):
 
 
 class LedgerConfig(Value, frozen=True, kw_only=True):
-    """The usage ledger: how long requests and the totals of hours and days are kept, and how much disk their rows may take while
-    the database is away. `bodies`: also record the beginning of request bodies.
+    """The usage ledger. It keeps requests and the totals of hours and days for these times.
+
+    While the database is away, its rows may take this much disk. `bodies`: also record the beginning of request bodies.
     """
 
     keep_days: int = 90
@@ -388,7 +394,7 @@ USER_HEADERS = (
     "x-openwebui-user-id",
     "helicone-user-id",
 )
-"""Headers that name the caller's user, where the body does not."""
+"""Headers that name the caller's user, if the body does not."""
 ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
     "session": (
         *("x-session-id", "x-claude-code-session-id", "session_id", "session-id", "x-litellm-session-id"),
@@ -398,7 +404,7 @@ ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
     "site": ("http-referer",),
     "agent": ("user-agent",),
 }
-"""What applications and coding agents say of themselves in headers, by the member of the ledger's `attribution`."""
+"""Headers in which applications and coding agents describe themselves, by the member of the ledger's `attribution`."""
 
 
 class FetchRules(Value, frozen=True, kw_only=True):
@@ -428,10 +434,10 @@ class FetchRules(Value, frozen=True, kw_only=True):
 class Config(Value, frozen=True, kw_only=True):
     """The whole file. `lines` maps a key path to its line, for faults that a plugin's `configure` finds later.
 
-    `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off; `plugin_options` has
-    those that are on and have options. `unlisted_plugins` maps provider entries that are off to their plugins, which ``plugins``
-    does not list. `sections` are the top-level keys with a value. `is_closed`: the file ends with the line ``...``.
-    `warnings` are (key path, message) of what is valid but unsafe.
+    `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off.
+    `plugin_options` has the plugins that are on and have options. `unlisted_plugins` maps provider entries that are off
+    to their plugins, which ``plugins`` does not list. `sections` are the top-level keys with a value. `is_closed`: the
+    file ends with the line ``...``. `warnings` are (key path, message) of values that are valid but unsafe.
     """
 
     path: Path | None

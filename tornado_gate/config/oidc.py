@@ -16,7 +16,7 @@ LONGEST_TEXT = 200
 
 
 def check_issuer(issuer: str) -> None:
-    """Check an issuer's address: HTTPS, except on this machine, because its answers say who somebody is."""
+    """Check an issuer's address. It must use HTTPS, except on this machine, because its responses identify people."""
     if not is_safe_url(issuer) or "?" in issuer or "#" in issuer:
         raise ValidationError(
             "must be the provider's issuer, such as https://login.example.org (http only for this machine)"
@@ -24,7 +24,7 @@ def check_issuer(issuer: str) -> None:
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether a URL is HTTPS, or HTTP to a loopback address, without user and password."""
+    """Return whether a URL is HTTPS, or HTTP to a loopback address, without user and password."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -80,11 +80,11 @@ def make_auth_field() -> Section:
 
 
 def build_oidc(auth: Mapping[str, Any]) -> OidcConfig | None:
-    """The provider of the section `auth`, None without one."""
-    given = auth.get("oidc")
-    if given is None:
+    """Return the provider of the section `auth`, None without one."""
+    values = auth.get("oidc")
+    if values is None:
         return None
-    fields = {**given, "client_secret": given.get("client_secret", Secret(""))}
-    if "scopes" in given:
-        fields["scopes"] = tuple(dict.fromkeys(("openid", *given["scopes"])))
+    fields = {**values, "client_secret": values.get("client_secret", Secret(""))}
+    if "scopes" in values:
+        fields["scopes"] = tuple(dict.fromkeys(("openid", *values["scopes"])))
     return OidcConfig(**fields)

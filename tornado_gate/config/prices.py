@@ -118,23 +118,23 @@ class PriceSchema(TierSchema):
             raise ValidationError(
                 "has no price; give one at least, such as {input: 2.5, output: 10} or {per_request: 0}"
             )
-        given = [name for name in TIME_PRICES if name in data]
-        if len(given) > 1:
-            raise ValidationError(f"cannot be combined with {given[0]}; remove one of the two", given[1])
+        names = [name for name in TIME_PRICES if name in data]
+        if len(names) > 1:
+            raise ValidationError(f"cannot be combined with {names[0]}; remove one of the two", names[1])
 
 
 def make_prices_field() -> Table:
-    """The field of a mapping of patterns to prices."""
+    """Return the field of a mapping of patterns to prices."""
     return Table(Section(PriceSchema, example="{input: 2.5, output: 10}"), check_name=check_pattern)
 
 
 def build_prices(data: Mapping[str, Any]) -> dict[str, PriceEntry]:
     """Return the price of each pattern, from values that the schema has loaded."""
-    return {pattern: build_price(given) for pattern, given in data.items()}
+    return {pattern: build_price(entry) for pattern, entry in data.items()}
 
 
-def build_price(given: Mapping[str, Any]) -> PriceEntry:
-    rest = {name: value for name, value in given.items() if name not in KINDS}
-    rest["above"] = {int(tokens): Rates(**rates) for tokens, rates in given.get("above", {}).items()}
-    rest["service_tiers"] = {name: build_price(tier) for name, tier in given.get("service_tiers", {}).items()}
-    return PriceEntry(rates=Rates(**{kind: given[kind] for kind in KINDS if kind in given}), **rest)
+def build_price(entry: Mapping[str, Any]) -> PriceEntry:
+    rest = {name: value for name, value in entry.items() if name not in KINDS}
+    rest["above"] = {int(tokens): Rates(**rates) for tokens, rates in entry.get("above", {}).items()}
+    rest["service_tiers"] = {name: build_price(tier) for name, tier in entry.get("service_tiers", {}).items()}
+    return PriceEntry(rates=Rates(**{kind: entry[kind] for kind in KINDS if kind in entry}), **rest)

@@ -1,4 +1,4 @@
-"""What conf says about the choice of targets: strategies, cache affinity, retries, circuits and health checks."""
+"""The part of conf for the choice of targets: strategies, cache affinity, retries, circuits and health checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ SESSION_HEADERS = "session_headers"
 
 
 class Affinity(Value, frozen=True, kw_only=True):
-    """Where requests of one conversation go to the same target and key, so that the upstream's prompt cache has their prompt.
+    """Affinity: requests of one conversation go to the same target and key, so that the upstream's prompt cache has
+    their prompt.
 
-    `sources` are tried in order: names of headers and of members of the body (``metadata.user_id``), or SESSION_HEADERS.
-    `otherwise` is used for a request that has none of them. A conversation that had to move to another target stays there
-    until it was silent for `ttl` seconds. A target with more than `most_load` times its share of the requests in flight gets no
-    more of them while others have less.
+    `sources` are tried in order: names of headers and of members of the body (``metadata.user_id``), or
+    SESSION_HEADERS. `otherwise` is used for a request that has none of them. A conversation that had to move to another
+    target stays there until it was silent for `ttl` seconds. If a target has more than `most_load` times its share of
+    the requests in flight, it gets no more requests while others have less.
     """
 
     sources: tuple[str, ...] = ("prompt_cache_key", SESSION_HEADERS, "metadata.user_id")
@@ -28,17 +29,17 @@ class Affinity(Value, frozen=True, kw_only=True):
 
 
 class RetryBudget(Value, frozen=True, kw_only=True):
-    """Retries that may be open at a target at a time: `share` of the requests that it has, but always `minimum`."""
+    """The concurrent retries of a target: `share` of its requests, but always `minimum`."""
 
     share: float = 0.2
     minimum: int = 3
 
 
 class RetriesConfig(Value, frozen=True, kw_only=True):
-    """How often a request repeats at the same target before it goes to the next one.
+    """The retries of a request at the same target, before it goes to the next one.
 
-    The first retry waits about `backoff_seconds`, each further one twice as long, up to `max_wait_seconds`; a target whose
-    Retry-After is longer is not tried again.
+    The first retry waits about `backoff_seconds`, each further one twice as long, up to `max_wait_seconds`. If the
+    Retry-After of a target is longer, the target is not tried again.
     """
 
     same_target: int = 0
@@ -48,11 +49,13 @@ class RetriesConfig(Value, frozen=True, kw_only=True):
 
 
 class CircuitsConfig(Value, frozen=True, kw_only=True):
-    """Circuits: after `failures` consecutive failures, or when `failure_share` of the last `window` requests have failed, a
-    target gets no requests for `open_seconds`, then one probe request, which others wait for up to `probe_seconds`.
+    """Circuits. They open after `failures` consecutive failures, or when `failure_share` of the last `window` requests
+    have failed.
 
-    A key that an upstream refuses gets no requests for `refused_key_seconds`, one that it limits until its Retry-After, without
-    one for `limited_key_seconds`, while another key is left.
+    The target then gets no requests for `open_seconds`. After that it gets one probe request, which others wait for up
+    to `probe_seconds`. If an upstream refuses a key, the key gets no requests for `refused_key_seconds`. If an upstream
+    limits a key, the key gets none until its Retry-After, or for `limited_key_seconds` without one. Both apply while
+    another key is left.
     """
 
     failures: int = 5

@@ -96,18 +96,18 @@ def find_routing_faults(providers: Mapping[str, Mapping[str, Any]]) -> Iterator[
                 yield ("providers", name, "api_keys", index), f"is the same key as {seen[key]}; remove one of them"
 
 
-def build_affinity(given: Mapping[str, Any] | None) -> Affinity | None:
-    if given is None:
+def build_affinity(values: Mapping[str, Any] | None) -> Affinity | None:
+    if values is None:
         return None
-    known: dict[str, Any] = {name: tuple(value) if name == "sources" else value for name, value in given.items()}
+    known: dict[str, Any] = {name: tuple(value) if name == "sources" else value for name, value in values.items()}
     return Affinity(**known)
 
 
-def build_retries(given: Mapping[str, Any], of_model: Mapping[str, Any] = MappingProxyType({})) -> RetriesConfig:
-    """The retries of conf, with the keys that a model changes."""
-    budget = {**given.get("budget", {}), **of_model.get("budget", {})}
-    return RetriesConfig(**{**given, **of_model, "budget": RetryBudget(**budget)})
+def build_retries(values: Mapping[str, Any], of_model: Mapping[str, Any] = MappingProxyType({})) -> RetriesConfig:
+    """Return the retries of conf, with the keys that a model changes."""
+    budget = {**values.get("budget", {}), **of_model.get("budget", {})}
+    return RetriesConfig(**{**values, **of_model, "budget": RetryBudget(**budget)})
 
 
-def build_health_check(given: Mapping[str, Any] | None) -> HealthCheck | None:
-    return None if given is None else HealthCheck(**given)
+def build_health_check(values: Mapping[str, Any] | None) -> HealthCheck | None:
+    return None if values is None else HealthCheck(**values)

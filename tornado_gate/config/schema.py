@@ -199,7 +199,6 @@ class ServerSchema(Schema):
     max_connections_per_address = Integer(least=1, most=1_000_000, allow_none=True)
     loop = String(choices=("uvloop", "asyncio"))
     http = String(choices=("httptools", "tornado"))
-    upstream_http = String(choices=("httptools", "aiohttp"))
 
 
 class PluginSchema(Schema):
@@ -219,7 +218,7 @@ class PluginSchema(Schema):
 
 
 class PluginSwitch(fields.Field[Any]):
-    """True, false, or a mapping. The result is always a mapping with ``on``; a mapping is on unless it says otherwise."""
+    """True, false, or a mapping. The result is always a mapping with ``on``. A mapping is on unless it has ``on: false``."""
 
     schema = PluginSchema()
 
@@ -241,7 +240,7 @@ class BudgetSchema(Schema):
 
 
 class BoundsSchema(BudgetSchema):
-    """All bounds of a subject that is no key."""
+    """All limits and budgets of a subject that is not a key."""
 
     requests_per_minute = Integer(least=1, allow_none=True)
     tokens_per_minute = Integer(least=1, allow_none=True)

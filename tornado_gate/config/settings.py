@@ -1,4 +1,4 @@
-"""For plugins: load the settings of a provider entry with the plugin's own marshmallow schema."""
+"""Load the settings of a provider entry with the plugin's own marshmallow schema. For plugins."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any])
         raise ConfigError(list(flatten_messages(error.messages, make_key_index(), instance))) from None
 
 
-def _convert_environment_text(value: Any, place: object) -> Any:
-    """Return `value` with text from the environment converted to the types that `place`, a schema or field, requires."""
+def _convert_environment_text(value: Any, checker: object) -> Any:
+    """Return `value` with text from the environment converted to the types that `checker`, a schema or field, requires."""
     if isinstance(value, dict):
-        return {key: _convert_environment_text(item, find_field(place, key)) for key, item in value.items()}
+        return {key: _convert_environment_text(item, find_field(checker, key)) for key, item in value.items()}
     if isinstance(value, list):
-        return [_convert_environment_text(item, find_field(place, index)) for index, item in enumerate(value)]
-    if isinstance(value, str) and isinstance(place, _NUMBERS) and str(place.name).endswith("seconds"):
+        return [_convert_environment_text(item, find_field(checker, index)) for index, item in enumerate(value)]
+    if isinstance(value, str) and isinstance(checker, _NUMBERS) and str(checker.name).endswith("seconds"):
         value = seconds_of(value)
-    if not isinstance(value, EnvironmentText) or isinstance(place, (strict.String, marshmallow.fields.String)):
+    if not isinstance(value, EnvironmentText) or isinstance(checker, (strict.String, marshmallow.fields.String)):
         return value  # stays an EnvironmentText, so that `repr` masks it
     for kinds, convert in _CONVERSIONS:
-        if isinstance(place, kinds):
+        if isinstance(checker, kinds):
             value = convert(value)
     return str(value) if isinstance(value, EnvironmentText) else value

@@ -1,7 +1,7 @@
-"""Reads a YAML file as plain values, with the line of every key and item. Knows nothing about the meaning of keys.
+"""Read a YAML file as plain values, with the line of every key and item. The meaning of keys is not used.
 
-Differs from `yaml.safe_load`: duplicate keys, tags and merge keys are faults; a key is its literal text (``on:`` is
-"on"); a date stays text; the number of values is limited, with aliases expanded.
+There are differences from `yaml.safe_load`: duplicate keys, tags and merge keys are faults; a key is its literal text
+(``on:`` is "on"); a date stays text; the number of values is limited, with aliases expanded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Loader: Any = type(
 
 
 class FileBusy(FileFaults):
-    """Another process has the file open for writing: what is in it may be a part."""
+    """Another process has the file open for writing, so its content may be incomplete."""
 
 
 class Document(State):
@@ -72,7 +72,8 @@ def read(path: Path, *, at_rest: bool = False) -> Document:
 def _read_unchanging(path: Path, *, at_rest: bool) -> bytes:
     """Return the content of a file that was not changed while it was read. Raises FileFaults.
 
-    A writer that does not replace the file atomically leaves half of it to be read: it is read again a little later.
+    A writer that does not replace the file atomically may leave half of it. In that case it is read again a little
+    later.
     """
     for _ in range(READ_ATTEMPTS):
         try:
@@ -97,7 +98,7 @@ def _read_unchanging(path: Path, *, at_rest: bool) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file for reading. A pipe would wait for a writer, and with it the thread of each reload."""
+    """Open a file for reading, without blocking. A pipe would wait for a writer, and block the thread of each reload."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -123,7 +124,7 @@ def parse(text: str, path: Path) -> Document:
 
 
 def make_loader(text: str) -> Any:
-    """A PyYAML loader of a text, which composes nodes by the rules of this module. Dispose it after use."""
+    """Return a PyYAML loader of a text, which composes nodes by the rules of this module. Dispose it after use."""
     return _Loader(text)
 
 
@@ -134,8 +135,10 @@ class _YamlError(Exception):
 
 
 def _check_depth(text: str) -> bool:
-    """Raise _YamlError for text nested too deeply. libyaml composes recursively in C, where deep nesting crashes the process;
-    this function reads events, without recursion. Returns whether the text has the mark of the end.
+    """Raise _YamlError for text nested too deeply. Returns whether the text has the mark of the end.
+
+    libyaml composes recursively in C, where deep nesting crashes the process. This function reads events, without
+    recursion.
     """
     depth, is_closed = 0, False
     for event in yaml.parse(text, Loader=_Loader):
@@ -158,7 +161,7 @@ def _get_line_number(mark: Any) -> int:
 
 
 class _NodeReader:
-    """Converts composed nodes to values. Aliases are expanded, so one node may be read several times."""
+    """A converter of composed nodes to values. Aliases are expanded, so one node may be read several times."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -241,8 +244,8 @@ class _NodeReader:
 
 def _describe_character(error: yaml.reader.ReaderError) -> str:
     """Return the character that the reader refused; the C reader gives its number, contrary to PyYAML's types."""
-    found: Any = error.character
-    return chr(found) if isinstance(found, int) else str(found)[:1]
+    character: Any = error.character
+    return chr(character) if isinstance(character, int) else str(character)[:1]
 
 
 def _explain_yaml_error(error: yaml.MarkedYAMLError, text: str) -> tuple[str, int]:

@@ -179,9 +179,9 @@ class _ContainerField(fields.Field[Any]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, self.kind):
             raise ValidationError(f"must be {self.what}, not {describe_type(value)}", valid_data=self.kind())
-        return self._load(value)
+        return self._load_items(value)
 
-    def _load(self, value: Any) -> Any:
+    def _load_items(self, value: Any) -> Any:
         raise AssertionError("subclasses implement this")
 
 
@@ -196,7 +196,7 @@ class Section(_ContainerField):
         if example:
             self.what = f"a mapping such as {example}"
 
-    def _load(self, value: Any) -> Any:
+    def _load_items(self, value: Any) -> Any:
         return self.schema.load(value)
 
 
@@ -210,7 +210,7 @@ class Table(_ContainerField):
         self.item = item
         self.check_name = check_name
 
-    def _load(self, value: Any) -> Any:
+    def _load_items(self, value: Any) -> Any:
         sound, faults = _load_entries(value.items(), self._load_entry)
         if faults:
             raise ValidationError(faults, valid_data=sound)
@@ -230,7 +230,7 @@ class List(_ContainerField):
         super().__init__(**rest)
         self.item, self.least, self.hint = item, least, hint
 
-    def _load(self, value: Any) -> Any:
+    def _load_items(self, value: Any) -> Any:
         if len(value) < self.least:
             raise ValidationError(f"must not be empty; {self.hint}", valid_data=[])
         sound, faults = _load_entries(enumerate(value), lambda index, item: self.item.deserialize(item))

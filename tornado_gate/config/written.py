@@ -1,8 +1,9 @@
-"""Finds out whether another process is writing a file, and keeps others from it while the file is read.
+"""Detect whether another process is writing a file, and keep other processes from it while the file is read.
 
-Linux grants a lease for reading (fcntl(2), F_SETLEASE) only if no process has the file open for writing, and lets a process that
-opens it for writing wait until the lease is given back. So what is read under a lease is what a writer has closed. The lease
-needs the file's owner, and a local file system; elsewhere only the times and sizes of the file tell something.
+Linux grants a lease for reading (fcntl(2), F_SETLEASE) only if no process has the file open for writing. A process that
+then opens it for writing waits until the lease is released. So content that is read under a lease comes from a writer
+that has closed the file. The lease needs the file's owner, and a local file system; elsewhere only the times and sizes
+of the file are a sign.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _take_lease(descriptor: int) -> bool | None:
 
 
 def is_unwritten(path: Path | None) -> bool | None:
-    """Whether no process has the file open for writing; None if that is unknown, or if there is no such file."""
+    """Return whether no process has the file open for writing; None if that is unknown, or if there is no such file."""
     if path is None or not path.is_file():  # not a pipe, which would wait for a writer
         return None
     try:

@@ -1,8 +1,10 @@
-"""Copies keys from the SQLite file in the data directory to PostgreSQL, when conf names a PostgreSQL database for the first time.
+"""Copy keys from the SQLite file in the data directory to PostgreSQL, when conf names a PostgreSQL database for the
+first time.
 
-The file may be of version 0.1 or later, and is only read. Users, organisations and teams come too if the database has none yet;
-otherwise only keys without an owner and without a team are copied, because the others would lose what limits them. A file is
-copied once: a mark in the table `meta` tells its keys, so that keys which were added to it later are copied as well.
+The file may be of version 0.1 or later, and is only read. Users, organisations and teams are copied too if the database
+has none yet. Otherwise only keys without an owner and without a team are copied, because the others would lose their
+limits. A file is copied once: a mark in the table `meta` identifies its keys, so that keys which were added to it later
+are copied as well.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _MARK = "carried_over "
 
 
 class KeyFile(Value, frozen=True):
-    """What an SQLite file has: its path, the rows of its keys, and those of COPIED by the name of the table."""
+    """The content of an SQLite file: its path, the rows of its keys, and the rows of COPIED by the name of the table."""
 
     path: Path
     keys: list[dict[str, Any]]
@@ -44,13 +46,13 @@ class KeyFile(Value, frozen=True):
 
     @property
     def mark(self) -> str:
-        """The name in `meta` that tells that these keys were copied."""
+        """Return the name in `meta` which records that these keys were copied."""
         ids = "\n".join(sorted(row["id"] for row in self.keys))
         return _MARK + hashlib.sha256(ids.encode()).hexdigest()
 
 
 def find_key_file(database: Database) -> KeyFile | None:
-    """Return the SQLite file in the data directory of a PostgreSQL database; None if it has nothing that is to be copied.
+    """Return the SQLite file in the data directory of a PostgreSQL database; None if it has no rows to copy.
 
     Raises DatabaseError if the file cannot be read.
     """
@@ -59,16 +61,16 @@ def find_key_file(database: Database) -> KeyFile | None:
         return None
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source:
-            found = _read_file(path, source)
+            key_file = _read_file(path, source)
     except (sqlite3.Error, ValueError, KeyError) as error:
         raise DatabaseError(
             f"The keys in {path} cannot be copied to {database.name}: {error}. "
             "Move the file to another folder to start without them."
         ) from error
-    if not found.keys and not any(found.others.values()):
+    if not key_file.keys and not any(key_file.others.values()):
         return None
     with database.read() as connection:
-        return None if _is_marked(connection, found) else found
+        return None if _is_marked(connection, key_file) else key_file
 
 
 def copy_keys(database: Database, file: KeyFile) -> None:
@@ -79,11 +81,11 @@ def copy_keys(database: Database, file: KeyFile) -> None:
         keys, skipped = file.keys, 0
         if _is_empty(connection):
             for table in COPIED:
-                _insert(connection, table, file.others[table.name])
+                _insert_rows(connection, table, file.others[table.name])
         else:
             keys = [row for row in keys if row["user"] is None and row["team"] is None]
             skipped = len(file.keys) - len(keys)
-        copied = _insert(connection, tables.keys, keys)
+        copied = _insert_rows(connection, tables.keys, keys)
         connection.execute(insert(tables.meta).values(name=file.mark, value=str(copied)))
     log.info("copied %d keys from %s to %s", copied, file.path, database.name)
     if skipped:
@@ -98,16 +100,16 @@ def _is_marked(connection: Connection, file: KeyFile) -> bool:
 
 
 def _is_empty(connection: Connection) -> bool:
-    """Whether a database has no accounts and no keys yet."""
+    """Return whether a database has no accounts and no keys yet."""
     return all(connection.execute(select(table).limit(1)).first() is None for table in (tables.keys, *COPIED))
 
 
-def _insert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
-    """Insert the rows that the table lacks; return their number."""
+def _insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+    """Insert the rows that the table lacks. Returns their number."""
     if not rows:
         return 0
-    found = connection.execute(insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns), rows)
-    return len(found.all())
+    result = connection.execute(insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns), rows)
+    return len(result.all())
 
 
 def _read_file(path: Path, source: sqlite3.Connection) -> KeyFile:
@@ -122,19 +124,19 @@ def _read_file(path: Path, source: sqlite3.Connection) -> KeyFile:
 
 
 def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict[str, Any]]:
-    """The rows of a table of the file as rows of `table`; columns that the file lacks have their defaults."""
+    """Return the rows of a table of the file as rows of `table`. Columns that the file lacks have their defaults."""
     if source.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone() is None:
         return []
     defaults = _KEY_DEFAULTS if table is tables.keys else {}
     rows = []
     for row in source.execute(f'SELECT * FROM "{name}"'):
-        given = dict(row)
+        values = dict(row)
         if table is tables.users:  # a file of an older version has folded them
-            given["email_key"] = make_email_key(given["email"])
+            values["email_key"] = make_email_key(values["email"])
         rows.append(
             {
-                column.name: _convert(column.type, given[column.name])
-                if column.name in given
+                column.name: _convert_value(column.type, values[column.name])
+                if column.name in values
                 else defaults.get(column.name, {} if isinstance(column.type, JSON) else None)
                 for column in table.columns
             }
@@ -143,14 +145,16 @@ def _read_rows(source: sqlite3.Connection, table: Table, name: str) -> list[dict
 
 
 def _read_rotators(source: sqlite3.Connection) -> dict[str, str]:
-    """Who has rotated keys, by the id of the successor, from the audit log: an older version has recorded it nowhere else."""
+    """Return the actors who have rotated keys, by the id of the successor. An older version has recorded them only in
+    the audit log.
+    """
     if source.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit'").fetchone() is None:
         return {}
     rows = source.execute("SELECT actor, detail FROM audit WHERE action = 'key.rotate' ORDER BY id")
     return {json.loads(row["detail"]).get("replaced_by", ""): row["actor"] for row in rows}
 
 
-def _convert(kind: Any, value: Any) -> Any:
+def _convert_value(kind: Any, value: Any) -> Any:
     if isinstance(kind, JSON):
         return None if value is None else json.loads(value)
     return bool(value) if isinstance(kind, Boolean) and value is not None else value

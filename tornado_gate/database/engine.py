@@ -1,7 +1,7 @@
 """The database, by SQLAlchemy Core: an SQLite file in the data directory, or PostgreSQL when conf has `database`.
 
-All access blocks. From an event loop use `Database.run`, which has its own threads, so that a database which hangs does not
-take the threads of others. Safe for threads, processes and forks.
+All access blocks. From an event loop use `Database.run`, which has separate threads, so that a database which hangs
+does not block other work. Safe for threads, processes and forks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DatabaseError(Exception):
 class Database:
     """One database. Every method raises DatabaseError if it is missing, damaged, unreachable, locked for too long or read-only.
 
-    `name` says which database it is, without a password. `is_file` is false for PostgreSQL.
+    `name` identifies the database, without a password. `is_file` is false for PostgreSQL.
     """
 
     def __init__(self, data_dir: Path, address: str = "") -> None:
@@ -59,7 +59,7 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """ "sqlite" or "postgresql"."""
+        """Return "sqlite" or "postgresql"."""
         return self._engine.dialect.name
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Database:
             self._threads = None
 
     async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
-        """The result of `function`, which uses this database, from one of the database's threads."""
+        """Return the result of `function`, which uses this database, from one of the database's threads."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*given, **named))
@@ -85,7 +85,8 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Yield a connection in a transaction for writing; the end of the block commits it, an exception rolls it back.
 
-        In SQLite the transaction has the write lock from its start, so that it never fails in its middle because of another.
+        In SQLite the transaction has the write lock from its start, so that another one never makes it fail in its
+        middle.
         """
         with (
             self.map_errors(),
@@ -100,14 +101,14 @@ class Database:
         try:
             yield
         except sqlalchemy.exc.IntegrityError:
-            raise  # the caller's: a value that must be unique is not
+            raise  # an error of the caller: a value that must be unique is not
         except sqlalchemy.exc.DBAPIError as error:
             cause = error.orig if isinstance(error.orig, Exception) else error
-            raise DatabaseError(self._explain(cause)) from error
+            raise DatabaseError(self._explain_error(cause)) from error
         except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, OSError, json.JSONDecodeError) as error:
-            raise DatabaseError(self._explain(error)) from error
+            raise DatabaseError(self._explain_error(error)) from error
 
-    def _explain(self, error: Exception) -> str:
+    def _explain_error(self, error: Exception) -> str:
         if self.is_file:
             return f"{self.name} {explain_error(error)}"
         lines = str(error).strip().splitlines()
@@ -128,7 +129,7 @@ class Database:
                 self.path.chmod(FILE_MODE)
 
     def _create_engine(self) -> Engine:
-        # Last in, first out: the connection that was used last has pages and statements in memory.
+        # Last in, first out: the most recently used connection has pages and statements in memory.
         settings: dict[str, Any] = {
             **{"poolclass": QueuePool, "pool_size": CONNECTIONS, "max_overflow": 0},
             "pool_use_lifo": True,
@@ -137,7 +138,7 @@ class Database:
             engine = sqlalchemy.create_engine(self._url, creator=self._connect_to_file, **settings)
             event.listen(engine, "begin", _begin_in_sqlite)
         else:
-            # Compiling a report takes longer than to run it.
+            # The compilation of a report takes longer than its execution.
             options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC -c jit=off"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options, "application_name": "tornado-gate"}
             engine = sqlalchemy.create_engine(self._url, connect_args=arguments, pool_pre_ping=True, **settings)
@@ -163,31 +164,33 @@ class Database:
         return connection
 
     def _mark_connection(self, _connection: Any, record: Any) -> None:
-        record.info["opened"] = self._identify()
+        record.info["opened"] = self._identify_file()
 
     def _check_connection(self, _connection: Any, record: Any, _proxy: Any) -> None:
         """Discard a connection to a file that has been replaced since."""
-        if record.info["opened"] != self._identify():
+        if record.info["opened"] != self._identify_file():
             raise sqlalchemy.exc.DisconnectionError("the database file was replaced")
 
-    def _identify(self) -> tuple[int, int]:
+    def _identify_file(self) -> tuple[int, int]:
         if not self.is_file:
             return (0, 0)
         status = self.path.stat()
         return (status.st_dev, status.st_ino)
 
     def _forget_connections_of_parent(self) -> None:
-        """After a fork: the parent's connections may be neither used nor closed."""
+        """Drop the parent's connections after a fork. They may be neither used nor closed."""
         self._of_the_parent.append(self._engine.pool)
         self._engine.dispose(close=False)
         self._threads = None
 
 
 def parse_address(address: str) -> URL:
-    """The URL of a PostgreSQL database. Raises ValueError, whose message does not contain the address: it may have a password."""
+    """Return the URL of a PostgreSQL database. Raises ValueError, without the address in its message: it may have a
+    password.
+    """
     try:
         url = make_url(address)
-    except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is no number
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # the second for a port that is not a number
         raise ValueError("must be an address such as postgresql://user:password@host:5432/name") from None
     if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise ValueError("must begin with postgresql://; leave the key out for the SQLite file in server.data_dir")
@@ -195,13 +198,13 @@ def parse_address(address: str) -> URL:
 
 
 def describe_address(url: URL) -> str:
-    """A PostgreSQL database in words, without user and password."""
+    """Describe a PostgreSQL database in words, without user and password."""
     host = url.host or url.query.get("host") or "this machine"
     return f"PostgreSQL database '{url.database}' at {host}" + (f":{url.port}" if url.port else "")
 
 
 def _begin_in_sqlite(connection: Connection) -> None:
-    """Begin a transaction, which Python's driver would do itself, but only before some statements."""
+    """Begin a transaction. Python's driver would begin it too, but only before some statements."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,4 +1,4 @@
-"""Opens the database and brings its tables up to date, under a lock: several processes and nodes may start at once."""
+"""Open the database and upgrade its tables, under a lock, because several processes and nodes may start at the same time."""
 
 from __future__ import annotations
 
@@ -44,47 +44,47 @@ def open_database(data_dir: Path, address: str = "") -> Database:
 
 
 def open_existing_database(data_dir: Path, address: str = "") -> Database | None:
-    """As `open_database`; None if there is no SQLite file. Creates nothing."""
+    """Open the database as `open_database` does; None if there is no SQLite file. Creates no file."""
     if not address and not os.path.exists(data_dir / KEY_FILE):
         return None
     return open_database(data_dir, address)
 
 
 def migrate(database: Database) -> None:
-    """Apply all migrations that the database lacks. Raises DatabaseError, also for a database of a newer version.
+    """Apply all migrations that the database lacks. Raises DatabaseError, including for a database of a newer version.
 
-    An empty database gets its tables at once: the migrations would take a fifth of a second, and 10 MB for alembic.
+    An empty database gets its tables directly: the migrations would take a fifth of a second, and 10 MB for alembic.
     """
     revisions = list_revisions()
     if _read_revision(database, revisions) == revisions[-1]:
         return
-    with _lock(database):
+    with _hold_lock(database):
         if _read_revision(database, revisions) == revisions[-1]:
             return
         if _is_empty(database):
-            _create(database, revisions[-1])
+            _create_tables(database, revisions[-1])
         else:
             upgrade(database)
 
 
 def _carry_over(database: Database) -> None:
     """Copy the keys of an SQLite file in the data directory, once."""
-    from tornado_gate.database.carry_over import copy_keys, find_key_file  # which imports the dialect of PostgreSQL
+    from tornado_gate.database.carry_over import copy_keys, find_key_file  # this imports the dialect of PostgreSQL
 
     file = find_key_file(database)
     if file is not None:
-        with _lock(database):
+        with _hold_lock(database):
             copy_keys(database, file)
 
 
 @lru_cache(1)
 def list_revisions() -> tuple[str, ...]:
-    """The revisions of all migrations, oldest first: the names of their files begin with them."""
+    """Return the revisions of all migrations, oldest first. The names of their files begin with them."""
     return tuple(sorted(path.stem for path in (FOLDER / "versions").glob("[0-9]*.py")))
 
 
 def _read_revision(database: Database, revisions: tuple[str, ...]) -> str:
-    """The revision of the database, "" for a new one. Raises DatabaseError for one that this version does not know."""
+    """Return the revision of the database, "" for a new one. Raises DatabaseError if this version does not define it."""
     with database.read() as connection:
         if not sqlalchemy.inspect(connection).has_table("alembic_version"):
             return ""
@@ -102,7 +102,7 @@ def _is_empty(database: Database) -> bool:
         return not sqlalchemy.inspect(connection).get_table_names()
 
 
-def _create(database: Database, revision: str) -> None:
+def _create_tables(database: Database, revision: str) -> None:
     """Create all tables as the newest migration leaves them; a test compares both."""
     with database.write() as connection:
         for statement in _list_statements(database.dialect):
@@ -115,14 +115,16 @@ def _create(database: Database, revision: str) -> None:
 
 @lru_cache(2)
 def _list_statements(dialect: str) -> tuple[str, ...]:
-    """The statements that create all tables and indexes in an empty database."""
+    """Return the statements that create all tables and indexes in an empty database."""
     kind: Dialect = registry.load(dialect)()
     tables = usage.metadata.sorted_tables
     if dialect != "sqlite":
         _make_partial(dialect, [index for table in tables for index in table.indexes])
     elements: list[ExecutableDDLElement] = [CreateTable(table) for table in tables]
     elements += [
-        CreateIndex(index) for table in tables for index in sorted(table.indexes, key=lambda one: str(one.name))
+        CreateIndex(index)
+        for table in tables
+        for index in sorted(table.indexes, key=lambda candidate: str(candidate.name))
     ]
     return (_VERSION_TABLE, *(str(element.compile(dialect=kind)) for element in elements))
 
@@ -139,12 +141,12 @@ _VERSION_TABLE = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
-"""As alembic creates it."""
+"""The statement that alembic uses."""
 
 
 def upgrade(database: Database) -> None:
     """Apply the migrations that a database of an older version lacks, or all to an empty one."""
-    from alembic import command  # imported only when there is something to do: it takes 0.1 s
+    from alembic import command  # imported only for an upgrade, because it takes 0.1 s
     from alembic.config import Config
 
     config = Config()
@@ -157,12 +159,12 @@ def upgrade(database: Database) -> None:
 
 
 def _mark_file(connection: Connection) -> None:
-    """Make versions before 0.2, which know `user_version` only, refuse the file."""
+    """Make versions before 0.2, which read `user_version` only, refuse the file."""
     connection.exec_driver_sql("PRAGMA user_version = 2")
 
 
 @contextmanager
-def _lock(database: Database) -> Iterator[None]:
+def _hold_lock(database: Database) -> Iterator[None]:
     if database.is_file:
         with database.map_errors():
             file = open_private(database.data_dir / LOCK_FILE, os.O_CREAT | os.O_RDWR)

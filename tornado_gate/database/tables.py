@@ -61,7 +61,7 @@ teams = Table(
     Column("limits", JSON, nullable=False),  # {"requests_per_minute", "tokens_per_minute", "concurrent_requests"}
     Column("models", JSON, nullable=False),  # globs; empty: all
     Column("created", Double, nullable=False),
-    Column("personal_keys", Boolean),  # whether members make keys outside a bounded team; none: as conf says
+    Column("personal_keys", Boolean),  # whether members make keys outside a team with limits; none: the default of conf
     UniqueConstraint("organisation", "name"),
 )
 
@@ -69,7 +69,7 @@ users = Table(
     "users",
     METADATA,
     Column("id", String(40), primary_key=True),
-    Column("email", String(320), nullable=False),  # as it was given
+    Column("email", String(320), nullable=False),  # as it was typed
     Column("email_key", String(320), nullable=False, unique=True),  # `codec.emails.make_email_key`
     Column("name", String(200), nullable=False),
     Column("password_hash", Text),  # none: signs in with OIDC only
@@ -79,7 +79,7 @@ users = Table(
     Column("created", Double, nullable=False),
     Column("last_login", Double),
     Column("password_changed", Double),
-    Column("budget", JSON(none_as_null=True)),  # as of teams; none: no bound
+    Column("budget", JSON(none_as_null=True)),  # as of teams; none: no limit
     Column("limits", JSON(none_as_null=True)),
 )
 
@@ -167,7 +167,9 @@ keys = Table(
     Column("last_used", Double),
     Column("replaced_by", String(40)),  # rotation: valid until `expires` beside its successor
     Column("counted_as", String(40)),  # rotation: the first key, under whose id limits, budgets and usage count
-    Column("issued_by", String(100)),  # who rotated or adopted it, and so answers for it; none: `created_by` does
+    Column(
+        "issued_by", String(100)
+    ),  # the actor who rotated or adopted it, and is responsible for it; none: `created_by` is
     Index("ix_keys_user", "user"),
     Index("ix_keys_created", "created"),
 )
@@ -180,13 +182,13 @@ limit_overrides = Table(
     Column("subject", String(300), nullable=False),  # its id or name; "": the gateway
     Column("bound", String(40), nullable=False),
     Column("value", Double),  # either a value, or
-    Column("factor", Double),  # a factor of that in conf or of the subject
+    Column("factor", Double),  # a factor of the limit in conf or of the subject
     Column("created", Double, nullable=False),
     Column("created_by", String(100), nullable=False),
     Column("until", Double, nullable=False),
     Index("ix_limit_overrides_until", "until"),
 )
-"""Bounds that administrators have changed for a time."""
+"""Temporary limits that administrators have set."""
 
 audit = Table(
     "audit",

@@ -22,14 +22,14 @@ usage = Table(
     Column("key", Text, nullable=False),
     Column("user", Text, nullable=False),  # "": the key has none
     Column("team", Text, nullable=False),
-    Column("model", Text, nullable=False),  # as the caller asked; "": a route without a model
+    Column("model", Text, nullable=False),  # the requested name; "": a route without a model
     Column("provider", Text, nullable=False),
     Column("operation", Text, nullable=False),
     Column("status", Integer, nullable=False),
     Column("outcome", String(20), nullable=False),  # complete, broken, aborted, refused, failed
     Column("input_tokens", BigInteger),  # with cached ones; none: not reported
     Column("cached_input_tokens", BigInteger),
-    Column("cache_write_tokens", BigInteger),  # those kept for 5 minutes
+    Column("cache_write_tokens", BigInteger),  # kept for 5 minutes
     Column("cache_write_1h_tokens", BigInteger),
     Column("output_tokens", BigInteger),  # with reasoning
     Column("reasoning_tokens", BigInteger),
@@ -40,9 +40,10 @@ usage = Table(
     Column("details", Text, nullable=False),  # a JSON object: see `ledger/details.py`
     sqlite_with_rowid=False,
 )
-"""One row for each request of a known key. `errors` are those whose outcome is broken, refused or failed.
+"""One row for each request of a known key. `errors` are requests whose outcome is broken, refused or failed.
 
-Each column and each index has its price for every request, so what no report sums, groups or selects is in `details`.
+Each column and each index has a cost for every request. Values that no report sums, groups or selects are therefore in
+`details`.
 """
 
 ERROR_OUTCOMES: Final = ("broken", "refused", "failed")
@@ -50,7 +51,8 @@ ERROR_OUTCOMES: Final = ("broken", "refused", "failed")
 Index("ix_usage_request_id", usage.c.request_id)
 Index("ix_usage_key", usage.c.key, usage.c.id)
 Index("ix_usage_model", usage.c.model, usage.c.id)
-# `opening.py` makes partial indexes in PostgreSQL too: to say so here would import its dialect, 40 ms, also for SQLite.
+# `opening.py` makes partial indexes in PostgreSQL too. Their definition here would import its dialect, 40 ms, even for
+# SQLite.
 for _name in ("user", "team"):
     _owned = usage.c[_name] != ""
     Index(f"ix_usage_{_name}", usage.c[_name], usage.c.id, sqlite_where=_owned)
@@ -74,18 +76,18 @@ COUNTERS: Final = (
     "cost",
     "unpriced_requests",
 )
-"""The sums of a row of totals. `cost` is that of requests with a known price, `cache_write_tokens` of every duration."""
+"""The sums of a row of totals. `cost` covers requests with a known price, `cache_write_tokens` every duration."""
 
 
 def _define_totals(name: str, dimensions: tuple[str, ...]) -> Table:
     columns: list[Any] = [Column("bucket", BigInteger, primary_key=True, autoincrement=False)]
-    columns += [Column(one, Integer if one == "status" else Text, primary_key=True) for one in dimensions]
-    columns += [Column(one, Double if one == "seconds" else BigInteger, nullable=False) for one in COUNTERS]
+    columns += [Column(column, Integer if column == "status" else Text, primary_key=True) for column in dimensions]
+    columns += [Column(column, Double if column == "seconds" else BigInteger, nullable=False) for column in COUNTERS]
     table = Table(name, METADATA, *columns, sqlite_with_rowid=False)
-    for one in ("tag", "key", "user"):
-        if one in dimensions:
-            owned = table.c[one] != ""
-            Index(f"ix_{name}_{one}", table.c[one], table.c.bucket, sqlite_where=owned)
+    for column in ("tag", "key", "user"):
+        if column in dimensions:
+            owned = table.c[column] != ""
+            Index(f"ix_{name}_{column}", table.c[column], table.c.bucket, sqlite_where=owned)
     return table
 
 
@@ -100,12 +102,14 @@ TOTALS: Final = {
 }
 """Totals by (span, tagged, keyed). `bucket` is the Unix second at which the hour or the day (UTC) begins.
 
-Those that are `keyed` have the dimensions key and user; the others are smaller, and answer questions about all keys. A request
-with several tags counts once for each of them in the tables that are `tagged`, and is not in them without a tag.
+The `keyed` tables have the dimensions key and user. The others are smaller, and serve reports about all keys. In the
+`tagged` tables, a request with several tags counts once for each, and a request without a tag is absent.
 """
 
 OWNER_DAYS: Final = _define_totals("usage_owner_days", OWNER_DIMENSIONS)
-"""Totals by day, key, user and team only: with thousands of keys those that are `keyed` have nearly as many rows as requests."""
+"""Totals by day, key, user and team only. With thousands of keys, the `keyed` tables have nearly as many rows as
+requests.
+"""
 USER_DAYS: Final = _define_totals("usage_user_days", ("user", *SHARED_DIMENSIONS))
 """Totals by day without the key, for users with many keys."""
 

@@ -97,7 +97,7 @@ class Review:
         self.guards = [guard for guard in guards if not guard.error]
         self.losses: list[str] = []
         for guard in (*unseen, *(guard for guard in guards if guard.error)):
-            gate.metrics.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
+            gate.metrics.guards.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
@@ -183,7 +183,7 @@ class Review:
                 if found is not None:  # what the guard has found cannot be replaced
                     raise make_hanging_error() from None
                 for other in guards[number:]:
-                    self._gate.metrics.count_review(other.name, side, "failed", 0.0)
+                    self._gate.metrics.guards.count_review(other.name, side, "failed", 0.0)
                     self._fail(other, other.fail_hanging())
                 break
         return body
@@ -244,7 +244,7 @@ class Review:
             outcome = "block"
             raise
         finally:
-            self._gate.metrics.count_review(guard.name, side, outcome, time.perf_counter() - started)
+            self._gate.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
 
     async def _ask(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int) -> Decision:
         if size > SMALL_BYTES:

@@ -1,10 +1,8 @@
-"""The texts of a stream of events: pieces of texts, whole texts, and events that repeat them. No I/O; knows no wire
-format.
+"""The texts of a stream of events: pieces of texts, whole texts, and events that repeat them. No I/O and no wire format.
 
-Events leave in the order in which they arrived. Text that is held back leaves with a later event of its part; before an
-event that ends the part, a copy of the part's last event carries the rest. Events with a ``sequence_number`` need no
-such copies: the last one is kept until the next arrives. The values of log probabilities leave with their text, until
-something of it is replaced.
+Events leave in the order in which they arrived. Held-back text leaves with a later event of its part. Before an event that ends
+the part, a copy of the part's last event carries the remaining text. Events with a ``sequence_number`` need no such copies: the
+last one is kept until the next arrives. The values of log probabilities leave with their text, until a part of it is replaced.
 """
 
 from __future__ import annotations
@@ -19,20 +17,21 @@ from tornado_gate.types.text_maps import Derived, Shape
 from tornado_gate.types.texts import GuardedText, Span
 
 ReviewTexts = Callable[[list[GuardedText]], Awaitable[Sequence[Span]]]
-"""Returns what a guard replaces in the texts, or raises the GateError of a block."""
+"""Returns a guard's replacements in the texts, or raises the GateError of a block."""
 ReportUnread = Callable[[Sequence[tuple[str, str]]], None]
 """Gets the paths of values that cannot be read, each with the reason. Raises the GateError of a required guard."""
 
 MAX_PARTS: Final = 4096
-"""Texts whose replacements are remembered for events that repeat them. More are reviewed again."""
+"""The number of texts whose replacements are stored for events that repeat them. Further ones are reviewed again."""
 _MAX_COPIED: Final = 80
 """Longer strings beside a piece of a text, such as signatures, are not copied."""
 _SEQUENCE: Final = "sequence_number"
 
 
 class Event:
-    """An event on its way. `raw` is what arrived, `value` its JSON, None for what has none; `tag` belongs to the
-    caller.
+    """An event on its way.
+
+    `raw` are the received bytes, `value` is their JSON, None without JSON; `tag` belongs to the caller.
     """
 
     __slots__ = ("derived", "endings", "pieces", "raw", "tag", "value", "wholes")
@@ -43,11 +42,11 @@ class Event:
         self.wholes: list[tuple[FoundText, TextPart]] = []
         self.derived: list[FoundDerived] = []
         self.endings: list[TextPart] = []
-        """Parts whose rest leaves before this event."""
+        """The parts whose remaining text leaves before this event."""
 
 
 class EventTexts:
-    """Takes events, asks for reviews, and returns events. `render` makes the result of an event with a new value.
+    """A filter that takes events, requests reviews, and returns events. `render` makes the bytes of an event with a new value.
 
     `of_request`: the events are messages of a caller, see `find_texts`.
     """
@@ -73,7 +72,7 @@ class EventTexts:
         self._changed: dict[str, list[Change]] = {}
 
     def add_other(self, raw: Any) -> None:
-        """Add what is no event, such as a comment. It does not wait for texts."""
+        """Add bytes that are no event, such as a comment. They do not wait for texts."""
         self._queue.insert(len(self._queue) - self._keeps_last(), Event(raw, None))
 
     def add(self, raw: Any, value: Any, tag: Any = None) -> None:
@@ -83,11 +82,11 @@ class EventTexts:
         if findings.unread:
             self._report_unread(findings.unread)
         event.derived = findings.derived
-        for found in findings.texts:
-            if found.is_delta:
-                self._add_piece(event, found)
+        for finding in findings.texts:
+            if finding.is_delta:
+                self._add_piece(event, finding)
             else:
-                self._add_whole(event, found)
+                self._add_whole(event, finding)
         if tag:
             self._add_whole(event, FoundText((), "event", "name", tag, is_fixed=True))
         self._hold_derived(event)
@@ -96,13 +95,13 @@ class EventTexts:
         self._queue.append(event)
 
     def end(self, raw: Any = None) -> None:
-        """Add the end of the stream: no text goes on."""
+        """Add the end of the stream: no text continues."""
         event = Event(raw, None)
         self._end_below(event, "")
         self._queue.append(event)
 
     def list_due(self) -> list[GuardedText]:
-        """The texts for the next review."""
+        """Return the texts for the next review."""
         return [
             run.make_window(is_fixed=part.is_fixed) for part in self._touched for run in part.list_due(self._lookahead)
         ]
@@ -113,7 +112,7 @@ class EventTexts:
         number = 0
         for part in self._touched:
             count = len(part.list_due(self._lookahead))
-            part.decide([by_text.get(one, []) for one in range(number, number + count)], self._lookahead)
+            part.decide([by_text.get(index, []) for index in range(number, number + count)], self._lookahead)
             number += count
             if part.changes:
                 self._changed[part.place] = part.changes
@@ -126,12 +125,12 @@ class EventTexts:
         return out
 
     async def review(self, review: ReviewTexts, *, final: bool = False) -> list[Any]:
-        """Review what is due, and return the events that may leave."""
+        """Review the texts that are due, and return the events that may leave."""
         due = self.list_due()
         return self.take(due, await review(due) if due else (), final=final)
 
     def _keeps_last(self) -> bool:
-        """Whether the last event is kept for text that is held back."""
+        """Return whether the last event is kept for text that is held back."""
         if not self._queue:
             return False
         last = self._queue[-1]
@@ -139,34 +138,34 @@ class EventTexts:
             return False
         return not any(part.is_complete for _, part in last.pieces)
 
-    def _add_piece(self, event: Event, found: FoundText) -> None:
-        part = self._open.get(found.place)
+    def _add_piece(self, event: Event, finding: FoundText) -> None:
+        part = self._open.get(finding.place)
         if part is None:
-            part = TextPart(found.kind, found.place, is_json=found.is_json)
-            self._changed.pop(found.place, None)
-            self._remember(found.place, part)
-            self._open[found.place] = part
-        part.add(found.text)
+            part = TextPart(finding.kind, finding.place, is_json=finding.is_json)
+            self._changed.pop(finding.place, None)
+            self._remember(finding.place, part)
+            self._open[finding.place] = part
+        part.add(finding.text)
         self._touched[part] = None
-        event.pieces.append((found, part))
-        self._last_events[part] = (event, found)
+        event.pieces.append((finding, part))
+        self._last_events[part] = (event, finding)
 
-    def _add_whole(self, event: Event, found: FoundText) -> None:
-        place = f"{found.place}.\0{found.text}" if found.is_name or found.is_fixed else found.place
-        text = found.text
+    def _add_whole(self, event: Event, finding: FoundText) -> None:
+        place = f"{finding.place}.\0{finding.text}" if finding.is_name or finding.is_fixed else finding.place
+        text = finding.text
         part = self._open.get(place)
         if part is not None:
             self._finish(event, part)
         part = part or self._parts.get(place)
         if part is None or not part.is_same(text):
-            part = TextPart(found.kind, found.place, is_json=found.is_json, has_names=self._of_request)
-            part.is_fixed = found.is_fixed
+            part = TextPart(finding.kind, finding.place, is_json=finding.is_json, has_names=self._of_request)
+            part.is_fixed = finding.is_fixed
             part.add(text)
             part.finish()
-            self._changed.pop(found.place, None)
+            self._changed.pop(finding.place, None)
             self._remember(place, part)
             self._touched[part] = None
-        event.wholes.append((found, part))
+        event.wholes.append((finding, part))
 
     def _remember(self, place: str, part: TextPart) -> None:
         self._parts.pop(place, None)
@@ -206,33 +205,33 @@ class EventTexts:
             self._forget_waiting(event.endings)
 
     def _write_rest(self, part: TextPart, out: list[Any]) -> None:
-        """Append a copy of the part's last event with the text that is left."""
+        """Append a copy of the part's last event with the remaining text."""
         text = part.take()
         if not text or part not in self._last_events:
             return
-        event, found = self._last_events[part]
-        dropped = {one.where for one, _ in (*event.pieces, *event.wholes)} | {one.where for one in event.derived}
-        edit = BodyEdit(_copy_along(event.value, found.where, (), dropped))
-        edit.set(_map_where(found.where, found.where), text)
+        event, last_finding = self._last_events[part]
+        dropped = {item.where for item, _ in (*event.pieces, *event.wholes)} | {item.where for item in event.derived}
+        edit = BodyEdit(_copy_along(event.value, last_finding.where, (), dropped))
+        edit.set(_map_where(last_finding.where, last_finding.where), text)
         for derived in event.derived:
             if (
                 _waits(derived)
                 and begins_with(part.place, derived.of)
-                and (where := _map_where(derived.where, found.where))
+                and (where := _map_where(derived.where, last_finding.where))
             ):
                 edit.set(where, self._release(derived))
         out.append(self._render(event, edit.finish()))
 
     def _finish_event(self, event: Event) -> Any:
         edit = BodyEdit(event.value)
-        for found, part in event.pieces:
+        for finding, part in event.pieces:
             text = part.take()
-            if text != found.text:
-                edit.set(found.where, text)
-        for found, part in event.wholes:
+            if text != finding.text:
+                edit.set(finding.where, text)
+        for finding, part in event.wholes:
             part.take()
             if part.changes:
-                edit.replace_text(found, apply_changes(found.text, part.changes))
+                edit.replace_text(finding, apply_changes(finding.text, part.changes))
         for derived in event.derived:
             if event.pieces and _waits(derived):
                 if (released := self._release(derived)) != derived.value:
@@ -250,9 +249,9 @@ class EventTexts:
                 self._waiting.setdefault(derived.of, []).append((covered, derived.value))
 
     def _forget_waiting(self, ended: Collection[TextPart]) -> None:
-        """Forget the values of ended parts, which no later event can carry."""
+        """Drop the values of ended parts, which no later event can carry."""
         for of, waiting in list(self._waiting.items()):
-            left = [one for one in waiting if any(part not in ended for part, _ in one[0])]
+            left = [entry for entry in waiting if any(part not in ended for part, _ in entry[0])]
             if left:
                 self._waiting[of] = left
             else:
@@ -271,7 +270,7 @@ class EventTexts:
 
 
 def _waits(derived: FoundDerived) -> bool:
-    """Whether a value in a piece of a stream leaves with its text."""
+    """Return whether a value in a piece of a stream leaves with its text."""
     return isinstance(derived.shape, Derived) and derived.shape.shape is None and isinstance(derived.value, dict | list)
 
 
@@ -284,8 +283,9 @@ def _merge(before: Any, after: Any) -> Any:
 
 
 def _copy_along(value: Any, where: Where, at: Where, dropped: Collection[Where]) -> Any:
-    """Return a copy of an event with what identifies the piece of text at `where`: names and numbers, not other
-    texts.
+    """Return a copy of an event with the members that identify the piece of text at `where`.
+
+    These are names and numbers, not other texts.
     """
     if not where:
         return value
@@ -306,7 +306,7 @@ def _copy_along(value: Any, where: Where, at: Where, dropped: Collection[Where])
 
 
 def _map_where(where: Where, along: Where) -> Where:
-    """Return where a member beside the path `along` is in the copy of an event; () for others."""
+    """Return the path in the copy of an event for a member beside the path `along`; () for others."""
     if where[:-1] != along[: len(where) - 1]:
         return ()
     return (

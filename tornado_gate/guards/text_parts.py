@@ -1,8 +1,8 @@
-"""One text that arrives in pieces: what a guard sees of it, what is held back, and the replacements. No I/O.
+"""One text that arrives in pieces: the windows for a guard, the held-back characters, and the replacements. No I/O.
 
-The last `lookahead` characters of a text that goes on are held back. A replacement that begins before them is final if
-the text goes on after its end, because what a guard recognises is at most `lookahead` long. One that reaches the end of
-the window may still grow: it is held back until it does not, up to MAX_HELD characters.
+The last `lookahead` characters of a text that continues are held back. A replacement that begins before them is final if the text
+continues after its end, because a guard's match is at most `lookahead` long. A replacement that reaches the end of the window may
+still grow: it is held back until it is final, up to MAX_HELD characters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tornado_gate.codec.json_strings import JsonStrings, Piece, escape_text, fin
 from tornado_gate.types.texts import GuardedText, TextKind
 
 MAX_HELD: Final = 64 * 1024
-"""The most characters that are held back because they are replaced and the replaced text may go on."""
+"""The maximum number of characters that are held back because they are replaced and the replaced text may continue."""
 
 MAX_NAME: Final = 64
 _PLAIN_NAME: Final = re.compile(r"(?:[A-Za-z_$](?!.*[0-9]{5})[][A-Za-z0-9_$.-]*|[0-9]{1,6})\Z")
@@ -32,12 +32,12 @@ class Change(NamedTuple):
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether the name of a member cannot be a text: an identifier without a long number, or a short number."""
+    """Return whether the name of a member cannot be a text: an identifier without a long number, or a short number."""
     return len(name) <= MAX_NAME and _PLAIN_NAME.match(name) is not None
 
 
 def apply_changes(text: str, changes: Iterable[Change]) -> str:
-    """The text with the changes, which are in order."""
+    """Return the text with the changes, which are in order."""
     out: list[str] = []
     position = 0
     for change in changes:
@@ -47,7 +47,7 @@ def apply_changes(text: str, changes: Iterable[Change]) -> str:
 
 
 def move_offset(offset: int, changes: Iterable[Change]) -> int:
-    """The position of `offset` after the changes. Inside a replaced text it is the end of the replacement."""
+    """Return the position of `offset` after the changes. Inside a replaced text it is the end of the replacement."""
     moved = 0
     for change in changes:
         if change.start >= offset:
@@ -59,7 +59,7 @@ def move_offset(offset: int, changes: Iterable[Change]) -> int:
 
 
 class TextRun:
-    """A text within a part: the part itself, or one string in the JSON that it is."""
+    """A text within a part: the part itself, or one string in its JSON."""
 
     __slots__ = (
         "_added",
@@ -110,15 +110,15 @@ class TextRun:
             self._added.clear()
 
     def is_due(self, lookahead: int) -> bool:
-        """Whether a review can decide a part of it."""
+        """Return whether a review can decide a part of it."""
         return self.is_complete or self._size > lookahead
 
     def is_empty(self) -> bool:
-        """Whether it has no characters."""
+        """Return whether it has no characters."""
         return not self._size
 
     def is_plain(self) -> bool:
-        """Whether it is the plain name of a member."""
+        """Return whether it is the plain name of a member."""
         if not self.is_name or not self.is_complete or self.context:
             return False
         self._join()
@@ -136,46 +136,46 @@ class TextRun:
         )
 
     def decide(self, spans: Sequence[tuple[int, int, str]], lookahead: int) -> tuple[str, list[Change]]:
-        """Apply the spans of a review of the window. Returns the characters that are decided, and the changes in the
-        part.
-        """
+        """Apply the spans of a review of the window. Return the characters that are decided, and the changes in the part."""
         self._join()
         if self.is_number and spans:
             return self._decide_number(spans)
         sent = len(self.context)
         border = len(self.text) if self.is_complete else len(self.text) - lookahead
-        chosen, cut = self._choose([(start - sent, end - sent, new) for start, end, new in spans], border)
-        wanted = [offset for start, end, _ in chosen for offset in (start, end)]
+        chosen, cut = self._choose_decided([(start - sent, end - sent, new) for start, end, new in spans], border)
+        offsets = [offset for start, end, _ in chosen for offset in (start, end)]
         if cut < len(self.text):
-            wanted.append(cut)
-        raw_offsets = find_raw_offsets(self._raw, wanted) if self._escaped else wanted
+            offsets.append(cut)
+        raw_offsets = find_raw_offsets(self._raw, offsets) if self._escaped else offsets
         raw_cut = raw_offsets[-1] if cut < len(self.text) else len(self._raw)
         out: list[str] = []
-        said: list[str] = []
+        texts: list[str] = []
         changes: list[Change] = []
         position = raw_position = 0
         for number, (start, end, new) in enumerate(chosen):
             raw_start, raw_end = raw_offsets[2 * number : 2 * number + 2]
             written = escape_text(new) if self.is_json else new
             out += (self._raw[raw_position:raw_start], written)
-            said += (self.text[position:start], new)
+            texts += (self.text[position:start], new)
             changes.append(Change(self._raw_start + raw_start, self._raw_start + raw_end, written))
             position, raw_position = end, raw_end
         out.append(self._raw[raw_position:raw_cut])
-        said.append(self.text[position:cut])
+        texts.append(self.text[position:cut])
         self._forget(cut, raw_cut)
-        self.context = "" if self.is_complete else (self.context + "".join(said))[-lookahead:] if lookahead else ""
+        self.context = "" if self.is_complete else (self.context + "".join(texts))[-lookahead:] if lookahead else ""
         return "".join(out), changes
 
     def _decide_number(self, spans: Sequence[tuple[int, int, str]]) -> tuple[str, list[Change]]:
         """Apply the spans of a review to a number, which becomes a string."""
-        text = apply_changes(self.text, [Change(*span) for span in self._choose(list(spans), len(self.text))[0]])
+        text = apply_changes(
+            self.text, [Change(*span) for span in self._choose_decided(list(spans), len(self.text))[0]]
+        )
         written = f'"{escape_text(text)}"'
         change = Change(self._raw_start, self._raw_start + len(self._raw), written)
         self._forget(len(self.text), len(self._raw))
         return written, [change]
 
-    def _choose(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
+    def _choose_decided(self, spans: list[tuple[int, int, str]], border: int) -> tuple[list[tuple[int, int, str]], int]:
         """Return the spans that are decided, in order, and the end of the decided characters."""
         chosen: list[tuple[int, int, str]] = []
         cut = max(border, 0)
@@ -201,8 +201,9 @@ class TextRun:
 
 
 class TextPart:
-    """A text at one place: the pieces that arrived, the windows for the next review, and the characters that are
-    decided. `has_names`: plain names of members in its JSON are reviewed, too.
+    """A text at one place: the pieces that arrived, the windows for the next review, and the characters that are decided.
+
+    `has_names`: plain names of members in its JSON are reviewed, too.
     """
 
     __slots__ = (
@@ -247,7 +248,7 @@ class TextPart:
         self.length += len(fragment)
 
     def finish(self) -> None:
-        """No more characters follow."""
+        """Mark the text as complete: no more characters follow."""
         if self._json is not None:
             self._add_pieces(self._json.finish())
         elif self._queue:
@@ -255,19 +256,19 @@ class TextPart:
         self.is_complete = True
 
     def is_same(self, text: str) -> bool:
-        """Whether `text` is the whole text that arrived."""
+        """Return whether `text` is the whole text that arrived."""
         if len(text) != self.length:
             return False
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() == self._digest.digest()
 
     def list_due(self, lookahead: int) -> list[TextRun]:
-        """The texts for the next review."""
+        """Return the texts for the next review."""
         return [
             run for run in self._queue if type(run) is TextRun and run.is_due(lookahead) and not self._is_passed(run)
         ]
 
     def _is_passed(self, run: TextRun) -> bool:
-        """Whether nothing of a run needs a review."""
+        """Return whether no part of a run needs a review."""
         return run.is_empty() or (not self._has_names and run.is_plain())
 
     def decide(self, spans: Sequence[Sequence[tuple[int, int, str]]], lookahead: int) -> None:

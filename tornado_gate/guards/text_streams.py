@@ -1,6 +1,4 @@
-"""Guards on streams: reads a stream in the caller's wire format at any chunk borders, and writes it with replaced
-texts.
-"""
+"""Guards on streams: a stream is read in the caller's wire format at any chunk borders, and written with replaced texts."""
 
 from __future__ import annotations
 
@@ -30,13 +28,11 @@ async def guard_stream(
 ) -> AsyncIterator[bytes]:
     """Yield a stream with the texts that `review` replaces.
 
-    The stream is server-sent events or a JSON array of objects. At most `lookahead` characters of each text are held
-    back, besides a replacement that may still grow. `review` gets the texts that were received since its last call,
-    each as a window. A GateError that it raises ends the stream. `report_unread` gets what cannot be read. Closes
-    `chunks`.
+    The stream is server-sent events or a JSON array of objects. At most `lookahead` characters of each text are held back,
+    besides a replacement that may still grow. `review` gets the texts that were received since its last call, each as a window. A
+    GateError that it raises ends the stream. `report_unread` gets the unreadable values. Closes `chunks`.
 
-    Of a server-sent event the data and the name are reviewed, and nothing else passes: comments become empty, and
-    events lose their ids.
+    Only the data and the name of a server-sent event are reviewed and sent: comments become empty, and events lose their ids.
     """
     frames: _Frames = _EventFrames()
     texts: EventTexts | None = None
@@ -63,7 +59,7 @@ async def guard_stream(
 
 
 class _Frames(Protocol):
-    """Divides a stream into events, and writes events."""
+    """A form of stream: it divides a stream into events, and writes events."""
 
     def feed(self, chunk: bytes, texts: EventTexts) -> None: ...
     def finish(self, texts: EventTexts) -> None: ...
@@ -110,7 +106,7 @@ class _EventFrames:
 
 
 def _is_plain(raw: bytes, *, named: bool = False) -> bool:
-    """Whether a raw frame is one line of data, after a line with its name if `named`."""
+    """Return whether a raw frame is one line of data, after a line with its name if `named`."""
     if named:
         head, _, raw = raw.partition(b"\n")
         if not head.startswith(b"event:") or head.find(b"\r", 0, -1) >= 0:
@@ -120,7 +116,7 @@ def _is_plain(raw: bytes, *, named: bool = False) -> bool:
 
 
 def _parse(data: bytes) -> Any:
-    """The value of an event; its text if it is not JSON."""
+    """Return the value of an event; its text if it is not JSON."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -147,7 +143,7 @@ class _ArrayFrames:
             texts.add_other(chunk)
 
     def finish(self, texts: EventTexts) -> None:
-        """What is left is the beginning of an object, which nobody has reviewed."""
+        """Drop the beginning of an incomplete object, because it was not reviewed."""
 
     def render(self, event: Event, value: Any) -> bytes:
         encoded: bytes = orjson.dumps(value)
@@ -157,9 +153,9 @@ class _ArrayFrames:
         if not self._is_array:
             return b"".join(events)
         out: list[bytes] = []
-        for one in events:
-            if one.startswith(b"{") or not self._has_begun:
+        for event in events:
+            if event.startswith(b"{") or not self._has_begun:
                 out.append(b"," if self._has_begun else b"[")
                 self._has_begun = True
-            out.append(one)
+            out.append(event)
         return b"".join(out)

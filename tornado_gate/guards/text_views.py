@@ -1,4 +1,4 @@
-"""The texts of whole bodies, and the bodies with replaced texts. No I/O; knows no wire format.
+"""The texts of whole bodies, and the bodies with replaced texts. No I/O and no wire format.
 
 The functions take a few µs for each text. A large body is viewed and changed in a thread.
 """
@@ -25,26 +25,26 @@ class TextView:
         self._body = body
         self._findings = findings
         self._fixes_signed = fixes_signed
-        self._parts: list[TextPart | TextRun] = [self._open_part(found) for found in findings.texts]
+        self._parts: list[TextPart | TextRun] = [self._open_part(finding) for finding in findings.texts]
         self.texts: list[GuardedText] = []
         self.unread = findings.unread
         self.is_rounded = findings.is_rounded
         self._owners: list[int] = []
         """For each text the number of its finding."""
-        for number, (part, found) in enumerate(zip(self._parts, findings.texts, strict=True)):
-            is_fixed = found.is_fixed or (found.is_signed and fixes_signed)
+        for number, (part, finding) in enumerate(zip(self._parts, findings.texts, strict=True)):
+            is_fixed = finding.is_fixed or (finding.is_signed and fixes_signed)
             for run in part.list_due(0) if isinstance(part, TextPart) else (part,):
                 self.texts.append(run.make_window(is_fixed=is_fixed))
                 self._owners.append(number)
 
-    def _open_part(self, found: FoundText) -> TextPart | TextRun:
-        if found.is_json:
-            part = TextPart(found.kind, found.place, is_json=True, has_names=self._fixes_signed)
-            part.add(found.text)
+    def _open_part(self, finding: FoundText) -> TextPart | TextRun:
+        if finding.is_json:
+            part = TextPart(finding.kind, finding.place, is_json=True, has_names=self._fixes_signed)
+            part.add(finding.text)
             part.finish()
             return part
-        run = TextRun(found.kind, found.place, 0)
-        run.add(found.text, found.text)
+        run = TextRun(finding.kind, finding.place, 0)
+        run.add(finding.text, finding.text)
         run.is_complete = True
         return run
 
@@ -75,8 +75,8 @@ class TextView:
         self._changes: dict[int, list[Change]] = {}
         changed: dict[int, str] = {}
         for number, spans in windows.items():
-            found = self._findings.texts[number]
-            part = self._open_part(found)  # again, because a part is read once
+            finding = self._findings.texts[number]
+            part = self._open_part(finding)  # again, because a part is read once
             if isinstance(part, TextPart):
                 part.decide(spans, 0)
                 changed[number], self._changes[number] = part.take(), part.changes
@@ -86,7 +86,7 @@ class TextView:
 
 
 def group_spans(texts: Sequence[GuardedText], spans: Iterable[Span]) -> dict[int, list[tuple[int, int, str]]]:
-    """Return the spans by the number of their text. Raises RequestError for one that replaces a fixed text."""
+    """Return the spans by the number of their text. Raises RequestError for a span that replaces a fixed text."""
     grouped: dict[int, list[tuple[int, int, str]]] = {}
     for number, start, end, replacement in spans:
         text = texts[number]
@@ -102,7 +102,7 @@ def group_spans(texts: Sequence[GuardedText], spans: Iterable[Span]) -> dict[int
 
 
 class BodyEdit:
-    """Changes values of a body. Containers are copied before their first change."""
+    """The changes of a body's values. Containers are copied before their first change."""
 
     def __init__(self, body: Any) -> None:
         self._root = [body]
@@ -112,12 +112,12 @@ class BodyEdit:
     def set(self, where: Where, value: Any) -> None:
         self._open(where[:-1])[where[-1] if where else 0] = value
 
-    def replace_text(self, found: FoundText, text: str) -> None:
-        """Replace a text that was found."""
-        if found.is_name:
-            self._renamed.append((found.where, text))
+    def replace_text(self, finding: FoundText, text: str) -> None:
+        """Replace the text of a finding."""
+        if finding.is_name:
+            self._renamed.append((finding.where, text))
             return
-        self.set(found.where, text if found.file is None else found.file.encode(text))
+        self.set(finding.where, text if finding.file is None else finding.file.encode(text))
 
     def adjust(self, derived: FoundDerived, changes: Mapping[str, Sequence[Change]]) -> None:
         """Remove or move a value that depends on texts with changes, by their places."""
@@ -129,9 +129,9 @@ class BodyEdit:
 
     def finish(self) -> Any:
         """Return the new body. Members are renamed last, because paths have their old names."""
-        for where, wanted in sorted(self._renamed, key=lambda item: -len(item[0])):
+        for where, new_name in sorted(self._renamed, key=lambda item: -len(item[0])):
             holder = self._open(where[:-1])
-            name = next(one for one in (wanted + "_" * number for number in count()) if one not in holder)
+            name = next(name for name in (new_name + "_" * number for number in count()) if name not in holder)
             members = [(name if old == where[-1] else old, value) for old, value in holder.items()]
             holder.clear()
             holder.update(members)
@@ -139,9 +139,9 @@ class BodyEdit:
 
     def _open(self, where: Where) -> Any:
         """Return the copy of the container at `where`."""
-        found = self._opened.get(where)
-        if found is not None:
-            return found
+        container = self._opened.get(where)
+        if container is not None:
+            return container
         if not where and not isinstance(self._root[0], dict | list):
             return self._root
         holder: Any = self._open(where[:-1]) if where else self._root

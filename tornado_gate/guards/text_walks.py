@@ -1,4 +1,4 @@
-"""Find the texts in a JSON value by its shape (`types/text_maps.py`). No I/O; knows no wire format."""
+"""The search for the texts in a JSON value by its shape (`types/text_maps.py`). No I/O and no wire format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Where = tuple[str | int, ...]
 """The names and numbers that lead to a value in a body."""
 
 MAX_LEVELS: Final = 200
-"""The most levels of objects and arrays that are read. Requests have fewer (`codec.json_body.MAX_DEPTH`)."""
+"""The maximum number of levels of objects and arrays. Requests have fewer (`codec.json_body.MAX_DEPTH`)."""
 _WORD: Final = re.compile(r"[!-?A-~]{0,512}\Z")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
@@ -55,7 +55,7 @@ _JSON_SPACE: Final = " \t\r\n"
 _LONG_FLOAT: Final = 16
 _MOST_INT: Final = 2**63 - 1
 MAX_EMBEDDED: Final = 1000
-"""The most data URLs inside the texts of a body that are read: each takes about 10 µs."""
+"""The maximum number of data URLs inside the texts of a body that are read: each takes about 10 µs."""
 _SHORT_DATA: Final = 128
 """Data up to this length is seen as it is written, too: a word may be base64 by chance."""
 COMMON_WORDS: Final = frozenset(
@@ -95,7 +95,7 @@ class FoundDerived(NamedTuple):
 
 
 class Findings:
-    """What was found in one body or event."""
+    """The findings in one body or event."""
 
     __slots__ = ("derived", "ended", "is_rounded", "texts", "unread")
 
@@ -103,7 +103,7 @@ class Findings:
         self.unread: list[tuple[str, str]] = []
         """The paths of values that cannot be read, each with the reason: the end of a sentence about the value."""
         self.is_rounded = False
-        """Whether numbers may have had more digits than their value: then the value has to be written anew."""
+        """Whether numbers may have had more digits than their value: then the value has to be rendered again."""
         self.texts: list[FoundText] = []
         self.derived: list[FoundDerived] = []
         self.ended: list[str] = []
@@ -122,13 +122,14 @@ def find_texts(value: Any, shape: Shape, *, of_request: bool = False) -> Finding
 
 
 def begins_with(place: str, start: str) -> bool:
-    """Whether a place is `start` or below it."""
+    """Return whether a place is `start` or below it."""
     return not start or place == start or (place.startswith(start) and place[len(start)] == ".")
 
 
 class _Spot(NamedTuple):
-    """Where a value is: its path and place, the place of the object around it, the kind that it has chosen, and the
-    object.
+    """The position of a value: its path and place, and the object.
+
+    It also has the place of the object around it, and the kind that this object has chosen.
     """
 
     where: Where
@@ -202,20 +203,20 @@ class _Walk:
                     self._add_number(item, _Spot((*where, name), f"{place}.{name}", place, member.kind or kind, value))
         for name, ended in shape.ends.items():
             if value.get(name) not in _NOTHING:
-                self._ended += [_join(place, _fill(one, value, holder)) for one in ended]
+                self._ended += [_join(place, _fill(template, value, holder)) for template in ended]
 
     def _visit_name(self, name: str, where: Where, place: str, kind: TextKind) -> None:
-        """Visit the name of a member that the shape does not know."""
+        """Visit the name of a member that the shape does not define."""
         if not is_plain_name(name):
             self._texts.append(FoundText((*where, name), place, kind, name, is_name=True))
 
     def _visit_word(self, value: str, where: Where, name: str) -> None:
-        """Visit a word in its place."""
+        """Visit a word at its place."""
 
     def _add_number(self, value: float, spot: _Spot) -> None:
         """Add a number of a tool, or of other JSON that the caller or the model chooses."""
         if spot.kind == "other":
-            return  # of an answer: counts and times of upstreams
+            return  # in a response: counts and times of upstreams
         self._append_number(value, spot)
 
     def _append_number(self, value: float, spot: _Spot) -> None:
@@ -309,7 +310,7 @@ class _Walk:
 
 
 class _RequestWalk(_Walk):
-    """Finds the texts of a request, where callers choose ids, names and data."""
+    """The search for the texts of a request, where callers choose ids, names and data."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__(findings)
@@ -338,7 +339,7 @@ class _RequestWalk(_Walk):
                 self._texts.append(FoundText(spot.where, spot.place, spot.kind, str(int(value)), is_fixed=True))
 
     def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
-        if is_data_url(value):  # in the place of an address, which some shapes do not know
+        if is_data_url(value):  # a text may stand where an address is expected, and some shapes do not define it
             self._visit_media(value, spot._replace(kind=shape.kind or spot.kind))
             return
         if type(shape) is Text and (shape.kind or spot.kind) == "tool_result" and _is_json(value):
@@ -379,7 +380,7 @@ class _RequestWalk(_Walk):
 
 
 def _is_json(value: str) -> bool:
-    """Whether a string is a JSON object or array, which a translator may unpack."""
+    """Return whether a string is a JSON object or array, which a translator may unpack."""
     if value.lstrip(_JSON_SPACE)[:1] not in _JSON_STARTS:
         return False
     try:
@@ -420,7 +421,7 @@ def _join(base: str, place: str) -> str:
 
 
 def _fill(template: str, own: Mapping[str, Any], around: Mapping[str, Any]) -> str:
-    """The template with the values of members in place of their names in braces."""
+    """Return the template with the values of members instead of their names in braces."""
     if template.find("{") < 0:
         return template
-    return _PLACEHOLDER.sub(lambda found: str(own.get(found[1], around.get(found[1], 0))), template)
+    return _PLACEHOLDER.sub(lambda match: str(own.get(match[1], around.get(match[1], 0))), template)

@@ -1,4 +1,4 @@
-"""Normalizes the base URL of a provider entry and compares it with URLs that receive the provider's key. Pure."""
+"""The base URL of a provider entry: its normal form, and its comparison with URLs that receive the provider's key. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _parse(url: str, example: str) -> SplitResult:
 
 
 def _find_fault(parts: SplitResult, example: str) -> str:
-    """Return what is wrong with the URL, or "" if it is allowed. Raises ValueError for an invalid port."""
+    """Return the fault of the URL, or "" if it is allowed. Raises ValueError for an invalid port."""
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         return _no_address(example)
     if parts.query or parts.fragment:
@@ -57,15 +57,15 @@ def _no_address(example: str) -> str:
 
 def _find_missing_segments(segments: list[str], version_path: str) -> list[str]:
     """Return the segments of `version_path` that `segments` lack: only ``v1`` of ``openai/v1`` after ``openai``."""
-    wanted = [segment for segment in version_path.split("/") if segment]
-    for length in range(len(wanted), 0, -1):
-        if segments[-length:] == wanted[:length]:
-            return wanted[length:]
-    return wanted
+    version_segments = [segment for segment in version_path.split("/") if segment]
+    for length in range(len(version_segments), 0, -1):
+        if segments[-length:] == version_segments[:length]:
+            return version_segments[length:]
+    return version_segments
 
 
 def is_same_origin(url: str, base_url: str) -> bool:
-    """Whether scheme, host and port are equal, so that the key of `base_url` may be sent to `url`. ws counts as http."""
+    """Return whether scheme, host and port are equal, so that the key of `base_url` may be sent to `url`. ws counts as http."""
     try:
         return _parse_origin(url) == _parse_origin(base_url)
     except ValueError:  # an invalid port or an unclosed bracket

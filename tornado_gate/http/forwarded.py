@@ -1,13 +1,13 @@
 """The caller's address and the public address of a request that reverse proxies have forwarded.
 
 `X-Forwarded-For` (with `-Proto` and `-Host`) and `Forwarded` (RFC 7239) are believed from the networks in
-``server.trusted_proxies`` only. Each proxy appends the address of its peer, so the list is walked from the right: the caller is
+``server.trusted_proxies`` only. Each proxy appends the address of its peer, so the list is walked from the right. The caller is
 the first address that is not a trusted proxy, because everything to the left of it may be invented.
 
-A request that a trusted proxy has forwarded without a readable address of its peer has the address `UNKNOWN`, never that of the
-proxy: an unknown address lies in no network, so it matches no list of allowed addresses.
+If a trusted proxy has forwarded a request without a readable address of its peer, the request has the address `UNKNOWN`, never
+the proxy's address. An unknown address lies in no network, so it matches no list of allowed addresses.
 
-Texts are parsed by splitting, from the right and up to a length, so that what a caller writes costs no more than its bytes.
+Texts are parsed by splitting, from the right and up to a length, so that a caller's text costs no more than its bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tornado_gate.types.value import Value
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
 UNKNOWN = "unknown"
-"""The address of a caller whose proxy does not say it, or not readably. RFC 7239 has the same word."""
+"""The address of a caller whose proxy sends none, or an unreadable one. RFC 7239 has the same word."""
 MAX_HOPS = 50
 MAX_LENGTH = 8192
 """Characters of a header that are read, from its end. The entries of trusted proxies are there."""
@@ -34,7 +34,7 @@ _ONE_KIND = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
 
 class Origin(Value, frozen=True):
-    """Where a request comes from: the caller's IP address or `UNKNOWN`, and the scheme and host that the caller used."""
+    """The origin of a request: the caller's IP address or `UNKNOWN`, and the scheme and host that the caller used."""
 
     address: str
     protocol: str
@@ -42,7 +42,7 @@ class Origin(Value, frozen=True):
 
 
 class _Hop(Value, frozen=True):
-    """What one proxy says of its peer; "" where it says nothing that can be read."""
+    """The data of one proxy about its peer; "" for missing and unreadable parts."""
 
     address: str = ""
     protocol: str = ""
@@ -53,10 +53,10 @@ _UNREADABLE = _Hop()
 
 
 def find_origin(peer: Origin, headers: Mapping[str, str], trusted: Networks) -> Origin:
-    """The origin of a request from `peer`, which is the other end of the connection. `headers` have lower-case names.
+    """Return the origin of a request from `peer`, which is the other end of the connection. `headers` have lower-case names.
 
-    If both kinds of headers are present they must name the same caller, otherwise neither is believed: a proxy sets one kind
-    and may pass the caller's own headers of the other kind. Then, and after other signs of a proxy, the caller is unknown.
+    If both kinds of headers are present they must name the same caller, otherwise neither is believed: a proxy sets one kind and
+    may pass the caller's own headers of the other kind. Then, and after other signs of a proxy, the caller is unknown.
     """
     if not trusted or not is_trusted(peer.address, trusted):
         return peer
@@ -74,16 +74,16 @@ def find_origin(peer: Origin, headers: Mapping[str, str], trusted: Networks) -> 
 
 
 def _walk(peer: Origin, hops: Sequence[_Hop], trusted: Networks) -> Origin:
-    """The origin after `hops`, which are in the order of the headers: the nearest proxy's is the last.
+    """Return the origin after `hops`, which are in the order of the headers: the nearest proxy's is the last.
 
-    Scheme and host of a hop without a readable address count: a trusted proxy says them of its own listener.
+    Scheme and host of a hop without a readable address count: a trusted proxy sends them about its own listener.
     """
-    found = peer
+    origin = peer
     for hop in reversed(hops):
-        found = Origin(_read_address(hop.address), hop.protocol or found.protocol, hop.host or found.host)
-        if not is_trusted(found.address, trusted):
+        origin = Origin(_read_address(hop.address), hop.protocol or origin.protocol, hop.host or origin.host)
+        if not is_trusted(origin.address, trusted):
             break
-    return found
+    return origin
 
 
 def _parse_x_forwarded(headers: Mapping[str, str]) -> list[_Hop]:
@@ -99,13 +99,16 @@ def _parse_x_forwarded(headers: Mapping[str, str]) -> list[_Hop]:
     ]
 
 
-def _get_from_right(words: Sequence[str], place: int) -> str:
-    """The word for the hop number `place` from the right. A list that is shorter than that of addresses has one for all hops."""
-    return words[-place] if place <= len(words) else words[0]
+def _get_from_right(words: Sequence[str], number: int) -> str:
+    """Return the word for the hop `number` from the right.
+
+    A list that is shorter than the list of addresses has one word for all hops.
+    """
+    return words[-number] if number <= len(words) else words[0]
 
 
 def _split(text: str) -> list[str]:
-    """The words of a list, at least one. If the list is too long, an empty word stands for its beginning."""
+    """Return the words of a list, at least one. If the list is too long, an empty word stands for its beginning."""
     words = [word.strip() for word in text[-MAX_LENGTH:].split(",")]
     if len(text) > MAX_LENGTH:
         words[0] = ""
@@ -124,8 +127,8 @@ def _parse_forwarded(text: str) -> list[_Hop]:
 def _split_quoted(text: str, separator: str) -> list[str]:
     """Split where a separator is outside of quoted strings, counted from the right.
 
-    So no quote that a caller has left open can swallow the entry that a proxy has appended to it. What is left of the last open
-    quote is one part, which cannot be read. A quote that is escaped within a quoted string counts as its end: no address has one.
+    So a quote that a caller has left open cannot swallow the entry that a proxy has appended to it. The text left of the last
+    open quote is one unreadable part. An escaped quote within a quoted string counts as its end: no address has one.
     """
     parts: list[str] = []
     words: list[str] = []
@@ -142,7 +145,7 @@ def _split_quoted(text: str, separator: str) -> list[str]:
 
 
 def _parse_element(text: str) -> _Hop:
-    """The pairs of one proxy: ``for="[2001:db8::7]:47";proto=https;by=…``. A pair that cannot be read spoils all."""
+    """Return the pairs of one proxy: ``for="[2001:db8::7]:47";proto=https;by=…``. An unreadable pair makes all unreadable."""
     values: dict[str, str] = {}
     for pair in _split_quoted(text, ";"):
         name, equals, value = pair.partition("=")
@@ -171,7 +174,7 @@ def _read_address(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _parse_address(text: str) -> str:
-    """The IP address in ``1.2.3.4``, ``1.2.3.4:80``, ``2001:db8::1`` or ``[2001:db8::1]:80``; `UNKNOWN` for anything else."""
+    """Return the IP address in ``1.2.3.4``, ``1.2.3.4:80``, ``2001:db8::1`` or ``[2001:db8::1]:80``; else `UNKNOWN`."""
     port = ""
     if text.startswith("[") and "]" in text:
         text, _, port = text[1:].partition("]")
@@ -187,14 +190,14 @@ def _parse_address(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def is_trusted(address: str, trusted: Networks) -> bool:
-    """Whether an IP address lies in one of the networks."""
+    """Return whether an IP address lies in one of the networks."""
     try:
-        found = _normalize(ip_address(address))
+        ip = _normalize(ip_address(address))
     except ValueError:
         return False
-    return any(found.version == network.version and found in network for network in trusted)
+    return any(ip.version == network.version and ip in network for network in trusted)
 
 
 def _normalize(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address that an IPv6 socket shows as ``::ffff:1.2.3.4``, as an IPv4 address."""
+    """Return an IPv4 address that an IPv6 socket shows as ``::ffff:1.2.3.4``, as an IPv4 address."""
     return getattr(address, "ipv4_mapped", None) or address

@@ -1,8 +1,8 @@
-"""Whether a request comes from the gateway's own machine, or from elsewhere. The only definition of this rule.
+"""The origin of a request: the gateway's own machine, or elsewhere. The only definition of this rule.
 
-Everything that is open without a key or a token to this machine alone asks here: /metrics and the first account of the console.
-A request counts as from elsewhere as soon as one sign says so: proxies differ in what they send, and a page of the internet can
-reach a loopback address through the browser of this machine, under a name of its own (DNS rebinding).
+It decides about everything that is open to this machine alone without a key or a token: /metrics and the first account of the
+console. One sign is enough to count a request as from elsewhere, because proxies send different headers. A page of the internet
+can also reach a loopback address through the browser of this machine, under the page's own name (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FRAGMENTS = (
 
 
 def is_forwarding_header(name: str) -> bool:
-    """Whether a header of this name is a sign of a proxy, whatever its value is. Upper case and `_` for `-` do not matter.
+    """Return whether a header of this name is a sign of a proxy, for any value. Upper case and `_` for `-` do not matter.
 
     Headers of traces do not count: applications pass them on too.
     """
@@ -68,19 +68,19 @@ def is_forwarding_header(name: str) -> bool:
 
 
 def is_from_this_machine(*, listener: str, peer: str, host: str, version: str, header_names: Iterable[str]) -> bool:
-    """Whether only a program on this machine can have sent a request.
+    """Return whether only a program on this machine can have sent a request.
 
-    `listener` is the host that the gateway listens on, `peer` the address of the connection's other end, `host` the header Host,
-    "" if it is missing, `version` that of the request line: nginx sends HTTP/1.0 to what it forwards to, and no sign else.
-    The name in `server.public_url` is not one of this machine: a proxy that adds no header may keep the Host of its visitors.
-    A peer without an address (of a Unix socket, where a proxy listens as a rule) is from elsewhere too.
+    `listener` is the host that the gateway listens on, and `peer` the address of the connection's other end. `host` is the header
+    Host, "" if it is missing. `version` is the version of the request line: nginx sends HTTP/1.0 to the servers behind it, and no
+    other sign. The name in `server.public_url` does not belong to this machine: a proxy that adds no header may keep the Host of
+    its visitors. A peer without an address (of a Unix socket, where a proxy listens as a rule) is from elsewhere too.
     """
     names = (listener, peer, _remove_port(host))
     return version != "HTTP/1.0" and all(map(is_loopback, names)) and not any(map(is_forwarding_header, header_names))
 
 
 def _remove_port(host: str) -> str:
-    """`localhost:8080` -> `localhost`, `[::1]:8080` -> `::1`; "" for what is no host with a port."""
+    """Return `localhost` for `localhost:8080` and `::1` for `[::1]:8080`; "" for a text that is no host with a port."""
     if host.startswith("["):
         name, _, rest = host[1:].partition("]")
         return name if not rest or _is_port(rest) else ""

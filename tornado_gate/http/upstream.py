@@ -1,6 +1,7 @@
-"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools, also those of `http.websocket`.
+"""The default `call_upstream`: pooled HTTP. All connections to providers come from its pools.
 
-Faults of the HTTP clients and error statuses of upstreams are mapped to errors by `http/upstream_errors.py`.
+The connections of `http.websocket` come from them too. Faults of the HTTP clients and error statuses of upstreams are mapped to
+errors by `http/upstream_errors.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import orjson
@@ -36,8 +37,6 @@ from tornado_gate.types.value import replace
 if TYPE_CHECKING:
     import aiohttp
 
-    from tornado_gate.http.client.aiohttp_pool import AiohttpClient, AiohttpResponse
-
 log = logging.getLogger(__name__)
 
 _HOST_DELIMITERS = frozenset({"", "/", "?", "#"})
@@ -54,37 +53,28 @@ ERROR_BODY_BYTES = 64 * 1024
 """Maximum number of bytes read of an upstream's error body."""
 
 LARGE_ANSWER_OPERATIONS = frozenset({"images", "image_edits", "speech", "embeddings"})
-"""Operations whose answers hold files in base64, sound or many vectors; `limits.media_answer_bytes` applies to them."""
+"""The operations whose responses hold files in base64, sound or many vectors; `limits.media_answer_bytes` applies to them."""
 
 ERROR_BODY_SECONDS = 5.0
-"""Maximum time for reading an upstream's error body. After it, the error is built from the status and the bytes received."""
+"""Maximum time for reading an upstream's error body. Then the error is built from the status and the bytes received."""
 
 
 class Pool:
-    """The connections of one provider entry. Exists as long as the entry is unchanged; connections are opened at first use.
+    """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
-    `client` selects the HTTP client: `HttpClient` or aiohttp. WebSockets always use aiohttp. Only the core uses a pool: this
-    module its client, `http.websocket` its session.
+    Only the core uses a pool: this module its HTTP client, `http.websocket` its session of aiohttp.
     """
 
-    def __init__(
-        self,
-        timeouts: Timeouts,
-        client: Literal["httptools", "aiohttp"] = "httptools",
-        limits: LimitsConfig | None = None,
-    ) -> None:
+    def __init__(self, timeouts: Timeouts, limits: LimitsConfig | None = None) -> None:
         self.limits = limits or LimitsConfig()  # replaced by a reload, while the pool stays
         self._timeouts = timeouts
-        self._kind = client
         self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    def client(self) -> HttpClient | AiohttpClient:
+    def client(self) -> HttpClient:
         """Return the HTTP client; created inside the running loop. Raises ConnectError when the pool is closed."""
         if self._client is None:
-            if self._kind == "aiohttp":
-                return _make_aiohttp_client(self.session())
             self._check_open()
             self._client = HttpClient(self._timeouts.connect)
         return self._client
@@ -93,9 +83,9 @@ class Pool:
         """Return an aiohttp session with its own connections; created inside the running loop. Raises as `client` does."""
         if self._session is None:
             self._check_open()
-            from tornado_gate.http.client import aiohttp_pool
+            from tornado_gate.http.client import aiohttp_session
 
-            self._session = aiohttp_pool.create_session(self._timeouts.connect)
+            self._session = aiohttp_session.create_session(self._timeouts.connect)
         return self._session
 
     def _check_open(self) -> None:
@@ -111,12 +101,6 @@ class Pool:
             await client.close()
         if session is not None:
             await session.close()
-
-
-def _make_aiohttp_client(session: aiohttp.ClientSession) -> AiohttpClient:
-    from tornado_gate.http.client.aiohttp_pool import AiohttpClient
-
-    return AiohttpClient(session)
 
 
 async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bool = False) -> UpstreamResponse:
@@ -144,7 +128,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(provider, error) from error
-    if not answer.headers.get("content-type", "").isascii():  # it is relayed, and headers of ours are Latin-1
+    if not answer.headers.get("content-type", "").isascii():  # relayed, and the gateway's headers are Latin-1
         answer.close()
         raise upstream_errors.invalid_header(provider, "Content-Type")
     if answer.status == 206 and not any(name.lower() == "range" for name in outgoing.headers):
@@ -169,7 +153,7 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
     return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider, claim=claim)
 
 
-def _end_answer(answer: HttpResponse | AiohttpResponse, claim: AnswerClaim) -> None:
+def _end_answer(answer: HttpResponse, claim: AnswerClaim) -> None:
     answer.close()
     claim.release()
 
@@ -189,9 +173,7 @@ def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[s
 _make_size_bound = lru_cache(16)(SizeBound)
 
 
-async def _handle_status(
-    call: Call, outgoing: UpstreamRequest, answer: HttpResponse | AiohttpResponse
-) -> UpstreamResponse:
+async def _handle_status(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
     """Follow a redirect, or return an accepted response with its buffered body. Raises UpstreamError for any other."""
     status, headers = answer.status, answer.headers
     accepted = status in outgoing.accepted_statuses
@@ -220,16 +202,16 @@ def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> Up
 
 
 async def _open_elsewhere(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
-    """Open a file at another host than the provider's with the fetcher: public addresses only, no headers of the provider."""
+    """Open a file at another host than the provider's with the fetcher: public addresses only, without the provider's headers."""
     provider = call.target.provider
     if call.fetcher is None:
         raise UpstreamError(
             f"The provider '{provider}' keeps the file at another host, and fetching files is not available."
         )
-    found = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
-    length = {} if found.length is None else {"content-length": str(found.length)}
+    opened = await call.closing.enter_async_context(call.fetcher.open(outgoing.url, kinds=outgoing.file_types))
+    length = {} if opened.length is None else {"content-length": str(opened.length)}
     return UpstreamResponse(
-        chunks=found.chunks(), headers={"content-type": found.media_type, **length}, provider=provider
+        chunks=opened.chunks(), headers={"content-type": opened.media_type, **length}, provider=provider
     )
 
 
@@ -258,11 +240,11 @@ def check_host(call: Call, outgoing: UpstreamRequest) -> None:
     base_url, url = call.target.base_url, outgoing.url
     if not base_url:
         return
-    here = _parse_scheme_and_host(base_url)
-    if url.startswith(here) and url[len(here) : len(here) + 1] in _HOST_DELIMITERS:
+    expected = _parse_scheme_and_host(base_url)
+    if url.startswith(expected) and url[len(expected) : len(expected) + 1] in _HOST_DELIMITERS:
         return
     if not is_same_origin(url, base_url):  # full comparison: upper case, ws for http
-        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {here}")
+        raise ContractError(f"the request's host is {urlsplit(url).netloc} instead of {expected}")
 
 
 @lru_cache(maxsize=256)
@@ -272,7 +254,7 @@ def _parse_scheme_and_host(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
+async def _read_error_body(answer: HttpResponse) -> bytes:
     """Return the error body up to `ERROR_BODY_BYTES`, or what arrived before the connection failed or the time was over."""
     pieces: list[bytes] = []
     size = 0
@@ -289,7 +271,7 @@ async def _read_error_body(answer: HttpResponse | AiohttpResponse) -> bytes:
 
 
 def make_refusal_error(call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError:
-    """Return the error for an upstream's unexpected status: the provider's own, or that of the table."""
+    """Return the error for an upstream's unexpected status: the provider's own error, or the table's."""
     provider = call.target.provider
     log.info("upstream '%s' returned status %d", provider, status, extra={"fields": {"request_id": call.id}})
     if call.explain_refusal is not None and (own := call.explain_refusal(call, status, headers, body)) is not None:

@@ -1,4 +1,4 @@
-"""Maps upstream failures to the gateway's errors: one table for HTTP, WebSockets, streams, tasks and downloads. Pure.
+"""The mapping of upstream failures to the gateway's errors: one table for HTTP, WebSockets, streams, tasks and downloads. Pure.
 
 ::
 
@@ -18,8 +18,8 @@
     a file of the upstream cannot be fetched       UpstreamError                  502   upstream_file_…
     the model ended its response with an error     UpstreamError                  502   upstream_response_failed
 
-The upstream's message is shown for a 4xx, and for any status of an error inside a successful response; never for the first
-row. All classes but UpstreamRefused are retryable: another target is tried. `provider` is the name of the entry; without it the
+The upstream's message is shown for a 4xx, and for any status of an error inside a successful response; never for the first row.
+All classes but UpstreamRefused are retryable: another target is tried. `provider` is the name of the entry; without it the
 message begins with "The upstream". Vendor-specific codes are mapped to statuses in the vendor's wire format or plugin.
 """
 
@@ -51,7 +51,7 @@ MOST_TEXT: Final = 2000
 """Maximum number of characters shown of an upstream's message."""
 
 MOST_RETRY_SECONDS: Final = 86_400
-"""The longest wait that a caller is told."""
+"""The longest wait that is sent to a caller."""
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
@@ -59,7 +59,7 @@ MOST_REASON: Final = 100
 """Maximum number of characters shown of an upstream's finish reason."""
 
 KEY_REFUSED: Final = 401
-"""The status that stands for vendor codes about the gateway's own key or account."""
+"""The status for vendor codes about the gateway's own key or account."""
 
 KEY_CODES: Final = frozenset(
     {"API_KEY_INVALID", "authentication_error", "billing_error", "insufficient_quota", "invalid_api_key"}
@@ -70,10 +70,10 @@ An invalid key may be a 400 (API_KEY_INVALID), an account without credit a 429 (
 about either, and waiting does not help.
 """
 _ACCOUNT_MESSAGES: Final = ("Your credit balance is too low", "You have reached your specified API usage limits")
-"""How messages about an account without credit begin that come as a 400 without a code of their own."""
+"""The beginnings of messages about an account without credit that come as a 400 without a specific code."""
 
 _GONE: Final = (403, 404, 410)
-"""Statuses with which file stores answer an expired URL: S3 and OSS send 403."""
+"""The statuses of file stores for an expired URL: S3 and OSS send 403."""
 _FILE_CODES: Final = {
     "invalid_url": "upstream_file_refused",
     "private_address": "upstream_file_refused",
@@ -149,7 +149,7 @@ def error_for_status(
 
 
 def _read_retry_after(value: str) -> str:
-    """The caller's Retry-After for that of an upstream, at most a day: clients wait as they are told. "" if it is invalid."""
+    """Return the caller's Retry-After for an upstream's, at most a day: clients wait that long. "" if it is invalid."""
     if _SECONDS.fullmatch(value):
         return str(math.ceil(min(float(value), MOST_RETRY_SECONDS)))
     seconds = GateError("", headers={"Retry-After": value}).retry_after if value.isascii() else None
@@ -198,7 +198,7 @@ def answer_too_large(provider: str, most: int, key: str) -> UpstreamError:
 
 
 def partial_answer(provider: str) -> UpstreamError:
-    """Return the error for a part of a response (RFC 9110 15.3.7), which would be taken for all of it."""
+    """Return the error for a part of a response (RFC 9110 15.3.7), which would be taken for the whole response."""
     return UpstreamError(
         f"{describe_provider(provider)} sent only a part of its response (status 206), although no part was requested. Try again."
     )
@@ -236,7 +236,7 @@ def not_sent(provider: str) -> UpstreamError:
 
 
 def response_failed(reason: str = "") -> UpstreamError:
-    """Return the error for a response whose finish reason is "error", in formats that have none for it.
+    """Return the error for a response whose finish reason is "error", in formats without such a finish reason.
 
     `reason` is the upstream's own word for it, for example MALFORMED_FUNCTION_CALL.
     """
@@ -248,16 +248,16 @@ def response_failed(reason: str = "") -> UpstreamError:
     )
 
 
-def file_error(code: str, what: str = "", *, status: int = 0) -> UpstreamError:
+def file_error(code: str, problem: str = "", *, status: int = 0) -> UpstreamError:
     """Return the error for a file of an upstream that cannot be read.
 
-    `code` is the fetcher's code, `what` its message, `status` the status of the file server.
+    `code` is the fetcher's code, `problem` its message, `status` the status of the file server.
     """
     if status in _GONE:
         return UpstreamError(
             "The upstream's file has expired or was deleted. Send the request again.", code="upstream_file_gone"
         )
-    message = f"The upstream's file could not be fetched. {what}".rstrip()
+    message = f"The upstream's file could not be fetched. {problem}".rstrip()
     return UpstreamError(message, code=_FILE_CODES.get(code, "upstream_file_unreachable"))
 
 
@@ -288,7 +288,7 @@ def error_text(error: Any) -> ErrorText:
 
 
 def status_in(error: Mapping[str, Any], *names: str) -> int:
-    """Return the HTTP status in one of the members `names`, as a number or as digits; 0 if none has one."""
+    """Return the HTTP status in one of the members `names`, as a number or as digits; 0 without one."""
     return next((int(error[name]) for name in names if _is_status(error.get(name))), 0)
 
 
@@ -300,9 +300,11 @@ def _is_status(value: Any) -> bool:
 def _names(error: Mapping[str, Any]) -> frozenset[str]:
     """Return the codes and types of an error object; Google puts them into ``reason`` of its ``details``."""
     details = error.get("details")
-    reasons = [each.get("reason") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
-    found = (error.get("type"), error.get("code"), error.get("status"), *reasons)
-    return frozenset(name for name in found if isinstance(name, str))
+    reasons = (
+        [detail.get("reason") for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+    )
+    names = (error.get("type"), error.get("code"), error.get("status"), *reasons)
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _text(value: Any) -> str:

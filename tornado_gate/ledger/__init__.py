@@ -1,1 +1,1 @@
-"""What requests used and cost: prices, the usage ledger and its reports."""
+"""The usage and the cost of requests: prices, the usage ledger and its reports."""

@@ -1,7 +1,8 @@
-"""What a request costs, in exact integers: rates in femto-dollars (1e-15 USD) per unit, costs in nano-dollars (1e-9 USD).
+"""Compute the cost of a request in exact integers.
 
-A cost is rounded once, half up, after all its parts are added, so that the sum of any number of costs is exact. None is an
-unknown cost, never 0. Knows neither vendors nor requests.
+Rates are in femto-dollars (1e-15 USD) per unit, costs in nano-dollars (1e-9 USD). A cost is rounded once, half up,
+after all its parts are added, so that the sum of any number of costs is exact. None is an unknown cost, never 0. This
+module depends neither on vendors nor on requests.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ FEMTO_PER_NANO = 10**6
 MICROSECONDS = 10**6
 MAX_SECONDS = 1e9
 MAX_COST = 10**15
-"""A million US dollars: what an upstream counts absurdly must not exceed the 64 bits of sums of many requests."""
+"""A million US dollars. An absurd count of an upstream must not exceed the 64 bits of sums of many requests."""
 PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
-"""Service tiers whose prices differ from the usual ones: without a price of the tier, the cost is unknown."""
+"""Service tiers whose prices differ from the usual ones. If such a tier has no price, the cost is unknown."""
 
 
 class Quantities(Value, frozen=True, kw_only=True):
-    """What a request has used, in the units of prices. None: not reported, or nothing of this kind.
+    """The usage of a request in the units of prices. None: the upstream reported no count, or the request used no such
+    unit.
 
-    `input_tokens` count the whole prompt, with cached, cache-write, audio, image and video tokens; `output_tokens` all that was
-    generated, with reasoning, audio, image and video tokens. `cached_audio_input_tokens` are part of `cached_input_tokens` and of
-    `audio_input_tokens`, images likewise; `cache_write_1h_tokens` are part of `cache_write_tokens`. `seconds` are those of video
-    or sound, made or transcribed; `size` and `quality` are those of images or video. `service_tier` is the one in which the
-    upstream served the request, "" if it did not say.
+    `input_tokens` count the whole prompt, including cached, cache-write, audio, image and video tokens. `output_tokens`
+    count the whole output, including reasoning, audio, image and video tokens. `cached_audio_input_tokens` are part of
+    `cached_input_tokens` and of `audio_input_tokens`; cached image tokens likewise. `cache_write_1h_tokens` are part of
+    `cache_write_tokens`. `seconds` is the duration of video or sound that was made or transcribed. `size` and `quality`
+    describe images or video. `service_tier` is the tier in which the upstream served the request, "" if the upstream
+    did not report it.
     """
 
     input_tokens: int | None = None
@@ -77,9 +80,9 @@ class TokenRates(Value, frozen=True, kw_only=True):
 class Price(Value, frozen=True, kw_only=True):
     """The price of an upstream model, in femto-dollars per unit.
 
-    `above` are (tokens of the prompt, rates), the largest number first: the rates of a request whose prompt is longer.
-    `per_image` and `per_second` are by size and quality. `is_free`: no request costs anything, whatever it uses.
-    `is_metered`: the price depends on what a request uses; `has_only_rates`: on its tokens alone.
+    `above` are pairs (tokens of the prompt, rates), the largest number first. The rates apply to requests with a longer
+    prompt. `per_image` and `per_second` are by size and quality. `is_free`: every request is free, whatever it uses.
+    `is_metered`: the price depends on the usage of a request. `has_only_rates`: the price depends on tokens alone.
     """
 
     rates: TokenRates | None = None
@@ -101,7 +104,7 @@ FREE = Price(is_free=True)
 
 
 def count_quantities(usage: Usage, meter: Meter) -> Quantities:
-    """What a request has used: its tokens, and what its meter has counted."""
+    """Return the usage of a request: its tokens and the counts of its meter."""
     searches = usage.extra.get("server_tool_use")
     tier = usage.extra.get("service_tier")
     prompt = usage.input_tokens
@@ -137,7 +140,7 @@ def _read_searches(value: object) -> int:
 
 
 def find_seconds(meter: Meter, usage: Usage) -> float:
-    """The seconds of video or sound: those measured, or those that the upstream charges for."""
+    """Return the seconds of video or sound: the measured duration, or the duration that the upstream charges for."""
     seconds = meter.seconds or (usage.extra.get("seconds") if usage.extra else None)
     if not seconds:
         return 0.0
@@ -145,7 +148,9 @@ def find_seconds(meter: Meter, usage: Usage) -> float:
 
 
 def compute_cost(price: Price | None, used: Quantities) -> int | None:
-    """The cost of one request in nano-dollars, at most MAX_COST; None if a part of it has no price, or nothing was reported."""
+    """Return the cost of one request in nano-dollars, at most MAX_COST; None if a part has no price or no usage was
+    reported.
+    """
     if price is None:
         return None
     if price.is_free:
@@ -164,9 +169,10 @@ def compute_cost(price: Price | None, used: Quantities) -> int | None:
 
 
 def estimate_cost(price: Price | None, used: Quantities) -> int:
-    """What a request will cost at least, in nano-dollars; 0 if that is unknown.
+    """Return the lowest possible cost of a request in nano-dollars; 0 if it is unknown.
 
-    Of images and videos whose size and quality the upstream will choose, or that have no price, the lowest price counts.
+    The lowest price applies to images and videos whose size and quality the upstream will choose, or that have no
+    price.
     """
     cost = compute_cost(price, used)
     if cost is None and price is not None and (price.per_image or price.per_second):
@@ -181,11 +187,11 @@ def _keep_least(amounts: Mapping[str, int]) -> Mapping[str, int]:
 
 
 class _Unpriced(Exception):
-    """Something was used for which there is no price."""
+    """The request used something that has no price."""
 
 
 def _add_parts(price: Price, used: Quantities) -> int | None:
-    """The cost in femto-dollars; None if nothing that has a price was reported."""
+    """Return the cost in femto-dollars; None if the upstream reported no usage that has a price."""
     total: int | None = None
     if price.rates is not None and (used.input_tokens is not None or used.output_tokens is not None):
         rates = _select_rates(price, used.input_tokens or 0) if price.above else price.rates
@@ -201,7 +207,7 @@ def _add_parts(price: Price, used: Quantities) -> int | None:
     if price.per_request is not None and (total is not None or not price.is_metered):
         total = (total or 0) + price.per_request
     if used.web_searches and total is not None:
-        total += _multiply(used.web_searches, price.per_web_search)
+        total += _multiply_rate(used.web_searches, price.per_web_search)
     return total
 
 
@@ -211,46 +217,50 @@ def _select_rates(price: Price, prompt_tokens: int) -> TokenRates:
 
 
 def _price_tokens(rates: TokenRates, used: Quantities) -> int:
-    """The cost of all tokens. What an upstream counts inconsistently (parts larger than the whole) is never negative."""
+    """Return the cost of all tokens. It is never negative, even if an upstream reports parts that are larger than the
+    whole.
+    """
     total = _price_prompt(rates, used)
     output, reasoning = used.output_tokens, used.reasoning_tokens
     if output is None:
-        return total + _multiply(None, rates.output or 0)
+        return total + _multiply_rate(None, rates.output or 0)
     special = used.audio_output_tokens + used.image_output_tokens + used.video_output_tokens + reasoning
     if special:
-        total += _multiply(used.audio_output_tokens, rates.audio_output)
-        total += _multiply(used.image_output_tokens, rates.image_output)
-        total += _multiply(used.video_output_tokens, rates.video_output)
-        total += _multiply(reasoning, rates.reasoning)
+        total += _multiply_rate(used.audio_output_tokens, rates.audio_output)
+        total += _multiply_rate(used.image_output_tokens, rates.image_output)
+        total += _multiply_rate(used.video_output_tokens, rates.video_output)
+        total += _multiply_rate(reasoning, rates.reasoning)
         output -= special
-    return total + _multiply(output if output > 0 else 0, rates.output)
+    return total + _multiply_rate(output if output > 0 else 0, rates.output)
 
 
 def _price_prompt(rates: TokenRates, used: Quantities) -> int:
     tokens, cached = used.input_tokens, used.cached_input_tokens
     if tokens is None:
-        return _multiply(None, rates.input)
+        return _multiply_rate(None, rates.input)
     total = 0
     if used.audio_input_tokens or used.image_input_tokens or used.video_input_tokens:
         audio, image = used.cached_audio_input_tokens, used.cached_image_input_tokens
-        total += _multiply(used.audio_input_tokens - audio, rates.audio_input)
-        total += _multiply(audio, rates.cached_audio_input)
-        total += _multiply(used.image_input_tokens - image, rates.image_input)
-        total += _multiply(image, rates.cached_image_input)
-        total += _multiply(used.video_input_tokens, rates.video_input)
+        total += _multiply_rate(used.audio_input_tokens - audio, rates.audio_input)
+        total += _multiply_rate(audio, rates.cached_audio_input)
+        total += _multiply_rate(used.image_input_tokens - image, rates.image_input)
+        total += _multiply_rate(image, rates.cached_image_input)
+        total += _multiply_rate(used.video_input_tokens, rates.video_input)
         tokens -= used.audio_input_tokens + used.image_input_tokens + used.video_input_tokens
         cached -= audio + image
     if cached > 0:
-        total += _multiply(cached, rates.cached_input)
+        total += _multiply_rate(cached, rates.cached_input)
         tokens -= cached
     if used.cache_write_tokens:
         hour = used.cache_write_1h_tokens
-        total += _multiply(used.cache_write_tokens - hour, rates.cache_write) + _multiply(hour, rates.cache_write_1h)
+        total += _multiply_rate(used.cache_write_tokens - hour, rates.cache_write) + _multiply_rate(
+            hour, rates.cache_write_1h
+        )
         tokens -= used.cache_write_tokens
-    return total + _multiply(tokens if tokens > 0 else 0, rates.input)
+    return total + _multiply_rate(tokens if tokens > 0 else 0, rates.input)
 
 
-def _multiply(count: int | None, rate: int | None) -> int:
+def _multiply_rate(count: int | None, rate: int | None) -> int:
     """`count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
     if count is None or rate is None:
         if count == 0 or rate == 0:
@@ -260,7 +270,7 @@ def _multiply(count: int | None, rate: int | None) -> int:
 
 
 def _price_seconds(price: Price, used: Quantities, seconds: float) -> int:
-    """The cost of sound or video, of which the duration counts to the microsecond."""
+    """Return the cost of sound or video. The duration counts to the microsecond."""
     microseconds = round(seconds * MICROSECONDS)
     if price.per_hour is not None:
         return microseconds * price.per_hour // (3600 * MICROSECONDS)
@@ -268,7 +278,10 @@ def _price_seconds(price: Price, used: Quantities, seconds: float) -> int:
 
 
 def _find_variant(amounts: Mapping[str, int], used: Quantities) -> int:
-    """The amount for a size and a quality: that of both, of the size, of the quality, or of all. Raises _Unpriced."""
+    """Return the amount for a size and a quality. Raises _Unpriced.
+
+    The amounts are tried in this order: size and quality together, size, quality, default.
+    """
     if len(amounts) == 1 and ANY_VARIANT in amounts:
         return amounts[ANY_VARIANT]
     sizes, quality = _list_sizes(used.size.lower()), used.quality.lower()
@@ -280,7 +293,7 @@ def _find_variant(amounts: Mapping[str, int], used: Quantities) -> int:
 
 
 def _list_sizes(size: str) -> list[str]:
-    """A size and its other name: 1280x720 and 720x1280 are also 720p."""
+    """Return a size and its other name: 1280x720 and 720x1280 are also 720p."""
     width, cross, height = size.partition("x")
     if cross and width.isascii() and height.isascii() and width.isdigit() and height.isdigit():
         return [size, f"{min(int(width), int(height))}p"]
@@ -288,6 +301,6 @@ def _list_sizes(size: str) -> list[str]:
 
 
 def format_usd(nano: int) -> str:
-    """Nano-dollars as US dollars: a decimal without exponent and without zeros at its end, such as ``0.000123``."""
+    """Format nano-dollars as US dollars: a decimal without exponent and without zeros at its end, such as ``0.000123``."""
     whole, rest = divmod(nano, NANO)
     return f"{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else str(whole)

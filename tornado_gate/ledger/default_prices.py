@@ -1,7 +1,8 @@
-"""The prices of models for which conf has none: those of the package ``genai-prices``, which is installed beside the gateway.
+"""Default prices, for models that have no price in conf. The source is the package ``genai-prices``, an optional
+installation.
 
-Another process reads the package, once for each version of it (`extract_prices.py`); its result is a file below the data folder.
-Nothing is read from the network: the prices change with the installed version of the package.
+Another process reads the package once for each version (`extract_prices.py`). The result is a file below the data
+folder. Nothing is read from the network: the prices change with the installed version of the package.
 """
 
 from __future__ import annotations
@@ -32,19 +33,21 @@ log = logging.getLogger(__name__)
 
 PACKAGE = "genai-prices"
 LAYOUT = 1
-"""The number of the file's layout: a file with another one is not read."""
+"""The number of the file's layout. A file with another number is not read."""
 EXTRACT_SECONDS = 60.0
 DAY_SECONDS = 86_400
 TIER_CONDITIONS = ("service_tier", "processing", "speed")
-"""What a price of the package may depend on, of which every value is a service tier here."""
+"""Conditions of a price in the package whose values are all service tiers here."""
 
 _COMPACT_DATE = re.compile(r"-(20\d\d)([01]\d)([0-3]\d)(?=-|:|$)")
 
 
 class ProviderTable(msgspec.Struct):
-    """The prices of one provider's models: ``match``, ``prices`` and ``variants`` of each, as `extract_prices.py` prints them.
+    """The prices of one provider's models: ``match``, ``prices`` and ``variants`` of each, as `extract_prices.py`
+    prints them.
 
-    `url` is a pattern of the addresses of its API; `others` are providers whose models it resells at their prices.
+    `url` is a pattern of the addresses of the provider's API. `others` are providers whose models it resells at their
+    prices.
     """
 
     url: str
@@ -53,7 +56,7 @@ class ProviderTable(msgspec.Struct):
 
 
 Table = Mapping[str, ProviderTable]
-"""By the package's name of a provider. The models are parsed when the provider is in use."""
+"""Tables by the package's name of a provider. The models are parsed when the provider is in use."""
 
 _Decoder = msgspec.json.Decoder(dict[str, ProviderTable])
 
@@ -67,27 +70,32 @@ class PricedProvider(Value, frozen=True, kw_only=True):
 
 
 def load_prices(folder: Path, providers: Iterable[PricedProvider]) -> dict[str, DefaultPrices]:
-    """The default prices of provider entries, by entry; none for those that the table does not know. See `load_table`."""
-    # Addresses of the table are those of vendors: for a server without TLS the package need not be read.
-    wanted = [one for one in providers if one.price_provider or one.base_url.startswith("https://")]
-    table = load_table(folder) if wanted else None
-    found: dict[str, DefaultPrices] = {}
-    for one in wanted if table else ():
+    """Return the default prices by provider entry. Entries without a provider in the table are omitted. See `load_table`."""
+    # The addresses in the table belong to vendors and use TLS. A server without TLS therefore needs no table.
+    priced_providers = [
+        provider for provider in providers if provider.price_provider or provider.base_url.startswith("https://")
+    ]
+    table = load_table(folder) if priced_providers else None
+    prices: dict[str, DefaultPrices] = {}
+    for provider in priced_providers if table else ():
         assert table is not None
-        known = find_provider(table, one.price_provider, one.base_url)
+        known = find_provider(table, provider.price_provider, provider.base_url)
         if known:
-            found[one.name] = VendorPrices(table, known)
-        elif one.price_provider:
+            prices[provider.name] = VendorPrices(table, known)
+        elif provider.price_provider:
             log.warning(
-                "providers.%s: no default prices for '%s'; known: %s", one.name, one.price_provider, ", ".join(table)
+                "providers.%s: no default prices for '%s'; known: %s",
+                provider.name,
+                provider.price_provider,
+                ", ".join(table),
             )
-    return found
+    return prices
 
 
 def load_table(folder: Path) -> Table | None:
-    """The price table of the installed package; None if it is not installed or cannot be read, which is logged.
+    """Return the price table of the installed package; None if it is not installed or cannot be read, which is logged.
 
-    `folder` keeps the file. Takes half a second when the file must be made, else 10 ms.
+    `folder` keeps the file. The call takes half a second when the file must be made, else 10 ms.
     """
     try:
         version = metadata.version(PACKAGE)
@@ -98,20 +106,20 @@ def load_table(folder: Path) -> Table | None:
         return None
     file = folder / f"{PACKAGE}-{version}-{LAYOUT}.json"
     try:
-        return _parse(file.read_bytes())
+        return _parse_table(file.read_bytes())
     except (OSError, ValueError):
-        pass  # not made yet, or not written to its end
+        pass  # the file does not exist yet, or is incomplete
     try:
-        content = _extract()
-        table = _parse(content)
+        content = _extract_table()
+        table = _parse_table(content)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         log.warning("no default prices: %s %s cannot be read: %s", PACKAGE, version, error)
         return None
-    _keep(file, content)
+    _write_table(file, content)
     return table
 
 
-def _extract() -> bytes:
+def _extract_table() -> bytes:
     command = [sys.executable, "-m", "tornado_gate.ledger.extract_prices"]
     done = subprocess.run(command, capture_output=True, timeout=EXTRACT_SECONDS, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -120,16 +128,16 @@ def _extract() -> bytes:
     return done.stdout
 
 
-def _parse(content: bytes) -> Table:
-    """Raises ValueError if `content` is not a table."""
+def _parse_table(content: bytes) -> Table:
+    """Parse a table. Raises ValueError if `content` is not a table."""
     table = _Decoder.decode(content)
     if not table:
         raise ValueError("has no providers")
     return table
 
 
-def _keep(file: Path, content: bytes) -> None:
-    """Write the file in one step, because other processes read it; remove those of other versions."""
+def _write_table(file: Path, content: bytes) -> None:
+    """Write the file in one step, because other processes read it. Remove the files of other versions."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
@@ -139,11 +147,16 @@ def _keep(file: Path, content: bytes) -> None:
             if other != file:
                 other.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("the default prices cannot be kept in %s, so every start reads them anew: %s", file.parent, error)
+        log.warning(
+            "the default prices cannot be kept in %s, so every start must read them again: %s", file.parent, error
+        )
 
 
 def find_provider(table: Table, name: str, base_url: str) -> str:
-    """The package's name of a provider: `name` if it has it, else the one whose addresses match; "" if there is none."""
+    """Return the package's name of a provider, or "" if there is none.
+
+    `name` comes first, if the package has it; otherwise the provider whose addresses match.
+    """
     if name:
         return name if name in table else ""
     return next((known for known, entry in table.items() if base_url and re.match(entry.url, base_url)), "")
@@ -157,7 +170,7 @@ class VendorPrices:
         self._models = [model for name in names for model in msgspec.json.decode(table[name].models)]
 
     def find(self, model: str, now: float) -> tuple[float, Price | None]:
-        """(the time from which the price may be another one, price)."""
+        """Return (the time from which the price may change, the price)."""
         known = self._find_model(model.lower()) or self._find_model(canonicalize_name(model))
         if known is None:
             return math.inf, None
@@ -166,14 +179,16 @@ class VendorPrices:
 
     def _find_model(self, model: str) -> Mapping[str, Any] | None:
         for name in (model, _COMPACT_DATE.sub(r"-\1-\2-\3", model)):  # the table writes most dates with hyphens
-            found: Mapping[str, Any] | None = next((one for one in self._models if _matches(one["match"], name)), None)
-            if found is not None:
-                return found
+            entry: Mapping[str, Any] | None = next(
+                (candidate for candidate in self._models if _matches_clause(candidate["match"], name)), None
+            )
+            if entry is not None:
+                return entry
         return None
 
 
-def _matches(clause: Iterable[Any], text: str) -> bool:
-    """Whether `text`, in lower case, matches [operator, operand]."""
+def _matches_clause(clause: Iterable[Any], text: str) -> bool:
+    """Return whether `text`, in lower case, matches [operator, operand]."""
     operator, operand = clause
     match operator:
         case "equals":
@@ -187,24 +202,26 @@ def _matches(clause: Iterable[Any], text: str) -> bool:
         case "regex":
             return re.search(operand, text) is not None
         case "or":
-            return any(_matches(one, text) for one in operand)
+            return any(_matches_clause(inner, text) for inner in operand)
         case "and":
-            return all(_matches(one, text) for one in operand)
+            return all(_matches_clause(inner, text) for inner in operand)
     return False
 
 
 def _find_change(model: Mapping[str, Any], now: float) -> float:
-    """A time up to which no price of the model changes: prices begin on dates, or depend on the time of day in minutes."""
+    """Return a time before which no price of the model changes. Prices begin on dates, or depend on the time of day in
+    minutes.
+    """
     conditions = [*model["prices"], *model["variants"]]
-    if any("since" in one for one in conditions):
+    if any("since" in condition for condition in conditions):
         return (now // 60 + 1) * 60
-    if any("from" in one for one in conditions):
+    if any("from" in condition for condition in conditions):
         return (now // DAY_SECONDS + 1) * DAY_SECONDS
     return math.inf
 
 
 def _make_price(model: Mapping[str, Any], moment: datetime) -> Price:
-    active = [one["price"] for one in model["prices"] if _is_active(one, moment)]
+    active = [entry["price"] for entry in model["prices"] if _is_active(entry, moment)]
     usual = active[-1] if active else model["prices"][0]["price"]
     if not usual:
         return FREE

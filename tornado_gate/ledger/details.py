@@ -1,4 +1,4 @@
-"""What a row of the ledger holds beside the columns of reports: a JSON object, without the members of which nothing is known."""
+"""The details of a ledger row: a JSON object beside the columns of reports. Members with an unknown value are omitted."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     **{"characters": 0, "estimated": False, "cached": False, "first_byte_ms": None, "total_ms": 0.0, "attempts": 0},
     **{"attribution": {}, "body": None},
 }
-"""The members and what the absence of each means."""
+"""The members, and the meaning of each when it is absent."""
 
 
 def render_details(values: Mapping[str, Any]) -> str:
-    """The object, from `values` by name."""
+    """Render the object from `values` by name."""
     known = {name: values.get(name, default) for name, default in DEFAULTS.items()}
     return orjson.dumps({name: value for name, value in known.items() if value != DEFAULTS[name]}).decode()
 
 
 def parse_details(text: str) -> dict[str, Any]:
-    """All members, those that were left out with their default. Members that this version does not know are left out."""
-    found = orjson.loads(text)
-    # A migrated row has null for what is not known.
-    return {name: default if (value := found.get(name)) is None else value for name, default in DEFAULTS.items()}
+    """Return all members. An absent member has its default; a member that this version does not define is dropped."""
+    members = orjson.loads(text)
+    # A migrated row has null for an unknown value.
+    return {name: default if (value := members.get(name)) is None else value for name, default in DEFAULTS.items()}

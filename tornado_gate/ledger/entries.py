@@ -1,4 +1,4 @@
-"""What the ledger keeps of a request until its row is written, and the row that is made of it.
+"""Entries, which hold a request until its row is written, and the conversion of an entry to a row.
 
 The event loop only creates an `Entry` with references; the writer's thread makes the row.
 """
@@ -24,7 +24,7 @@ from tornado_gate.types.value import Value
 MAX_TAGS: Final = 20
 TAG_BYTES: Final = 100
 MAX_TAGS_LENGTH: Final = 4096
-"""Characters of a header with tags that are read."""
+"""The number of characters that are read of a header with tags."""
 MODEL_BYTES: Final = 300
 NAME_BYTES: Final = 420
 TEXT_BYTES: Final = 200
@@ -32,21 +32,21 @@ BODY_BYTES: Final = 64 * 1024
 MAX_TOKENS: Final = 10**12
 _IDLE_OUTCOMES: Final = frozenset({"aborted", "broken"})
 _FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
-"""The requests about a video cost nothing: the task that makes it has a row of its own."""
+"""Operations on a video that are free, because the task that makes the video has a separate row."""
 
 _COUNTED: Final = ("audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens")
-"""Tokens that are details of a row."""
+"""Token counts that are details of a row."""
 
 VIDEO_TASK: Final = "video_tasks"
-"""The operation of a row for a video task that has ended."""
+"""The operation of the row of a finished video task."""
 
 
 class Entry(Value, frozen=True):
-    """One request that has ended. `ended` is in microseconds since 1970, `headers` are those of `select_headers`.
+    """One request that has ended. `ended` is in microseconds since 1970, `headers` come from `select_headers`.
 
-    `outcome` "" follows from `status` and `error_code`. `end_user` and `body` are what the request's body says, and the body
-    itself if conf wants it. `row_id` is given for a request that may be recorded again, after a restart. `prices` is the table
-    of the request's snapshot. The meter does not change any more.
+    `outcome` "" follows from `status` and `error_code`. `end_user` is the user that the request's body names. `body` is
+    the body itself, if conf enables it. `row_id` is set for a request that may be recorded again after a restart.
+    `prices` is the table of the request's snapshot. The meter no longer changes.
     """
 
     ended: int
@@ -69,7 +69,7 @@ class Entry(Value, frozen=True):
 
 
 def make_row(entry: Entry) -> StoredRow:
-    """The values of the row of a request."""
+    """Return the values of a request's row."""
     meter, target, caller = entry.meter, entry.target, entry.caller
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
     usage, is_estimated = settle_usage(meter, outcome)
@@ -98,7 +98,7 @@ def make_row(entry: Entry) -> StoredRow:
 
 
 class _Texts(NamedTuple):
-    """The texts of a row that many requests have in common. `details` is their beginning."""
+    """The texts that the rows of many requests have in common. `details` is the beginning of the rows' details."""
 
     key: str
     user: str
@@ -129,7 +129,7 @@ def _render_texts(  # noqa: PLR0913, PLR0917  each decides the texts
 
 
 def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) -> str:
-    """The details of a row. Most are not made by `render_details`, which takes three times as long."""
+    """Render the details of a row. Most rows do not use `render_details`, because it takes three times as long."""
     meter, first = entry.meter, entry.meter.first_event_seconds
     text = f'{begin}"total_ms":{entry.total_ms:.3f},"attempts":{meter.attempts}'
     if first is not None:
@@ -160,7 +160,7 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
 
 
 def _list_counts(usage: Usage) -> tuple[int | None, ...]:
-    """The counts of tokens in the order of the table's columns. What an upstream counts absurdly is bounded."""
+    """Return the counts of tokens in the order of the table's columns. Absurd counts of an upstream are bounded."""
     written, for_an_hour = usage.cache_write_tokens, usage.cache_write_1h_tokens
     if written is not None and for_an_hour is not None:
         written = max(0, written - for_an_hour)
@@ -178,7 +178,7 @@ def _list_counts(usage: Usage) -> tuple[int | None, ...]:
 
 
 def find_outcome(status: int, error_code: str) -> str:
-    """The outcome of a response that was sent to its end."""
+    """Return the outcome of a response that was sent completely."""
     if status >= 500:
         return "failed"
     if status >= 400:
@@ -187,9 +187,9 @@ def find_outcome(status: int, error_code: str) -> str:
 
 
 def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
-    """The cost in nano-dollars; None if the price is unknown. What an upstream did not work for costs nothing.
+    """Return the cost in nano-dollars; None if the price is unknown. A request without an upstream's work is free.
 
-    A caller who was told the cost of a complete answer pays that.
+    If the caller received a cost with a complete response, the caller pays that cost.
     """
     meter, target = entry.meter, entry.target
     if meter.costs_nothing or not target.provider or entry.operation in _FREE_OPERATIONS:
@@ -206,7 +206,7 @@ def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
 
 
 def select_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers that a row needs, shortened: entries wait in memory while the database hangs."""
+    """Return the headers that a row needs, shortened, because entries stay in memory while the database hangs."""
     if _READ_NAMES.isdisjoint(headers):
         return _NO_HEADERS
     return {name: text[:MAX_TAGS_LENGTH] for name, text in headers.items() if name in _READ_NAMES}
@@ -225,14 +225,16 @@ def _render_known_tags(of_key: tuple[str, ...], of_headers: tuple[str, ...]) -> 
 
 
 def collect_tags(of_key: Iterable[str], of_headers: Iterable[str]) -> list[str]:
-    """The tags of the key, then those of comma-separated headers: each once, MAX_TAGS in all, of TAG_BYTES at most."""
-    given = [*of_key, *(tag for text in of_headers for tag in decode_header(text).split(","))]
-    cleaned = (clean_text(tag.strip(), TAG_BYTES).strip() for tag in given)
+    """Return the tags of the key, then the tags of comma-separated headers: no repetition, at most MAX_TAGS of
+    TAG_BYTES each.
+    """
+    texts = [*of_key, *(tag for text in of_headers for tag in decode_header(text).split(","))]
+    cleaned = (clean_text(tag.strip(), TAG_BYTES).strip() for tag in texts)
     return list(dict.fromkeys(tag for tag in cleaned if tag))[:MAX_TAGS]
 
 
 def decode_header(text: str) -> str:
-    """The text of a header, whose bytes arrive as Latin-1, if it was sent in UTF-8."""
+    """Return the text of a header that was sent in UTF-8. The bytes of headers arrive as Latin-1."""
     if text.isascii():
         return text
     try:
@@ -249,7 +251,7 @@ def _find_end_user(entry: Entry) -> str:
 
 
 def _render_attribution(headers: Mapping[str, str]) -> str:
-    """The members of ATTRIBUTION_HEADERS that the headers have, as JSON."""
+    """Return the members of ATTRIBUTION_HEADERS that the headers contain, as JSON."""
     names = _ATTRIBUTION_NAMES & headers.keys()
     return _render_known_attribution(*[(name, headers[name][:TEXT_BYTES]) for name in sorted(names)]) if names else "{}"
 
@@ -260,18 +262,20 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 @lru_cache(1000)
-def _render_known_attribution(*given: tuple[str, str]) -> str:
-    headers = dict(given)
-    found = {
+def _render_known_attribution(*items: tuple[str, str]) -> str:
+    headers = dict(items)
+    attribution = {
         member: clean_text(decode_header(next(headers[name] for name in names if name in headers)), TEXT_BYTES)
         for member, names in ATTRIBUTION_HEADERS.items()
         if not headers.keys().isdisjoint(names)
     }
-    return orjson.dumps(found).decode()
+    return orjson.dumps(attribution).decode()
 
 
 def find_end_user(body: Mapping[str, Any]) -> str:
-    """Whom a body names as the caller's user: ``safety_identifier``, ``user``, or ``metadata.user_id``; "" without one."""
+    """Return the caller's user that a body names: ``safety_identifier``, ``user``, or ``metadata.user_id``; "" without
+    one.
+    """
     user = body.get("safety_identifier") or body.get("user")
     if user is None:
         metadata = body.get("metadata")

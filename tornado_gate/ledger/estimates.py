@@ -1,8 +1,8 @@
-"""What a request that has ended is charged: what the upstream has reported, or an estimate if it has not reported it.
+"""The charged usage of a finished request: the usage that the upstream reported, or an estimate without such a report.
 
-The only definition: rows of the ledger, costs, limits of tokens and budgets all use it. A request is charged once an upstream
-has it (`Meter.is_asked`), also if its caller leaves before the answer, or a guard refuses the answer. A request whose upstream
-failed is charged nothing.
+This is the only definition. Rows of the ledger, costs, limits of tokens and budgets all use it. A request is charged as
+soon as an upstream has it (`Meter.is_asked`), even if its caller leaves before the response, or a guard refuses the
+response. A request whose upstream failed is not charged.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ _UNCHARGED: Final = frozenset({"refused", "failed"})
 
 
 def is_uncharged(meter: Meter, outcome: str) -> bool:
-    """Whether no upstream did the work of a request. A guard refuses what an upstream has made."""
+    """Return whether no upstream did the work of a request. If a guard refused the response, the upstream did the work."""
     return outcome in _UNCHARGED and not meter.is_withheld
 
 
 def needs_estimate(meter: Meter, outcome: str) -> bool:
-    """Whether `settle_usage` estimates what a request used: its prompt was not reported, or its answer has no end.
+    """Return whether `settle_usage` estimates the usage: the upstream did not report the prompt, or the response has no
+    end.
 
-    A prompt of 0 tokens counts as not reported, because every prompt has some. What is charged by time has no tokens.
+    A prompt of 0 tokens counts as not reported, because every prompt has some. Work that is charged by time has no
+    tokens.
     """
     usage = meter.usage
     if usage is not None and usage.input_tokens and (meter.finish_reason or outcome == "complete"):
@@ -37,7 +39,7 @@ def needs_estimate(meter: Meter, outcome: str) -> bool:
 
 
 def get_uncounted_usage(meter: Meter) -> Usage:
-    """The usage that the upstream has reported, without the tokens that another request was charged."""
+    """Return the usage that the upstream has reported, without the tokens that were charged to another request."""
     usage = meter.usage or NO_USAGE
     if meter.counted_tokens and usage.input_tokens:
         return replace(usage, input_tokens=max(0, usage.input_tokens - meter.counted_tokens))
@@ -45,9 +47,9 @@ def get_uncounted_usage(meter: Meter) -> Usage:
 
 
 def settle_usage(meter: Meter, outcome: str) -> tuple[Usage, bool]:
-    """(usage, whether its tokens are an estimate) of a request that has ended with `outcome`.
+    """Return (usage, whether its tokens are an estimate) of a request that has ended with `outcome`.
 
-    An estimate counts the prompt and the text that was produced as far as it is known. It is never below what was reported.
+    An estimate counts the prompt and the known part of the produced text. It is never below the reported usage.
     """
     if meter.charged or meter.cached:
         return NO_USAGE, False
@@ -71,11 +73,11 @@ def _add_rest(usage: Usage, rest: Usage) -> tuple[Usage, bool]:
 
 
 def settle_units(meter: Meter, outcome: str) -> None:
-    """Count the images or characters that a request asked for, if an upstream has it and nothing says what it made."""
-    asked = meter.asked
-    if asked is None or not meter.is_asked or meter.cached or is_uncharged(meter, outcome):
+    """Count the requested images or characters, if an upstream has the request and no report counts the result."""
+    requested = meter.asked
+    if requested is None or not meter.is_asked or meter.cached or is_uncharged(meter, outcome):
         return
-    if asked.images and not meter.images:
-        meter.images = asked.images
-        meter.size, meter.quality = meter.size or asked.size, meter.quality or asked.quality
-    meter.characters = meter.characters or asked.characters or 0
+    if requested.images and not meter.images:
+        meter.images = requested.images
+        meter.size, meter.quality = meter.size or requested.size, meter.quality or requested.quality
+    meter.characters = meter.characters or requested.characters or 0

@@ -1,7 +1,7 @@
-"""Prints the price table of the package ``genai-prices`` as JSON: ``python -m tornado_gate.ledger.extract_prices``.
+"""Print the price table of the package ``genai-prices`` as JSON: ``python -m tornado_gate.ledger.extract_prices``.
 
-A program of its own, because importing the package takes 200 ms and 30 MB, with pydantic and an HTTP client. It reads the data in
-the package and makes no connection. What the JSON means is in `default_prices.py`, which also keeps it in a file.
+This is a separate program, because importing the package takes 200 ms and 30 MB, with pydantic and an HTTP client. It
+reads the data in the package and makes no connection. `default_prices.py` explains the JSON and keeps it in a file.
 """
 
 from __future__ import annotations
@@ -32,16 +32,20 @@ KIND_OF_KEY = {
     "web_searches_kcount": "per_thousand_web_searches",
     "requests_kcount": "per_thousand_requests",
 }
-"""By the package's name of a price: the key of conf, or the two that conf has for one and not for a thousand."""
+"""Keys of conf by the package's name of a price: one key, or two keys where conf has a price per unit instead of per
+thousand.
+"""
 
 USED_ONLY_WITH_TOOLS = frozenset({"storage_searches_kcount", "social_searches_kcount", "code_executions_kcount"})
-"""Prices of what the gateway does not count. A model with any other unknown price is left out: its cost would be too low."""
+"""Prices of usage that the gateway does not count. A model with any other unknown price is omitted: its cost would be
+too low.
+"""
 
 
 def main() -> None:
     from genai_prices.data import providers
 
-    table = {one.id: _describe_provider(one) for one in providers}
+    table = {provider.id: _describe_provider(provider) for provider in providers}
     json.dump(table, sys.stdout, separators=(",", ":"))
 
 
@@ -58,16 +62,16 @@ def _is_countable(model: Any) -> bool:
 def _describe_model(model: Any) -> dict[str, Any]:
     prices = [{**_describe_times(when), "price": _describe_price(price)} for when, price in _list_conditional(model)]
     variants = [
-        {**_describe_times(one.constraint), "when": one.when, "price": _describe_price(one.prices)}
-        for one in model.price_variants or ()
+        {**_describe_times(variant.constraint), "when": variant.when, "price": _describe_price(variant.prices)}
+        for variant in model.price_variants or ()
     ]
     return {"match": _describe_match(model.match), "prices": prices, "variants": variants}
 
 
 def _list_conditional(model: Any) -> list[tuple[Any, Any]]:
-    """(constraint or None, price), of which the last that applies counts."""
+    """Return pairs (constraint or None, price). The last price whose constraint holds applies."""
     if isinstance(model.prices, list):
-        return [(one.constraint, one.prices) for one in model.prices]
+        return [(entry.constraint, entry.prices) for entry in model.prices]
     return [(None, model.prices)]
 
 
@@ -76,7 +80,7 @@ def _list_prices(price: Any) -> dict[str, Any]:
 
 
 def _describe_times(constraint: Any) -> dict[str, str]:
-    """``from``: a date; ``since`` and ``until``: times of day in UTC."""
+    """Return ``from``, a date, or ``since`` and ``until``, times of day in UTC."""
     if constraint is None:
         return {}
     if hasattr(constraint, "start_date"):
@@ -91,7 +95,7 @@ def _format_time(moment: Any) -> str:
 
 
 def _describe_price(price: Any) -> dict[str, list[list[Any]]]:
-    """By kind: [[0, US dollars], [number of tokens that the prompt exceeds, US dollars], …]."""
+    """Return, by kind, [[0, US dollars], [number of tokens that the prompt exceeds, US dollars], …]."""
     described = {}
     for key, value in _list_prices(price).items():
         if key in KIND_OF_KEY:
@@ -101,10 +105,10 @@ def _describe_price(price: Any) -> dict[str, list[list[Any]]]:
 
 
 def _describe_match(clause: Any) -> list[Any]:
-    """[operator, text] or [operator, [clause, …]]."""
+    """Return [operator, text] or [operator, [clause, …]]."""
     [(name, value)] = vars(clause).items()
     operator = name.rstrip("_")
-    return [operator, [_describe_match(one) for one in value] if operator in ("or", "and") else value]
+    return [operator, [_describe_match(inner) for inner in value] if operator in ("or", "and") else value]
 
 
 if __name__ == "__main__":

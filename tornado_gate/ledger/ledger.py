@@ -1,8 +1,8 @@
-"""The ledger of a process: takes entries from the event loop, and writes their rows in batches from a thread of its own.
+"""The ledger of a process. It takes entries from the event loop, and writes their rows in batches from its own thread.
 
-The event loop appends to a queue in memory and never waits. Every INTERVAL_SECONDS the thread writes what has come: to the
-database, or, while that is away, to the spool on the disk. So a process that is killed loses at most the entries of the last
-interval, and none when it ends in order.
+The event loop appends to a queue in memory and never waits. Every INTERVAL_SECONDS the thread writes the new entries:
+to the database, or to the spool on the disk while the database is away. A process that is killed loses at most the
+entries of the last interval. A process that stops normally loses no entry.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 0.5
 MAX_HELD_BODIES: Final = 50
-"""Entries that hold a body, to estimate its prompt, after which the thread is woken to make their rows. It writes them later."""
+"""The number of entries with a body that wakes the thread. It makes their rows, which need the body for an estimate of
+the prompt, and writes them later.
+"""
 BATCH_ROWS: Final = 1000
 MAX_ENTRIES: Final = 100_000
-"""Entries in memory; further ones are dropped and counted. The thread takes them away twice a second."""
+"""Entries in memory. Further entries are dropped and counted. The thread takes the entries out twice a second."""
 MAX_KEPT_ROWS: Final = 10_000
-"""Rows in memory while neither the database nor the disk takes any: about 10 MB."""
+"""Rows in memory while neither the database nor the disk accepts any: about 10 MB."""
 RETRY_SECONDS: Final = 2.0
 """Seconds until the database is tried again."""
 CLOSE_SECONDS: Final = 20.0
 SLICE_ROWS: Final = 100
-"""Rows that are made without giving other threads their turn: about half a millisecond."""
+"""The number of rows that are made before other threads get their turn: about half a millisecond."""
 
 RowResult = Literal["written", "spooled", "dropped"]
 
 
-def _shorten(entry: Entry) -> Entry:
-    """The entry of a request for a model with a long name, without that name."""
+def _shorten_entry(entry: Entry) -> Entry:
+    """Return the entry of a request for a model with a long name, without that name."""
     meter, target = entry.meter, entry.target
     model = meter.model = entry.model[:MODEL_BYTES]
     short = replace(target, model=target.model[:MODEL_BYTES], upstream_model=target.upstream_model[:MODEL_BYTES])
@@ -56,15 +58,17 @@ def _shorten(entry: Entry) -> Entry:
 
 
 class LedgerMetrics(Protocol):
-    """What the ledger reports; `telemetry.metrics.Metrics` is the implementation."""
+    """The measurements that the ledger reports; `telemetry.metrics.ledger.LedgerMetrics` is the implementation."""
 
-    def count_ledger_rows(self, result: RowResult, number: int) -> None: ...
+    def count_rows(self, result: RowResult, number: int) -> None: ...
     def count_unpriced(self, model: str, provider: str, number: int) -> None: ...
-    def set_ledger_lag(self, seconds: float) -> None: ...
+    def set_lag(self, seconds: float) -> None: ...
 
 
 class Ledger:
-    """Create one in each process. `add` belongs to the event loop; `start` and `close` surround it. `rules` may be replaced."""
+    """The ledger of one process. `add` belongs to the event loop; `start` and `close` surround it. `rules` may be
+    replaced.
+    """
 
     def __init__(self, database: Database, data_dir: Path, rules: LedgerConfig, metrics: LedgerMetrics) -> None:
         self.rules = rules
@@ -86,10 +90,10 @@ class Ledger:
         self._taken: list[tuple[StoredRow, bool]] = []
         self._oldest = 0
         self._write_at = 0.0
-        self._kept: deque[StoredRow] = deque()  # what neither the database nor the disk could take
+        self._kept: deque[StoredRow] = deque()  # rows that neither the database nor the disk could take
 
     def add(self, entry: Entry) -> None:
-        """Record a request. Never raises and never waits. Keeps nothing of the request's body beyond a moment."""
+        """Record a request. Never raises and never waits. Releases the request's body after a moment."""
         entries, meter = self._entries, entry.meter
         if len(entries) >= MAX_ENTRIES:
             self._overflow += 1
@@ -102,16 +106,16 @@ class Ledger:
                 if not self._held % MAX_HELD_BODIES:
                     self._wake.set()
         if len(entry.model) > MODEL_BYTES:
-            entry = _shorten(entry)
+            entry = _shorten_entry(entry)
         entries.append(entry)
         if not len(entries) % BATCH_ROWS:
             self._wake.set()
 
     def start(self) -> None:
-        """Start the thread, which also writes what ended processes have left in the spool."""
+        """Start the thread, which also writes the rows that ended processes have left in the spool."""
         if self._thread is None:
             self._ending = False
-            self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+            self._thread = threading.Thread(target=self._run_thread, name="ledger", daemon=True)
             self._thread.start()
 
     async def close(self) -> None:
@@ -129,54 +133,58 @@ class Ledger:
             )
 
     def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything that was added before is in the database or the spool. Blocks; False after `seconds`."""
+        """Wait until everything that was added before is in the database or the spool. Blocks; returns False after
+        `seconds`.
+        """
         with self._turns:
             self._wanted += 1
-            wanted = self._wanted
+            flush_number = self._wanted
             self._wake.set()
-            return self._turns.wait_for(lambda: self._done >= wanted, seconds)
+            return self._turns.wait_for(lambda: self._done >= flush_number, seconds)
 
     # The thread
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         while True:
             self._wake.wait(max(0.0, self._write_at - time.monotonic()))
             self._wake.clear()
             with self._turns:
-                wanted, ending = self._wanted, self._ending
+                flush_number, ending = self._wanted, self._ending
             try:
-                self._work(ending, is_due=ending or wanted > self._done or time.monotonic() >= self._write_at)
-            except Exception:  # if the thread ended, nothing would be recorded any more
+                self._process_entries(
+                    ending, is_due=ending or flush_number > self._done or time.monotonic() >= self._write_at
+                )
+            except Exception:  # if the thread ended, no request would be recorded any more
                 log.exception("unexpected error while writing the usage ledger")
             with self._turns:
-                self._done = wanted
+                self._done = flush_number
                 self._turns.notify_all()
             if ending and not self._entries:
                 self._give_up_kept()
                 self._spool.close()
                 return
 
-    def _work(self, ending: bool, *, is_due: bool) -> None:
-        """Make rows of the entries, which releases their bodies, and write them if it is time, or if they fill a batch."""
+    def _process_entries(self, ending: bool, *, is_due: bool) -> None:
+        """Make rows of the entries, which releases their bodies. Write the rows if it is time, or if they fill a batch."""
         self._spool.max_bytes = self.rules.spool_bytes
         if is_due:
             self._write_at = time.monotonic() + INTERVAL_SECONDS
-            self._replay(now=ending)
+            self._replay_spool(now=ending)
         self._take_rows()
         while self._taken and (is_due or len(self._taken) >= BATCH_ROWS):
-            self._metrics.set_ledger_lag(max(0.0, time.time() - self._oldest / 1e6))
+            self._metrics.set_lag(max(0.0, time.time() - self._oldest / 1e6))
             taken, self._taken = self._taken, []
-            self._store(taken)
+            self._store_rows(taken)
             self._take_rows()
         if not is_due:
             return
-        self._metrics.set_ledger_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
+        self._metrics.set_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
         self._report_overflow()
         if self._lost_since is None and not ending:
             self._retention.run_if_due(self.rules)
 
     def _take_rows(self) -> None:
-        """Make rows, until BATCH_ROWS wait to be written, and note for each whether it may be in the database already."""
+        """Make rows until BATCH_ROWS wait to be written. Mark each row that may be in the database already."""
         rows = self._taken
         unpriced: Counter[tuple[str, str]] = Counter()
         while self._entries and len(rows) < BATCH_ROWS:
@@ -185,7 +193,7 @@ class Ledger:
                 row = make_row(entry)
             except Exception:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
-                self._drop(1)
+                self._count_dropped(1)
                 continue
             if not rows:
                 self._oldest = entry.ended
@@ -197,21 +205,21 @@ class Ledger:
         for (model, provider), number in unpriced.items():
             self._metrics.count_unpriced(model, provider, number)
 
-    def _store(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
+    def _store_rows(self, taken: Sequence[tuple[StoredRow, bool]]) -> None:
         rows = [row for row, _ in taken]
         if not rows:
             return
         if self._lost_since is None:
             try:
-                written = self._write(rows, may_repeat=any(repeats for _, repeats in taken))
-                self._metrics.count_ledger_rows("written", written)
+                written = self._write_rows(rows, may_repeat=any(repeats for _, repeats in taken))
+                self._metrics.count_rows("written", written)
                 return
             except DatabaseError as error:
                 self._note_loss(error)
         self._spool_rows(rows)
 
-    def _write(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
-        """Write rows, and return how many were new; those that the database refuses are dropped. Raises DatabaseError."""
+    def _write_rows(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
+        """Write rows, and return how many were new. Rows that the database refuses are dropped. Raises DatabaseError."""
         try:
             return write_rows(self._database, rows, may_repeat=may_repeat)
         except sqlalchemy.exc.IntegrityError:  # two random ids are equal
@@ -221,22 +229,24 @@ class Ledger:
                 raise
             if len(rows) == 1:
                 log.error("the database refuses a row of the usage ledger: %s", error)
-                self._drop(1)
+                self._count_dropped(1)
                 return 0
-        return sum(self._write([row], may_repeat=True) for row in rows)
+        return sum(self._write_rows([row], may_repeat=True) for row in rows)
 
     def _spool_rows(self, rows: Sequence[StoredRow]) -> None:
         try:
             dropped = self._spool.append(rows)
         except OSError as error:
-            self._keep(rows, error)
+            self._keep_rows(rows, error)
             return
-        self._metrics.count_ledger_rows("spooled", len(rows))
+        self._metrics.count_rows("spooled", len(rows))
         if dropped:
-            self._drop(dropped)
+            self._count_dropped(dropped)
 
-    def _keep(self, rows: Sequence[StoredRow], error: OSError) -> None:
-        """Keep rows in memory, as far as there is room: the disk is full, for example."""
+    def _keep_rows(self, rows: Sequence[StoredRow], error: OSError) -> None:
+        """Keep rows in memory, as far as there is room, because the disk does not accept them, for example when it is
+        full.
+        """
         if not self._kept:
             log.error("usage cannot be written to the data directory and is kept in memory: %s", error)
         self._kept += rows
@@ -244,21 +254,21 @@ class Ledger:
         for _ in range(lost):
             self._kept.popleft()
         if lost:
-            self._drop(lost)
+            self._count_dropped(lost)
 
     def _write_kept(self) -> None:
         while self._kept and self._lost_since is None:
             rows = [self._kept.popleft() for _ in range(min(BATCH_ROWS, len(self._kept)))]
-            self._store([(row, True) for row in rows])
+            self._store_rows([(row, True) for row in rows])
 
     def _give_up_kept(self) -> None:
         """Write kept rows to the spool before the end, which is their last chance."""
         rows = list(self._kept)
         try:
-            self._drop(self._spool.append(rows) if rows else 0)
+            self._count_dropped(self._spool.append(rows) if rows else 0)
         except OSError as error:
             log.error("the usage of %d requests is lost: %s", len(rows), error)
-            self._drop(len(rows))
+            self._count_dropped(len(rows))
 
     def _note_loss(self, error: DatabaseError) -> None:
         if self._lost_since is None:
@@ -266,10 +276,10 @@ class Ledger:
             log.error("the usage ledger cannot be written; rows are kept in the data directory: %s", error)
         self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _drop(self, number: int) -> None:
+    def _count_dropped(self, number: int) -> None:
         if not number:
             return
-        self._metrics.count_ledger_rows("dropped", number)
+        self._metrics.count_rows("dropped", number)
         if not self._has_dropped:
             self._has_dropped = True
             log.error(
@@ -279,12 +289,12 @@ class Ledger:
     def _report_overflow(self) -> None:
         lost, self._overflow = self._overflow, 0
         if lost:
-            self._drop(lost)
+            self._count_dropped(lost)
 
     # The spool
 
-    def _replay(self, *, now: bool) -> None:
-        """Write what is in the spool, oldest first, if it is time to try."""
+    def _replay_spool(self, *, now: bool) -> None:
+        """Write the rows in the spool, oldest first, if it is time to try."""
         if not now and time.monotonic() < self._retry_at:
             return
         self._retry_at = time.monotonic() + RETRY_SECONDS
@@ -324,4 +334,4 @@ class Ledger:
 
     def _replay_rows(self, rows: Sequence[StoredRow]) -> None:
         if rows:
-            self._metrics.count_ledger_rows("written", self._write(rows, may_repeat=True))
+            self._metrics.count_rows("written", self._write_rows(rows, may_repeat=True))

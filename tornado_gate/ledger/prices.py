@@ -1,4 +1,4 @@
-"""The price of an upstream model: that of conf, else the default one. What a request costs at a price is in `costs.py`."""
+"""The price of an upstream model: the price in conf, else the default one. `costs.py` computes the cost of a request."""
 
 from __future__ import annotations
 
@@ -34,15 +34,19 @@ STAND_INS = (
     ("video_input", "input"),
     ("video_output", "output"),
 )
-"""(kind of token, kind whose rate it has if it has none of its own), in the order in which they are resolved. Audio has none."""
+"""Pairs (kind of token, kind whose rate replaces a missing one), in the order in which they are resolved. Audio has no
+stand-in.
+"""
 
 
 Schedule = Mapping[str, Mapping[int, int]]
-"""The rates of each kind that has one, by the number of tokens that the prompt exceeds; 0: the usual rate."""
+"""Rates by kind, then by the number of tokens that the prompt exceeds; 0: the usual rate. Kinds without a rate are
+absent.
+"""
 
 
 def make_price(entry: PriceEntry) -> Price:
-    """The price of an entry of conf, as integers."""
+    """Return the price of an entry of conf, as integers."""
     schedule = _make_schedule(entry)
     by_time = entry.per_second or entry.per_minute is not None or entry.per_hour is not None
     by_use = bool(by_time or entry.per_image or entry.per_million_characters is not None)
@@ -62,7 +66,7 @@ def make_price(entry: PriceEntry) -> Price:
 
 
 def _make_tier_price(entry: PriceEntry, tier: PriceEntry) -> Price:
-    """The price of `entry` with the rates of one of its service tiers."""
+    """Return the price of `entry` with the rates of one of its service tiers."""
     schedule = {**_make_schedule(entry), **_make_schedule(tier)}
     price = make_price(replace(entry, service_tiers={}))
     return replace(price, rates=_resolve_rates(schedule, 0), above=_resolve_thresholds(schedule))
@@ -84,23 +88,23 @@ def _resolve_thresholds(schedule: Schedule) -> tuple[tuple[int, TokenRates], ...
 
 
 def _resolve_rates(schedule: Schedule, tokens: int) -> TokenRates:
-    """The rates above a number of tokens, with stand-ins for those that are not given (`docs/prices.md`)."""
-    given = {kind: _find_rate(schedule.get(kind, {}), tokens) for kind in KINDS}
+    """Return the rates above a number of tokens, with stand-ins for missing rates (`docs/prices.md`)."""
+    rates = {kind: _find_rate(schedule.get(kind, {}), tokens) for kind in KINDS}
     for kind, other in STAND_INS:
-        if given[kind] is None:
-            given[kind] = given[other]
-    return TokenRates(**given)
+        if rates[kind] is None:
+            rates[kind] = rates[other]
+    return TokenRates(**rates)
 
 
 def _find_rate(by_tokens: Mapping[int, int], tokens: int) -> int | None:
-    """The rate of the highest threshold up to `tokens`."""
+    """Return the rate of the highest threshold up to `tokens`."""
     return max(((threshold, rate) for threshold, rate in by_tokens.items() if threshold <= tokens), default=(0, None))[
         1
     ]
 
 
 def _count_femto(amount: Decimal, *, per: int = 1) -> int:
-    """US dollars for `per` units as femto-dollars for one. Exact, because an amount has at most 9 decimals."""
+    """Convert US dollars for `per` units to femto-dollars for one. Exact, because an amount has at most 9 decimals."""
     return int(amount * (FEMTO // per))
 
 
@@ -115,35 +119,39 @@ def _count_femto_per_hour(entry: PriceEntry) -> int | None:
 
 
 class PriceTable:
-    """The prices of conf: those of a provider entry, then those of the section ``prices``, then the defaults."""
+    """The prices by model. The prices of a provider entry come first, then the section ``prices``, then the defaults."""
 
     def __init__(self, config: Config, free: Iterable[str] = ()) -> None:
-        """`free` are the provider entries whose requests cost nothing unless conf says otherwise."""
+        """Build the prices of conf. `free` are the provider entries whose requests are free unless conf sets a price."""
         self._patterns = PricePatterns(config.prices)
-        self._of_providers = {name: PricePatterns(one.prices) for name, one in config.providers.items() if one.prices}
+        self._of_providers = {
+            name: PricePatterns(entry.prices) for name, entry in config.providers.items() if entry.prices
+        }
         self._defaults: dict[str, DefaultPrices] = dict.fromkeys(free, FreeModels())
         self._found: dict[tuple[str, str], tuple[float, Price | None]] = {}
 
     def add_defaults(self, defaults: Mapping[str, DefaultPrices]) -> None:
-        """Use `defaults`, by provider entry, for models that conf gives no price."""
+        """Use `defaults`, by provider entry, for models without a price in conf."""
         self._defaults |= defaults
         self._found.clear()
 
     def find(self, provider: str, upstream_model: str) -> Price | None:
-        """The price now of a model at a provider entry; None if it has none. The result is kept for the next call."""
-        found = self._found.get((provider, upstream_model))
-        if found is not None and (found[0] == math.inf or time.time() < found[0]):
-            return found[1]
+        """Return the current price of a model at a provider entry; None if it has none. The result is kept for the next
+        call.
+        """
+        kept = self._found.get((provider, upstream_model))
+        if kept is not None and (kept[0] == math.inf or time.time() < kept[0]):
+            return kept[1]
         if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
             self._found.clear()
-        until, price = self._search(provider, upstream_model, time.time())
+        until, price = self._search_price(provider, upstream_model, time.time())
         self._found[provider, upstream_model] = until, price
         return price
 
-    def _search(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
-        """(the time from which the price may be another one, price)."""
+    def _search_price(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
+        """Return (the time from which the price may change, the price)."""
         own = self._of_providers.get(provider)
-        price = (own.find(model) if own else None) or self._patterns.find(model)
+        price = (own.find_price(model) if own else None) or self._patterns.find_price(model)
         if price is not None:
             return math.inf, price
         defaults = self._defaults.get(provider)
@@ -151,10 +159,10 @@ class PriceTable:
 
 
 class DefaultPrices(Protocol):
-    """The prices of one provider's models for which conf has none."""
+    """The default prices of one provider's models, for models without a price in conf."""
 
     def find(self, model: str, now: float) -> tuple[float, Price | None]:
-        """(the time from which the price may be another one, price). Times are Unix seconds."""
+        """Return (the time from which the price may change, the price). Times are Unix seconds."""
 
 
 class FreeModels:
@@ -165,7 +173,10 @@ class FreeModels:
 
 
 class PricePatterns:
-    """Prices by pattern: the exact name, else its other spellings, else the longest glob that matches; of equals the first."""
+    """Prices by pattern. The exact name comes first, then its other spellings, then the longest glob that matches.
+
+    Of several globs with the same length, the first applies.
+    """
 
     def __init__(self, entries: Mapping[str, PriceEntry]) -> None:
         prices = {pattern: make_price(entry) for pattern, entry in entries.items()}
@@ -176,7 +187,7 @@ class PricePatterns:
         globs = [(pattern, price) for pattern, price in prices.items() if "*" in pattern]
         self._globs = sorted(globs, key=lambda pair: -len(pair[0]))
 
-    def find(self, model: str) -> Price | None:
+    def find_price(self, model: str) -> Price | None:
         exact = self._exact.get(model) or self._other_spellings.get(canonicalize_name(model))
         if exact is not None:
             return exact

@@ -1,4 +1,4 @@
-"""Deletes what is older than conf allows, in slices, so that nobody waits long for a lock."""
+"""Delete rows that are older than conf allows, in slices, so that no process waits long for a lock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SLICES_AT_ONCE: Final = 20
 
 
 class Retention:
-    """Used by one thread. Several processes may delete at once."""
+    """The deletion of old rows. One thread uses an instance. Several processes may delete at the same time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._due = 0.0
 
     def run_if_due(self, rules: LedgerConfig) -> None:
-        """Delete some of what is too old. A failure is logged, and tried again later."""
+        """Delete some of the old rows. A failure is logged, and the deletion is tried again later."""
         if time.monotonic() < self._due:
             return
         try:
@@ -41,7 +41,7 @@ class Retention:
             self._due = time.monotonic() + CHECK_SECONDS
 
     def delete(self, rules: LedgerConfig, now: float) -> bool:
-        """Delete up to SLICES_AT_ONCE slices. Returns whether nothing is left to delete. Raises DatabaseError."""
+        """Delete up to SLICES_AT_ONCE slices. Returns whether all old rows are deleted. Raises DatabaseError."""
         return any(not self._delete_slice(rules, now) for _ in range(SLICES_AT_ONCE))
 
     def _delete_slice(self, rules: LedgerConfig, now: float) -> bool:

@@ -18,22 +18,24 @@ _LAST_MICROSECOND = 16**_TIME_DIGITS - 1
 
 
 def make_row_id(microseconds: int, rest: str = "") -> str:
-    """The id of a row whose request ended at `microseconds` since 1970. `rest`: ten hexadecimal digits, random unless given."""
+    """Return the id of a row whose request ended at `microseconds` since 1970. `rest`: ten hexadecimal digits, default
+    random.
+    """
     return f"{microseconds:014x}{rest or make_unique_id()[: ID_CHARACTERS - _TIME_DIGITS]}"
 
 
 def find_first_id(moment: float) -> str:
-    """The smallest id of a row whose request ended at `moment` (Unix seconds) or later."""
+    """Return the smallest id of a row whose request ended at `moment` (Unix seconds) or later."""
     return f"{min(max(round(moment * MICROSECONDS), 0), _LAST_MICROSECOND):014x}"
 
 
 def find_moment(row_id: str) -> float:
-    """The moment in Unix seconds at which the request of a row ended."""
+    """Return the moment in Unix seconds at which the request of a row ended."""
     return int(row_id[:_TIME_DIGITS], 16) / MICROSECONDS
 
 
 def clean_text(text: str, most_bytes: int) -> str:
-    """`text` as every database stores it: without NUL and lone surrogates, and of at most `most_bytes` in UTF-8."""
+    """Return `text` as every database stores it: without NUL and lone surrogates, and of at most `most_bytes` in UTF-8."""
     if text.isascii() and len(text) <= most_bytes and "\0" not in text:
         return text
     whole = text[:most_bytes].replace("\0", "�").encode("utf-8", "replace")
@@ -41,10 +43,12 @@ def clean_text(text: str, most_bytes: int) -> str:
 
 
 class UsageQuery(Value, frozen=True, kw_only=True):
-    """What a report of usage covers: Unix times from `start` to before `end`, the grouping, and filters; "" and 0 filter nothing.
+    """The scope of a usage report: Unix times from `start` to before `end`, the grouping, and filters. "" and 0 filter
+    nothing.
 
-    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and `users` are
-    several to which the report is limited, "" those without; none: no limit.
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and
+    `users` limit the report to several keys or users; "" means requests without one. Without such a list, there is no
+    limit.
     """
 
     start: float
@@ -84,18 +88,18 @@ class UsageRow(Value, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost in US dollars; None if the price of any request is unknown."""
+        """Return the cost in US dollars; None if the price of any request is unknown."""
         return None if self.unpriced_requests else self.cost / NANO_DOLLARS
 
 
 class RequestRow(Value, frozen=True, kw_only=True):
-    """One request: every column of the ledger. Token counts are None where the upstream reported none.
+    """One request: every column of the ledger. Token counts are None where the upstream reported no count.
 
-    `model` is the name that the caller asked for, `upstream_model` the one that served it. `outcome` is ``complete``, ``broken``
+    `model` is the name in the request, `upstream_model` the model that served it. `outcome` is ``complete``, ``broken``
     (the response ended before it was complete), ``aborted`` (the caller left), ``refused`` (4xx) or ``failed`` (5xx).
-    `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `cached`: a wrapper
-    has answered from its cache, so nothing was used. `end_user` is whom the
-    caller names as its user; `attribution` what its headers say of session and application.
+    `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `cached`: a
+    wrapper responded from its cache, so the request used no tokens. `end_user` is the user that the caller names.
+    `attribution` is the session and the application that the caller's headers name.
     """
 
     id: str

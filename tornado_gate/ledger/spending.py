@@ -1,4 +1,4 @@
-"""What keys and teams have used in the current UTC day and month, from the ledger's totals."""
+"""The usage of keys and teams in the current UTC day and month, from the ledger's totals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDS_PER_QUERY: Final = 500
 
 
 class Used(NamedTuple):
-    """Nano-dollars and tokens of a day and of a month. Requests whose price is unknown cost nothing."""
+    """Nano-dollars and tokens of a day and of a month. Requests with an unknown price count as free."""
 
     day_cost: int = 0
     day_tokens: int = 0
@@ -33,7 +33,7 @@ class Period(NamedTuple):
 
 
 def find_period(moment: float) -> Period:
-    """The day and the month of a moment in Unix seconds."""
+    """Return the day and the month of a moment in Unix seconds."""
     now = datetime.fromtimestamp(moment, UTC)
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     next_month = month.replace(year=now.year + 1, month=1) if now.month == 12 else month.replace(month=now.month + 1)
@@ -44,9 +44,10 @@ def find_period(moment: float) -> Period:
 def read_subjects(
     database: Database, kind: str, subjects: Iterable[str], period: Period, find_entry: Callable[[str], str]
 ) -> dict[str, Used]:
-    """As `read_used`, for any kind of subject: also models and providers of conf, and the gateway, whose name is "".
+    """Return the usage as `read_used` does, for any kind of subject: also models and providers of conf, and the
+    gateway, named "".
 
-    `find_entry` returns the entry of conf for the name of a model that somebody asked for.
+    `find_entry` returns the entry of conf for the model name in a request.
     """
     if kind in ("key", "team", "user"):
         return read_used(database, kind, subjects, period)
@@ -55,28 +56,28 @@ def read_subjects(
     sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
     columns = [] if kind == "gateway" else [table.c[kind]]
     query = select(*columns, *sums, func.sum(table.c.cost), func.sum(tokens)).where(table.c.bucket >= period.month)
-    wanted, found = set(subjects), {name: Used() for name in subjects}
+    names, used = set(subjects), {name: Used() for name in subjects}
     with database.read() as connection:
         for row in connection.execute(query.group_by(*columns)):
             name = "" if kind == "gateway" else find_entry(row[0]) if kind == "model" else row[0]
-            if name in wanted:
+            if name in names:
                 counts = map(int, (count or 0 for count in row[len(columns) :]))
-                found[name] = Used(*(one + other for one, other in zip(found[name], counts, strict=True)))
-    return found
+                used[name] = Used(*(total + other for total, other in zip(used[name], counts, strict=True)))
+    return used
 
 
 def read_used(database: Database, kind: str, ids: Iterable[str], period: Period) -> dict[str, Used]:
-    """What each key or team (`kind`) has used in `period`; without those that have used nothing. Raises DatabaseError."""
+    """Return the usage of each key or team (`kind`) in `period`. Subjects without usage are absent. Raises DatabaseError."""
     table = OWNER_DAYS if kind in ("key", "user") else TOTALS["days", False, False]
     of_day, tokens = table.c.bucket >= period.day, table.c.input_tokens + table.c.output_tokens
     sums = [func.sum(case((of_day, counted), else_=0)) for counted in (table.c.cost, tokens)]
     query = select(table.c[kind], *sums, func.sum(table.c.cost), func.sum(tokens)).where(
         table.c[kind] != "", table.c.bucket >= period.month
     )
-    wanted, found = sorted(ids), {}
+    names, used = sorted(ids), {}
     with database.read() as connection:
-        for begin in range(0, len(wanted), IDS_PER_QUERY):
-            some = query.where(table.c[kind].in_(wanted[begin : begin + IDS_PER_QUERY])).group_by(table.c[kind])
+        for begin in range(0, len(names), IDS_PER_QUERY):
+            some = query.where(table.c[kind].in_(names[begin : begin + IDS_PER_QUERY])).group_by(table.c[kind])
             for name, *counts in connection.execute(some):
-                found[name] = Used(*map(int, counts))
-    return found
+                used[name] = Used(*map(int, counts))
+    return used

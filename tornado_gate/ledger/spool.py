@@ -1,9 +1,9 @@
-"""Rows on the disk while the database is away: files in a folder, which any process of the gateway writes to the database later.
+"""Rows on the disk while the database is away. Any process of the gateway writes these files to the database later.
 
-Each process has an owner name and locks its own lock file; it appends to segments ``OWNER-NUMBER.rows``: a line with the names of
-the columns, then one JSON list for each row. Every append ends with fsync. A segment is deleted after its rows are committed, so
-a process that dies in between leaves rows that are written again, which changes nothing. The segments of an owner whose lock is
-free belong to a process that has ended: whoever gets the lock writes them.
+Each process has an owner name and locks its own lock file; it appends to segments ``OWNER-NUMBER.rows``: a line with
+the names of the columns, then one JSON list for each row. Every append ends with fsync. A segment is deleted after its
+rows are committed. A process that dies before the deletion leaves rows that are written again, which changes nothing.
+If the lock of an owner is free, its process has ended, and the process that gets the lock writes the owner's segments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 FOLDER: Final = "ledger-spool"
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
 _MISSING: Final = {"details": "{}"}
-"""What a row of a version without these columns has in them."""
+"""The values of these columns in rows of a version that did not have them."""
 _HEAD: Final = orjson.dumps(COLUMNS) + b"\n"
 
 
@@ -45,7 +45,7 @@ class Spool:
         self._lock: int | None = None
 
     def append(self, rows: Sequence[StoredRow]) -> int:
-        """Append rows, durably, and return how many rows were dropped for lack of space: the oldest first."""
+        """Append rows, durably. Returns how many rows were dropped for lack of space, oldest first."""
         data = b"".join([orjson.dumps(row) + b"\n" for row in rows])
         if len(data) + len(_HEAD) > self.max_bytes:
             return len(rows)
@@ -53,25 +53,27 @@ class Spool:
         dropped = self._make_room(len(data) + len(_HEAD))
         if dropped is None:
             return len(rows)
-        _append(self._find_segment(len(data)), data)
+        _append_bytes(self._find_segment(len(data)), data)
         return dropped
 
     def list_segments(self) -> list[Path]:
-        """The segments that this process may write to the database, oldest first: its own, and those of ended processes."""
-        self._current = None  # what is appended from now on is in a new segment
+        """Return the segments that this process may write to the database, oldest first: its own, and those left by
+        ended processes.
+        """
+        self._current = None  # later rows go into a new segment
         self._adopt_segments()
-        return [path for path in self._list_all() if self._belongs(path)]
+        return [path for path in self._list_all() if self._is_own_segment(path)]
 
     def remove(self, segment: Path) -> None:
         """Delete a segment whose rows are in the database."""
         segment.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the lock: another process, or the next start, writes what is left."""
+        """Release the lock. Another process, or the next start, writes the remaining rows."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-            if not any(self._belongs(path) for path in self._list_all()):
+            if not any(self._is_own_segment(path) for path in self._list_all()):
                 self._get_lock_path(self._owner).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
@@ -90,7 +92,7 @@ class Spool:
             return []
         return sorted((self._folder / name for name in names), key=_get_order)
 
-    def _belongs(self, path: Path) -> bool:
+    def _is_own_segment(self, path: Path) -> bool:
         return path.name.startswith(f"{self._owner}-")
 
     def _adopt_segments(self) -> None:
@@ -104,7 +106,7 @@ class Spool:
                 if is_free:
                     self._take_lock()
                     path.rename(self._make_path())
-                    if not any(one.name.startswith(f"{owner}-") for one in self._list_all()):
+                    if not any(segment.name.startswith(f"{owner}-") for segment in self._list_all()):
                         lock_path.unlink(missing_ok=True)
 
     def _make_path(self) -> Path:
@@ -118,22 +120,24 @@ class Spool:
         return path
 
     def _make_room(self, size: int) -> int | None:
-        """Delete own segments until `size` bytes fit; the number of rows deleted, or None if they do not fit even then."""
+        """Delete own segments until `size` bytes fit. Returns the number of deleted rows, or None if the bytes do not
+        fit even then.
+        """
         segments = self._list_all()
-        sizes = {path: _measure(path) for path in segments}
+        sizes = {path: _measure_file(path) for path in segments}
         total, dropped = sum(sizes.values()), 0
         for path in segments:
             if total + size <= self.max_bytes:
                 break
-            if self._belongs(path):
+            if self._is_own_segment(path):
                 dropped += sum(1 for _ in read_segment(path))
                 self.remove(path)
                 total -= sizes[path]
         return dropped if total + size <= self.max_bytes else None
 
 
-def _append(path: Path, data: bytes) -> None:
-    """Append to a segment, durably: all or nothing. Raises OSError."""
+def _append_bytes(path: Path, data: bytes) -> None:
+    """Append to a segment, durably. If the append fails, the segment is unchanged. Raises OSError."""
     with open(path, "ab", buffering=0, opener=open_private) as file:
         size = file.tell()
         data = data if size else _HEAD + data
@@ -142,12 +146,14 @@ def _append(path: Path, data: bytes) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())
         except OSError:
-            file.truncate(size)  # what follows half a line would be lost with it
+            file.truncate(size)  # rows that follow half a line would be lost with it
             raise
 
 
 def read_segment(path: Path) -> Iterator[StoredRow]:
-    """The rows of a segment, in order; columns that this version does not know are left out. A damaged line is skipped."""
+    """Return the rows of a segment, in order. Columns that this version does not define are dropped. A damaged line is
+    skipped.
+    """
     with open(path, "rb", opener=open_private) as file:
         try:
             names = orjson.loads(file.readline())
@@ -167,7 +173,7 @@ def _get_order(path: Path) -> tuple[str, str]:
     return (number, owner)
 
 
-def _measure(path: Path) -> int:
+def _measure_file(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -176,7 +182,7 @@ def _measure(path: Path) -> int:
 
 @contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Whether the lock file, which may be missing, could be locked; it stays locked in the block."""
+    """Yield whether the lock file could be locked; the lock lasts until the block ends. The file may be missing."""
     try:
         file = open_private(path, os.O_CREAT | os.O_RDWR)
     except OSError:

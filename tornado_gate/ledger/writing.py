@@ -1,4 +1,4 @@
-"""Writes rows and their totals in one transaction. A row that the database has already changes nothing."""
+"""Write rows and their totals in one transaction. A row that the database has already changes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Sums = dict[tuple[Any, ...], list[Any]]
 _INDEX: Final = {name: index for index, name in enumerate(COLUMNS)}
 _ID, _TAGS, _OUTCOME = (_INDEX[name] for name in ("id", "tags", "outcome"))
 COST: Final = _INDEX["cost"]
-"""The place of the cost in a stored row."""
+"""The index of the cost in a stored row."""
 _get_dimensions: Final = itemgetter(*(_INDEX[name] for name in ALL_DIMENSIONS))
 _get_summed: Final = itemgetter(*(_INDEX[name] for name in COUNTERS[2:-2]))
 _get_rest: Final = itemgetter(*(_INDEX[name] for name in ("outcome", "cost", "cache_write_1h_tokens")))
@@ -54,15 +54,17 @@ _is_error: Final = frozenset(ERROR_OUTCOMES).__contains__
 
 
 class Inserts:
-    """Inserts rows, many with each statement: the interpreter lock changes its owner for each, which takes longer than to insert
-    a row when the event loop wants the lock at the same time. The numbers are fixed, so that a statement is prepared once.
+    """A statement that inserts many rows together. Each statement lets another thread take the interpreter lock.
+
+    While the event loop wants the lock, this exchange takes longer than the insertion of a row. The numbers of rows are
+    fixed, so that each statement is prepared once.
     """
 
     SIZES: Final = (100, 10)
 
     def __init__(self, table: Table, addition: str = "") -> None:
         names = [column.name for column in table.columns]
-        begin = f"INSERT INTO {table.name} ({_quote(names)}) VALUES "
+        begin = f"INSERT INTO {table.name} ({_quote_names(names)}) VALUES "
         places = f"({', '.join('?' * len(names))})"
         self._one = f"{begin}{places}{addition}"
         self._many = {size: f"{begin}{', '.join([places] * size)}{addition}" for size in self.SIZES}
@@ -81,26 +83,28 @@ class Inserts:
             connection.exec_driver_sql(self._one, list(rows[begin:]))
 
 
-def _quote(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
 def _make_additions(table: Table) -> Inserts:
-    """Inserts that add to the counters of rows that exist."""
+    """Return inserts that add to the counters of existing rows."""
     added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in COUNTERS)
-    key = _quote(column.name for column in table.primary_key.columns)
+    key = _quote_names(column.name for column in table.primary_key.columns)
     return Inserts(table, f" ON CONFLICT ({key}) DO UPDATE SET {added}")
 
 
 _ROWS: Final = Inserts(usage)
-_COPY: Final = f"COPY usage ({_quote(COLUMNS)}) FROM STDIN"
+_COPY: Final = f"COPY usage ({_quote_names(COLUMNS)}) FROM STDIN"
 _ADDITIONS: Final = {table.name: _make_additions(table) for table in ALL_TOTALS}
 
 
 def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
-    """Insert the rows that are new, and add them to the totals; return their number. Raises DatabaseError: nothing is changed.
+    """Insert the new rows, and add them to the totals. Returns the number of new rows. Raises DatabaseError: nothing is
+    changed.
 
-    `may_repeat`: a row of `rows` may be in the database. Raises IntegrityError if that is false and one is.
+    `may_repeat`: a row of `rows` may be in the database. Raises IntegrityError if `may_repeat` is false and a row is in
+    the database.
     """
     with database.write() as connection:
         if may_repeat:
@@ -113,7 +117,7 @@ def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: boo
 
 
 def insert_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
-    """Insert rows that the database does not have, without their totals."""
+    """Insert the rows that the database does not have, without their totals."""
     if connection.dialect.name == "sqlite":
         _ROWS.run(connection, rows)
     else:
@@ -121,7 +125,7 @@ def insert_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
 
 
 def _copy_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
-    """Insert rows into PostgreSQL in the way that costs least."""
+    """Insert rows into PostgreSQL with COPY, the cheapest way."""
     driver: Any = connection.dialect.loaded_dbapi
     cursor: Any = connection.connection.cursor()
     try:
@@ -143,20 +147,20 @@ def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow])
 def _add_totals(connection: Connection, rows: Sequence[StoredRow]) -> None:
     groups = _group_rows(rows)
     by_hour = {group: _sum_rows(members) for group, members in groups.items()}
-    _add(connection, OWNER_DAYS, _combine(by_hour, DAY, _OWNERS))
-    _add(connection, USER_DAYS, _combine(by_hour, DAY, _USERS))
+    _add_sums(connection, OWNER_DAYS, _combine_sums(by_hour, DAY, _OWNERS))
+    _add_sums(connection, USER_DAYS, _combine_sums(by_hour, DAY, _USERS))
     tagged = _split_tags(groups)
     by_tag = {group: _sum_rows(members) for group, members in tagged.items()}
     for span, seconds in _SECONDS.items():
-        _add(connection, TOTALS[span, False, True], _combine(by_hour, seconds))
-        _add(connection, TOTALS[span, False, False], _combine(by_hour, seconds, _SHARED))
+        _add_sums(connection, TOTALS[span, False, True], _combine_sums(by_hour, seconds))
+        _add_sums(connection, TOTALS[span, False, False], _combine_sums(by_hour, seconds, _SHARED))
         if by_tag:
-            _add(connection, TOTALS[span, True, True], _combine(by_tag, seconds))
-            _add(connection, TOTALS[span, True, False], _combine(by_tag, seconds, _TAGGED_SHARED))
+            _add_sums(connection, TOTALS[span, True, True], _combine_sums(by_tag, seconds))
+            _add_sums(connection, TOTALS[span, True, False], _combine_sums(by_tag, seconds, _TAGGED_SHARED))
 
 
 def _group_rows(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredRow]]:
-    """The rows by hour and all dimensions."""
+    """Return the rows by hour and all dimensions."""
     groups: dict[tuple[Any, ...], list[StoredRow]] = {}
     first = last = ""
     bucket = 0
@@ -174,18 +178,18 @@ def _group_rows(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredR
 
 
 def _split_tags(groups: dict[tuple[Any, ...], list[StoredRow]]) -> dict[tuple[Any, ...], list[StoredRow]]:
-    """The rows that have tags by hour, tag and all dimensions."""
-    found: dict[tuple[Any, ...], list[StoredRow]] = {}
+    """Return the rows with tags, by hour, tag and all dimensions."""
+    by_tag: dict[tuple[Any, ...], list[StoredRow]] = {}
     for (bucket, *dimensions), members in groups.items():
         for row in members:
             if row[_TAGS] != "[]":
                 for tag in orjson.loads(row[_TAGS]):
-                    found.setdefault((bucket, tag, *dimensions), []).append(row)
-    return found
+                    by_tag.setdefault((bucket, tag, *dimensions), []).append(row)
+    return by_tag
 
 
 def _sum_rows(rows: Sequence[StoredRow]) -> list[Any]:
-    """The values of COUNTERS."""
+    """Return the values of COUNTERS."""
     outcomes, costs, long_writes = zip(*map(_get_rest, rows), strict=True)
     sums = [len(rows), sum(map(_is_error, outcomes))]
     sums += [sum(filter(None, values)) for values in zip(*map(_get_summed, rows), strict=True)]
@@ -193,17 +197,21 @@ def _sum_rows(rows: Sequence[StoredRow]) -> list[Any]:
     return [*sums, sum(filter(None, costs)), costs.count(None)]
 
 
-def _combine(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None) -> Sums:
-    """The sums by buckets of `seconds`, and by the bucket and the dimensions that `select` takes of a group; None: all."""
+def _combine_sums(by_hour: Sums, seconds: int, select: itemgetter[Any] | None = None) -> Sums:
+    """Return the sums by buckets of `seconds`, and by the dimensions of a group that `select` returns; None: all
+    dimensions.
+    """
     combined: Sums = {}
     for group, sums in by_hour.items():
         bucket, *dimensions = group if select is None else select(group)
-        wanted = (bucket - bucket % seconds, *dimensions)
-        known = combined.get(wanted)
-        combined[wanted] = sums if known is None else [one + other for one, other in zip(known, sums, strict=True)]
+        combined_group = (bucket - bucket % seconds, *dimensions)
+        known = combined.get(combined_group)
+        combined[combined_group] = (
+            sums if known is None else [count + other for count, other in zip(known, sums, strict=True)]
+        )
     return combined
 
 
-def _add(connection: Connection, table: Table, sums: Sums) -> None:
-    # In one order in every process, so that two of them never wait for each other's rows.
+def _add_sums(connection: Connection, table: Table, sums: Sums) -> None:
+    # The groups are in one order in every process, so that two processes never wait for each other's rows.
     _ADDITIONS[table.name].run(connection, [(*group, *sums[group]) for group in sorted(sums)])

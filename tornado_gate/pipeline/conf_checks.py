@@ -78,10 +78,17 @@ class NameChecks:
             offered = self._list_offered_operations(name, model)
             for operation in sorted(wanted - offered):
                 able = ", ".join(sorted(offered)) or "nothing"
-                yield (
-                    ("models", name, "operations"),
-                    f"no target of this model supports '{operation}'; supported: {able}",
-                )
+                fault = f"no target of this model supports '{operation}'; supported: {able}"
+                missing = self._find_missing(name, model, operation)
+                yield ("models", name, "operations"), f"{fault}. {missing}" if missing else fault
+
+    def _find_missing(self, name: str, model: ModelEntry, operation: Operation) -> str:
+        """Return what to install so that a target of the model supports `operation`, or ""."""
+        missing = (
+            self._capabilities[target.provider].find_missing(target.model or name, (operation,))
+            for target in model.targets
+        )
+        return next(filter(None, missing), "")
 
     def _list_offered_operations(self, name: str, model: ModelEntry) -> frozenset[Operation]:
         """The operations that any target of a model supports. For a wildcard: all operations of its provider."""

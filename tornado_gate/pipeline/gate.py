@@ -77,7 +77,7 @@ class Gate:
         self.moved_sessions = MovedSessions()
         self.metrics = metrics
         self.worker = BodyWorker()
-        self.reviews = ReviewThreads(metrics.set_review_threads)
+        self.reviews = ReviewThreads(metrics.guards.set_threads)
         self.draining = False
         """The process ends soon, and no other one takes its place: /readyz answers 503."""
         self.closing = False
@@ -93,7 +93,7 @@ class Gate:
         self._closing: set[asyncio.Future[None]] = set()
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
-        self.overload = Overload(config.limits, metrics.count_shed_request)
+        self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self._lag = LoopLagMonitor(metrics)
         self._lag.on_delay = self.overload.note_delay
         self.ready_checks += [self.overload.explain_overload, self.reviews.explain_stuck]
@@ -101,21 +101,20 @@ class Gate:
         self.idle.set()
         self.snapshot = build(config, host)
         load_default_prices(self.snapshot)
-        self._upstream_http = config.server.upstream_http
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
         self.keys = KeyRing(keystore, {})
-        self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics)
+        self.ledger = Ledger(keystore.database, config.server.data_dir, config.ledger, metrics.ledger)
         self.database = keystore.database
-        self.admission = Admission(make_limiter(config, self._read_spending, metrics))
+        self.admission = Admission(make_limiter(config, self._read_spending, metrics.limits))
         self.target_queues = TargetQueues(
-            self.admission.limiter.local, metrics.set_target_requests, metrics.count_shed_request
+            self.admission.limiter.local, metrics.targets.set_requests, metrics.admission.count_shed_request
         )
         self._reading_overrides: asyncio.Task[None] | None = None
         self._override_end: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._apply(self.snapshot)
         self.keys.on_change.append(self._reread_overrides)
-        host.on_failure.append(lambda plugin, _detail: metrics.count_plugin_error(plugin))
+        host.on_failure.append(lambda plugin, _detail: metrics.process.count_plugin_error(plugin))
 
     async def start(self) -> None:
         """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""
@@ -303,15 +302,13 @@ class Gate:
 
     def _count_forgotten_circuit(self, circuit: Circuit) -> None:
         if circuit.blocked is not None:
-            self.metrics.count_circuit_transition(*circuit.labels, is_open=False)
+            self.metrics.targets.count_circuit_transition(*circuit.labels, is_open=False)
 
     def pool(self, provider: ConfiguredProvider) -> Pool:
         """The connection pool of a provider entry. Snapshots in which the entry is equal share the pool."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(
-                provider.entry.timeouts, self._upstream_http, self.snapshot.config.limits
-            )
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self.snapshot.config.limits)
         return pool
 
     def use_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:

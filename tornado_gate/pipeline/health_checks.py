@@ -133,11 +133,11 @@ class HealthChecks:
         health, metrics = self._gate.health, self._gate.metrics
         for name in down - health.down.keys():
             health.mark_down(name)
-            metrics.set_provider_down(name, is_down=True)
+            metrics.targets.set_down(name, is_down=True)
             log.warning("the provider '%s' fails its health checks: its targets are skipped", name)
         for name in health.down.keys() - down:
             health.mark_up(name)
-            metrics.set_provider_down(name, is_down=False)
+            metrics.targets.set_down(name, is_down=False)
             if name in snapshot.providers:
                 log.info("the provider '%s' passes its health checks again", name)
 
@@ -154,16 +154,16 @@ class HealthChecks:
         except (UpstreamError, TimeoutError) as error:
             state.note(False, rules)
             code = error.code if isinstance(error, GateError) else "timeout"
-            self._gate.metrics.count_health_check(name, "failed")
+            self._gate.metrics.targets.count_health_check(name, "failed")
             log.info("health check of the provider '%s' failed: %s", name, code)
             return
         except GateError as error:  # a plugin failed: this says nothing of the upstream
-            self._gate.metrics.count_health_check(name, "not_sent")
+            self._gate.metrics.targets.count_health_check(name, "not_sent")
             log.warning("the health check of the provider '%s' could not be sent: %s", name, error.message)
             return
         else:
             state.note(True, rules)
-        self._gate.metrics.count_health_check(name, "passed")
+        self._gate.metrics.targets.count_health_check(name, "passed")
 
 
 def _make_state(rules: HealthCheck) -> CheckState:

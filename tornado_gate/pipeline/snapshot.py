@@ -210,13 +210,23 @@ class Snapshot(Value, frozen=True, kw_only=True):
                 other = self.models.find(name)
                 able += self.offers.select(name, other.entry if other else entry, operations, session, bound)
         if not able:
-            message = f"The model '{call.model}' does not support the operation '{call.operation}'. Use another model."
-            raise UnsupportedOperation(message)
+            advice = self._find_missing(call.model, operations) or "Use another model."
+            raise UnsupportedOperation(
+                f"The model '{call.model}' does not support the operation '{call.operation}'. {advice}"
+            )
         able = require_prices(self, call.model, able)
         working = [pair for pair in able if pair[1].lane is not None]
         if not working:
             raise PluginError(able[0][1].entry.plugin, "the plugin failed earlier")
         return working
+
+    def _find_missing(self, model: str, operations: tuple[Operation, ...]) -> str:
+        """Return what to install so that a target of the model supports one of `operations`, or ""."""
+        missing = (
+            provider.capabilities.find_missing(target.upstream_model, operations)
+            for target, provider in self.list_targets(model)
+        )
+        return next(filter(None, missing), "")
 
     def has_choice(self, model: str, operations: tuple[Operation, ...]) -> bool:
         """Whether a model has more than one target, as far as is known: True at the first request for it."""

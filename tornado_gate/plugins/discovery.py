@@ -1,7 +1,7 @@
-"""Finds the plugins that are installed now, also those that were installed or upgraded since the start of the process.
+"""The plugins that are installed now, including those installed or upgraded since the start of the process.
 
 Python imports a module once, so a process runs the version of a plugin that it has imported until it ends. `describe_update`
-says what a restart would change.
+returns the changes that a restart would bring.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class InstalledPlugin(NamedTuple):
 
 
 def find_installed() -> dict[str, list[InstalledPlugin]]:
-    """The installed plugins by name: several for a name that several distributions use."""
-    invalidate_caches()  # else a distribution that was installed within the last second may not be found
-    found: dict[str, list[InstalledPlugin]] = {}
+    """Return the installed plugins by name: several for a name that several distributions use."""
+    invalidate_caches()  # otherwise a distribution that was installed within the last second may be missing
+    installed: dict[str, list[InstalledPlugin]] = {}
     for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         distribution = entry_point.dist
         plugin = InstalledPlugin(
@@ -38,22 +38,22 @@ def find_installed() -> dict[str, list[InstalledPlugin]]:
             version=distribution.version if distribution else "",
             entry_point=entry_point,
         )
-        others = found.setdefault(plugin.name, [])
+        others = installed.setdefault(plugin.name, [])
         if all(other.distribution != plugin.distribution for other in others):
             others.append(plugin)
-    return found
+    return installed
 
 
-def select(candidates: list[InstalledPlugin], distribution: str) -> list[InstalledPlugin]:
-    """The candidates of a distribution, by its name in any spelling; all of them for ""."""
-    wanted = normalize_name(distribution)
-    return [each for each in candidates if not distribution or normalize_name(each.distribution) == wanted]
+def select_candidates(candidates: list[InstalledPlugin], distribution: str) -> list[InstalledPlugin]:
+    """Return the candidates of a distribution, by its name in any spelling; all of them for ""."""
+    name = normalize_name(distribution)
+    return [candidate for candidate in candidates if not distribution or normalize_name(candidate.distribution) == name]
 
 
 def describe_ambiguity(candidates: list[InstalledPlugin]) -> str:
-    """The error of a plugin that several distributions install, and that conf does not choose between."""
+    """Return the error of a plugin that several distributions install, and that conf does not choose between."""
     first, *_ = candidates
-    names = " and ".join(each.distribution for each in candidates)
+    names = " and ".join(candidate.distribution for candidate in candidates)
     return (
         f"{names} both install a plugin of this name; uninstall one of them, or choose one in the configuration: "
         f"plugins: {{{first.name}: {{distribution: {first.distribution}}}}}"
@@ -61,20 +61,23 @@ def describe_ambiguity(candidates: list[InstalledPlugin]) -> str:
 
 
 def describe_update(running: str, installed: str) -> str:
-    """What a restart changes for a plugin whose version is `running`; "" for nothing. `installed` is "" if it is gone."""
+    """Return the change that a restart brings to a plugin whose version is `running`; "" for no change.
+
+    `installed` is "" if the plugin is no longer installed.
+    """
     if running == installed:
         return ""
     return f"{f'installed {installed}' if installed else 'uninstalled'}, running {running}: {RESTART}"
 
 
 def get_package(module: str) -> str:
-    """The top-level package of a module."""
+    """Return the top-level package of a module."""
     return module.partition(".")[0]
 
 
-def forget_package(module: str, known: frozenset[str]) -> None:
-    """Forget the modules of a package that failed to import, except those in `known`: after an upgrade it is imported anew."""
+def unload_package(module: str, kept_modules: frozenset[str]) -> None:
+    """Unload the modules of a package that failed to import, except `kept_modules`: after an upgrade it is imported again."""
     package = get_package(module)
     for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        if name not in known:
+        if name not in kept_modules:
             del sys.modules[name]

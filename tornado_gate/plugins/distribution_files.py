@@ -1,9 +1,9 @@
 """The files of an installed distribution, and one hash over them. Reads files; imports no code of the distribution.
 
-What counts are the files that Python would import, where it would find them, so that a module of the same name at an earlier
-place of the search path is noticed too: all files below the top-level packages and modules of the distribution. A copy in
-site-packages and an editable install of the same files have the same hash. Other files of the distribution in site-packages
-count as well, such as ``.pth`` files. What pip writes at the installation does not: metadata, commands, compiled files.
+The hash covers the files that Python would import, at the paths where Python would find them. So it also detects a module of the
+same name earlier in the search path. These are all files below the top-level packages and modules of the distribution. A copy in
+site-packages and an editable install of the same files have the same hash. Other files of the distribution in site-packages count
+as well, such as ``.pth`` files. Files that pip writes at the installation do not count: metadata, commands, compiled files.
 """
 
 from __future__ import annotations
@@ -26,54 +26,54 @@ _COMPILED = "__pycache__"
 
 
 class ModuleMissing(Exception):
-    """A module of a distribution cannot be found; the message names it."""
+    """An error: a module of a distribution cannot be found. The message names it."""
 
 
 def normalize_name(name: str) -> str:
-    """The name of a distribution as PEP 503 normalises it."""
+    """Return the name of a distribution as PEP 503 normalises it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def hash_distribution(distribution: metadata.Distribution) -> str:
-    """The SHA-256 over paths and contents of the files of a distribution. Raises ModuleMissing, and OSError."""
-    whole = hashlib.sha256()
+    """Return the SHA-256 over paths and contents of the files of a distribution. Raises ModuleMissing, and OSError."""
+    digest = hashlib.sha256()
     for name, path in sorted(list_files(distribution).items()):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        whole.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
-    for entry_point in sorted(distribution.entry_points.select(group=ENTRY_POINT_GROUP), key=lambda one: one.name):
-        whole.update(f"{entry_point.name} = {entry_point.value}\n".encode())
-    return whole.hexdigest()
+        digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
+    for entry_point in sorted(distribution.entry_points.select(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        digest.update(f"{entry_point.name} = {entry_point.value}\n".encode())
+    return digest.hexdigest()
 
 
 def list_files(distribution: metadata.Distribution) -> dict[str, Path]:
-    """The files of a distribution by their path as modules: ``tornado_gate_acme/settings.py``. Raises ModuleMissing."""
-    found: dict[str, Path] = {}
+    """Return the files of a distribution by their path as modules: ``tornado_gate_acme/settings.py``. Raises ModuleMissing."""
+    file_of_path: dict[str, Path] = {}
     for module in sorted(_list_modules(distribution)):
         spec = _find_spec(module)
         if spec is None or not (spec.has_location or spec.submodule_search_locations):
             raise ModuleMissing(f"no file of its module {module} can be found")
         for location in spec.submodule_search_locations or ():
-            found |= {f"{module}/{below}": path for below, path in _walk(Path(location), set())}
+            file_of_path |= {f"{module}/{below}": path for below, path in _walk(Path(location), set())}
         if not spec.submodule_search_locations:
             origin = Path(str(spec.origin))
-            found[origin.name] = origin
-    modules = {name.partition("/")[0] for name in found}
+            file_of_path[origin.name] = origin
+    modules = {name.partition("/")[0] for name in file_of_path}
     for file in distribution.files or ():
         name = file.as_posix()
         if not _WRITTEN_BY_PIP.match(name) and name.partition("/")[0] not in modules:
-            found[name] = Path(str(distribution.locate_file(file)))
-    return found
+            file_of_path[name] = Path(str(distribution.locate_file(file)))
+    return file_of_path
 
 
 def _list_modules(distribution: metadata.Distribution) -> set[str]:
-    """The top-level packages and modules: those that entry points name, and those that the distribution lists."""
+    """Return the top-level packages and modules of the entry points and of the distribution's own list."""
     named = {entry_point.module for entry_point in distribution.entry_points.select(group=ENTRY_POINT_GROUP)}
     listed = (distribution.read_text("top_level.txt") or "").split()
     return {name.partition(".")[0] for name in (*named, *listed)}
 
 
 def _find_spec(module: str) -> ModuleSpec | None:
-    """Where Python would import a top-level module from now; `importlib.util` would say where it was imported from."""
+    """Return the spec of a top-level module by a new search; `importlib.util` would return the spec of its first import."""
     for finder in sys.meta_path:
         if (spec := finder.find_spec(module, None)) is not None:
             return spec
@@ -81,7 +81,7 @@ def _find_spec(module: str) -> ModuleSpec | None:
 
 
 def _walk(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[str, Path]]:
-    """(path below the folder, file) of each file; follows links, but into no folder twice."""
+    """Yield (path below the folder, file) of each file. Follow links, but into no folder twice."""
     status = folder.stat()
     if (status.st_dev, status.st_ino) in visited:
         return
@@ -89,7 +89,8 @@ def _walk(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[str, Pa
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
-                if entry.name != _COMPILED and not entry.name.startswith("."):  # such as .mypy_cache: no package
+                # a name such as .mypy_cache is no package
+                if entry.name != _COMPILED and not entry.name.startswith("."):
                     for below, path in _walk(Path(entry.path), visited):
                         yield f"{entry.name}/{below}", path
             elif entry.is_file():

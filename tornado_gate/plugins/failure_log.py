@@ -1,7 +1,7 @@
-"""Records why plugins failed in a running server, in a file that `tornado-gate plugins list` reads.
+"""The failures of plugins in a running server, in a file that `tornado-gate plugins list` reads.
 
-One JSON object in data_dir, by plugin: ``{"acme": {"time": 1767225600, "error": "call_upstream raised KeyError"}}``.
-Written by atomic replace, in a thread, at most once a second: a plugin that fails on every request causes no more writes.
+The file is one JSON object in data_dir, by plugin: ``{"acme": {"time": 1767225600, "error": "call_upstream raised KeyError"}}``.
+It is written by atomic replace, in a thread, at most once a second: a plugin that fails on every request causes no more writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE_NAME = "plugin-failures.json"
 
 
 class FailureLog:
-    """Writes the file; one per process. The entry of the last writer replaces older ones of a plugin."""
+    """A writer of the file; one per process. The entry of the last writer replaces older entries of a plugin."""
 
     def __init__(self, data_dir: Path, interval_seconds: float = 1.0) -> None:
         self._data_dir = data_dir

@@ -1,4 +1,4 @@
-"""Calls the hooks of one guard: a `GuardLane` for each guard of a configuration, with its time limit and its failures."""
+"""The lane of a guard: a `GuardLane` for each guard of a configuration, with its time limit and its failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tornado_gate.types import Block, Call, Decision, GuardedText, Replace
 REVIEW_SECONDS: Final = 5.0
 """The time limit of a review without ``review_timeout`` in conf."""
 SECONDS_PER_MB: Final = 5.0
-"""What each MB of text adds to it without ``review_timeout_per_mb`` in conf."""
+"""The seconds that each MB of text adds to the limit without ``review_timeout_per_mb`` in conf."""
 LATE: Final = "took longer than review_timeout and review_timeout_per_mb allow"
 HANGS: Final = "the review of an earlier large text of this account does not end"
 Side = Literal["request", "response"]
@@ -27,7 +27,7 @@ _DECISIONS = (Replace, Block, type(None))
 
 
 class GuardFailed(Exception):
-    """A review has failed; it is logged. `error` is what a caller gets if the guard is required."""
+    """An error: a review has failed, and the failure is logged. The caller gets `error` if the guard is required."""
 
     def __init__(self, error: PluginError) -> None:
         super().__init__(error.detail)
@@ -35,21 +35,24 @@ class GuardFailed(Exception):
 
 
 class ReviewHangs(Exception):
-    """No large text of this account can be reviewed, because the review of an earlier one does not end."""
+    """An error: an earlier review of this account does not end, so no large text of it can be reviewed."""
 
 
 class ReviewTimeout(TimeoutError):
-    """A function that runs in a thread has exceeded its time limit."""
+    """An error: a function that runs in a thread has exceeded its time limit."""
 
 
 class RunBeside(Protocol):
-    """Runs a function in a thread, for the account of a request. Raises ReviewTimeout after `seconds`, and ReviewHangs."""
+    """A function that runs another function in a thread, for the account of a request.
+
+    Raises ReviewTimeout after `seconds`, and ReviewHangs.
+    """
 
     def __call__(self, function: Callable[..., Any], *arguments: Any, seconds: float) -> Awaitable[Any]: ...
 
 
 class GuardLane:
-    """One guard as one configuration uses it. Its reviews are called only by `review`."""
+    """A guard in one configuration. Its reviews are called only by `review`."""
 
     def __init__(self, host: PluginHost, plugin: Plugin) -> None:
         self.host = host
@@ -57,7 +60,7 @@ class GuardLane:
         self.required = plugin.required
         self.scope = plugin.scope
         self.error = plugin.error
-        """Why the guard cannot work at all, or ""."""
+        """The reason why the guard cannot work at all, or ""."""
         self.lookahead = plugin.guard_options.lookahead
         options = plugin.scope.options
         self.seconds = options.review_timeout or REVIEW_SECONDS
@@ -66,17 +69,17 @@ class GuardLane:
         self._reported: set[str] = set()
 
     def reads(self, side: Side) -> bool:
-        """Whether the guard reviews requests, or answers."""
+        """Return whether the guard reviews requests, or responses."""
         return side in self._hooks
 
     def get_limit(self, size: int) -> float:
-        """The seconds that the review of `size` bytes or characters of text may take."""
+        """Return the seconds that the review of `size` bytes or characters of text may take."""
         return self.seconds + self._per_mb * size / 1_000_000
 
     async def review(
         self, side: Side, call: Call, texts: list[GuardedText], size: int = 0, beside: RunBeside | None = None
     ) -> Decision:
-        """The guard's decision. With `beside`, the hook runs in a thread, and so does what it passes to `call.run`.
+        """Return the guard's decision. With `beside`, the hook and its calls of `call.run` run in a thread.
 
         Raises the GateError that the guard raises, and GuardFailed if it fails or takes too long.
         """
@@ -101,7 +104,7 @@ class GuardLane:
     async def _review_beside(
         self, side: Side, call: Call, texts: list[GuardedText], seconds: float, beside: RunBeside
     ) -> Any:
-        """The decision of a hook that runs in a thread. A coroutine that it returns runs in the event loop."""
+        """Return the decision of a hook that runs in a thread. A coroutine that it returns runs in the event loop."""
         limit = _TimeLimit(seconds, beside)
         call = call.replace(worker=limit.run)
         try:
@@ -128,7 +131,7 @@ class GuardLane:
         )
 
     def fail_hanging(self) -> GuardFailed:
-        """The exception for a review that cannot begin, because an earlier one of the account does not end."""
+        """Return the exception for a review that cannot begin, because an earlier one of the account does not end."""
         return self.fail(
             HANGS,
             why="has not ended the review of an earlier large text of this account. Send large texts again later; "
@@ -136,9 +139,9 @@ class GuardLane:
         )
 
     def fail(self, detail: str, error: BaseException | None = None, *, why: str = "") -> GuardFailed:
-        """The exception for a failed review. A guard that is not required logs each kind of failure once.
+        """Return the exception for a failed review. A guard that is not required logs each kind of failure once.
 
-        `why` is what the caller learns of it, beyond the name of the guard.
+        `why` is the reason that the caller receives, beyond the name of the guard.
         """
         if self.required or detail not in self._reported:
             self._reported.add(detail)
@@ -172,7 +175,7 @@ class _TimeLimit:
         self.timeout.reschedule(asyncio.get_running_loop().time() + max(0.0, self._left))
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function that the coroutine passes to `call.run`."""
+        """Return the result of a function that the coroutine passes to `call.run`."""
         assert self._beside is not None
         when = self.timeout.when()
         if when is not None:

@@ -1,7 +1,7 @@
-"""Finds installed plugins, imports them, and checks them against the hook specifications.
+"""The installed plugins of a process: the host imports them and checks them against the hook specifications.
 
-Contains no plugin names. An exception of a plugin at import is caught here: it is logged with the plugin's name, and
-requests that need the plugin get a 503. `lanes` calls the hooks.
+It contains no plugin names. An exception of a plugin at import is caught here. It is logged with the plugin's name, and requests
+that need the plugin get a 503. `lanes` calls the hooks.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from tornado_gate.plugins.discovery import (
     describe_ambiguity,
     describe_update,
     find_installed,
-    forget_package,
     get_package,
-    select,
+    select_candidates,
+    unload_package,
 )
 from tornado_gate.plugins.distribution_files import ENTRY_POINT_GROUP
 from tornado_gate.plugins.lazy_import import take_waiting
@@ -62,15 +62,15 @@ SIDES = {
     GUARD_PROJECT: ("guard", GuardSpec),
 }
 REVIEWS = ("review_request", "review_response")
-"""The hooks of a guard; it needs one of them."""
+"""The review hooks of a guard; it needs at least one."""
 
 
 class Plugin(State):
-    """One installed plugin. `error` is why it cannot be used, or "". `version` is what runs, if it is loaded, and `update` what a
-    restart would change. `hooks` maps format, provider, guard to implemented hooks.
+    """One installed plugin. `error` is the reason why it cannot be used, or "".
 
-    `required` and `scope` are what a configuration says of a wrapper, and `guard_options` what a guard says of itself: see
-    `PluginHost.configure`.
+    `version` is the running version, if it is loaded, and `update` the change that a restart would bring. `hooks` maps format,
+    provider, guard to implemented hooks. `required` and `scope` are a wrapper's options in conf, and `guard_options` a guard's
+    own options: see `PluginHost.configure`.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Plugin(State):
 
     @property
     def closed(self) -> bool:
-        """Whether this is a required wrapper that cannot work, so that the requests in its scope are refused."""
+        """Return whether this is a required wrapper that cannot work, so that the requests in its scope are refused."""
         return self.required and bool(self.error)
 
     @property
@@ -100,12 +100,15 @@ class Plugin(State):
 
     @property
     def is_guard(self) -> bool:
-        """Whether this plugin reviews texts and can work."""
+        """Return whether this plugin reviews texts and can work."""
         return "guard" in self.hooks and not self.error
 
     @property
     def is_absent_guard(self) -> bool:
-        """Whether this guard cannot work, and requests pass without it. Conf can say that a plugin which has no hooks is one."""
+        """Return whether this guard cannot work, and requests pass without it.
+
+        Conf can declare that a plugin which has no hooks is a guard.
+        """
         options = self.scope.options
         is_one = (
             "guard" in self.hooks or options.review_timeout is not None or options.review_timeout_per_mb is not None
@@ -125,81 +128,88 @@ class PluginHost:
         self.lock: PluginLock | None = None
         self.installed: dict[str, list[InstalledPlugin]] = {}
         self._choices: dict[str, str] = {}
-        """What conf chooses of several distributions, by the name of the plugin."""
+        """The distributions that conf chooses, by the name of the plugin."""
         self._logged_claims: dict[str, str] = {}
         self.discover()
 
     @property
     def updates(self) -> dict[str, str]:
-        """What a restart changes, by the name of the plugin."""
+        """Return the changes that a restart brings, by the name of the plugin."""
         return {name: plugin.update for name, plugin in self.plugins.items() if plugin.update}
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions that this process has imported, by the name of the plugin."""
+        """Return the versions that this process has imported, by the name of the plugin."""
         loaded = (plugin for plugin in self.plugins.values() if plugin.implementation is not None)
         return {plugin.name: plugin.version for plugin in loaded}
 
     def discover(self) -> None:
-        """Search for installed plugins. Loaded ones are kept, with what a restart changes; failed ones may be loaded again."""
+        """Search for installed plugins. Loaded ones are kept, with the changes of a restart; failed ones may be loaded again."""
         self.installed = find_installed()
         for name in self.installed:
-            self._take(name)
+            self._set_plugin(name)
         for name in set(self.plugins) - set(self.installed):
-            known = self.plugins[name]
-            if known.implementation is None:
+            plugin = self.plugins[name]
+            if plugin.implementation is None:
                 del self.plugins[name]
-            elif known.distribution:
-                known.update = describe_update(known.version, "")
+            elif plugin.distribution:
+                plugin.update = describe_update(plugin.version, "")
 
     def choose(self, name: str, distribution: str) -> None:
-        """Use the plugin of one of the distributions that install it; "": of the only one.
+        """Use the plugin of one of the distributions that install it; "" selects the only one.
 
         Raises ConfigError, with the path below the plugin's entry, if the distribution does not install it.
         """
         candidates = self.installed.get(name, [])
-        if candidates and not select(candidates, distribution):
-            names = ", ".join(each.distribution for each in candidates)
+        if candidates and not select_candidates(candidates, distribution):
+            names = ", ".join(candidate.distribution for candidate in candidates)
             message = f"'{distribution}' does not install the plugin '{name}'; installed by: {names}"
             raise ConfigError([(("distribution",), message)])
         if candidates and self._choices.get(name, "") != distribution:
             self._choices[name] = distribution
-            self._take(name)
+            self._set_plugin(name)
 
-    def _take(self, name: str) -> None:
-        """Set the plugin of a name that is installed: the chosen one, if the running process has not imported another."""
+    def _set_plugin(self, name: str) -> None:
+        """Set the plugin of an installed name: the chosen one, unless the running process has imported another."""
         choice = self._choices.get(name, "")
         candidates = self.installed[name] if choice else self._list_locked(name)
-        first, *others = select(candidates, choice) or candidates
-        known = self.plugins.get(name)
-        if known is None or known.implementation is None:
+        first, *others = select_candidates(candidates, choice) or candidates
+        plugin = self.plugins.get(name)
+        if plugin is None or plugin.implementation is None:
             self.plugins[name] = _make_plugin(first, describe_ambiguity([first, *others]) if others else "")
             return
-        same = next((each for each in (first, *others) if each.distribution == known.distribution), None)
+        same = next(
+            (candidate for candidate in (first, *others) if candidate.distribution == plugin.distribution), None
+        )
         if same is not None:
-            known.entry_point = same.entry_point
-            known.update = describe_ambiguity(candidates) if others else describe_update(known.version, same.version)
-        elif get_package(first.module) == get_package(known.module):  # its modules are those of the other distribution
-            known.update = f"installed {first.distribution}, running {known.distribution}: {RESTART}"
+            plugin.entry_point = same.entry_point
+            plugin.update = describe_ambiguity(candidates) if others else describe_update(plugin.version, same.version)
+        elif get_package(first.module) == get_package(plugin.module):  # its modules belong to the other distribution
+            plugin.update = f"installed {first.distribution}, running {plugin.distribution}: {RESTART}"
         else:
             self.plugins[name] = _make_plugin(first)
 
     def _list_locked(self, name: str) -> list[InstalledPlugin]:
-        """The distributions with a plugin of this name that the lock file has; all of them without a lock, or if it has none."""
+        """Return the distributions in the lock file with a plugin of this name.
+
+        Return all distributions without a lock file, or if it has no such entry.
+        """
         candidates = self.installed[name]
         if self.lock is None or len(candidates) == 1:
             return candidates
-        return [each for each in candidates if self.lock.has(each.distribution)] or candidates
+        return [candidate for candidate in candidates if self.lock.has(candidate.distribution)] or candidates
 
     @property
     def foreign_claims(self) -> dict[str, str]:
-        """Names of plugins of the lock file that other distributions claim, each with what is wrong. They change nothing."""
+        """Return the names of locked plugins that other distributions claim, each with the fault. Such claims have no effect."""
         claims = {}
         for name, candidates in self.installed.items():
             locked = self._list_locked(name)
-            others = sorted({each.distribution for each in candidates} - {each.distribution for each in locked})
+            others = sorted(
+                {candidate.distribution for candidate in candidates} - {candidate.distribution for candidate in locked}
+            )
             if others and self.lock is not None:
-                users = " and ".join(each.distribution for each in locked)
+                users = " and ".join(candidate.distribution for candidate in locked)
                 claims[name] = (
                     f"{' and '.join(others)}, which {self.lock.path} does not have, installs a plugin of this name too; "
                     f"{users} is used. Uninstall the other one, unless you know it"
@@ -224,11 +234,13 @@ class PluginHost:
         return plugin
 
     def use_lock(self, conf: Path | None) -> None:
-        """Read the lock file beside the configuration file `conf`; from now on `load` refuses what it does not allow.
+        """Read the lock file beside the configuration file `conf`.
 
-        Of several distributions that claim one name, those that the file does not have are not seen, but logged.
+        From now on `load` refuses distributions that it does not allow.
 
-        Raises FileFaults if the file is invalid, or if it is gone: nobody lifts the lock of a running gateway by accident.
+        If several distributions claim one name, only distributions in the file are used; the others are logged.
+
+        Raises FileFaults if the file is invalid, or if it is gone: a running gateway's lock must not be lifted by accident.
         """
         lock = read_lock(conf)
         if lock is None and self.lock is not None:
@@ -236,7 +248,7 @@ class PluginHost:
             raise FileFaults([((), message)], self.lock.path, {})
         self.lock = lock
         for name in self.installed:
-            self._take(name)
+            self._set_plugin(name)
         self._log_foreign_claims()
 
     def load(self, name: str) -> Plugin:
@@ -252,7 +264,7 @@ class PluginHost:
                 self.record_failure(name, refusal)
                 return replace(plugin, error=refusal)
         if plugin.error and self.failures.get(name, (0.0, ""))[1] != plugin.error:
-            self.record_failure(name, plugin.error)  # of a name that several distributions claim
+            self.record_failure(name, plugin.error)  # several distributions claim this name
         if plugin.implementation is not None or plugin.error:
             return plugin
         modules = frozenset(sys.modules)
@@ -262,7 +274,7 @@ class PluginHost:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            forget_package(plugin.module, modules)
+            unload_package(plugin.module, modules)
             plugin.error = f"{type(error).__name__}: {error}".strip()
             if isinstance(error, EventLoopBlocked):
                 plugin.error = f"its import took longer than {IMPORT_SECONDS:.0f} s"
@@ -270,7 +282,7 @@ class PluginHost:
         return plugin
 
     def configure(self, name: str, options: PluginOptions, scope: Scope) -> Plugin:
-        """Return the plugin as one configuration uses it: with its settings, and as a wrapper with its scope.
+        """Return the plugin for one configuration: with its settings, and, for a wrapper, with its scope.
 
         A required plugin that is not installed or failed is returned as a closed wrapper; any other failed plugin unchanged.
         Raises KeyError if it is not installed and not required, and ConfigError with paths below the plugin's entry.
@@ -294,10 +306,10 @@ class PluginHost:
 
     def _configure_loaded(self, plugin: Plugin, options: PluginOptions) -> Plugin:
         """Check the options of a plugin and return it with the implementation for its settings."""
-        given = {name for name in ("required", "models", "operations", "keys") if getattr(options, name)}
-        if given and not plugin.wrapper:
+        set_options = {name for name in ("required", "models", "operations", "keys") if getattr(options, name)}
+        if set_options and not plugin.wrapper:
             problem = f"is for wrappers, which see the requests of other plugins; '{plugin.name}' is a {plugin.kind}"
-            raise ConfigError([((name,), problem) for name in sorted(given)])
+            raise ConfigError([((name,), problem) for name in sorted(set_options)])
         for name in ("review_timeout", "review_timeout_per_mb"):
             if getattr(options, name) is not None and not plugin.is_guard:
                 raise ConfigError([((name,), f"is for guards; '{plugin.name}' has no hooks of a guard")])
@@ -326,7 +338,7 @@ class PluginHost:
         return replace(plugin, implementation=implementation)
 
     def _read_guard_options(self, plugin: Plugin) -> Plugin:
-        """The guard with the result of its hook `guard_options`, or with the error of this hook."""
+        """Return the guard with the result of its hook `guard_options`, or with the error of this hook."""
         manager = make_manager(GUARD_PROJECT, GuardSpec, [(plugin.name, plugin.implementation)])
         try:
             options = manager.hook.guard_options()
@@ -426,12 +438,12 @@ def _check_guard(names: list[str], wrapping: list[bool]) -> None:
         raise TypeError(f"a guard must implement {' or '.join(REVIEWS)}")
 
 
-def _make_plugin(found: InstalledPlugin, error: str = "") -> Plugin:
-    return Plugin(**found._asdict(), error=error)
+def _make_plugin(installed: InstalledPlugin, error: str = "") -> Plugin:
+    return Plugin(**installed._asdict(), error=error)
 
 
 def make_absent_plugin(name: str) -> Plugin:
-    """Return a plugin that conf names and that is not installed."""
+    """Return a plugin that conf names although it is not installed."""
     entry_point = metadata.EntryPoint(name, "", ENTRY_POINT_GROUP)
     return Plugin(
         name=name, module="", distribution="", version="", entry_point=entry_point, error="it is not installed"

@@ -1,6 +1,6 @@
-"""Calls the hooks of one plugin: one Lane per plugin, which is what the pipeline sees of it.
+"""The lanes: one `Lane` per plugin, through which the pipeline calls its hooks.
 
-An exception of a plugin in a hook is caught here: it is logged with the plugin's name and becomes a PluginError.
+An exception of a plugin in a hook is caught here. It is logged with the plugin's name and becomes a PluginError.
 """
 
 from __future__ import annotations
@@ -64,9 +64,12 @@ REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequ
 def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
     """Return a function that calls a hook without pluggy if it has no wrapper: a request makes about seven hook calls."""
     implementations = caller.get_hookimpls()
-    if not implementations or any(one.wrapper or one.hookwrapper for one in implementations):
+    if not implementations or any(
+        implementation.wrapper or implementation.hookwrapper for implementation in implementations
+    ):
         return caller
-    *others, only = (_adapt_to_keyword_arguments(one, caller) for one in implementations)  # the last is called first
+    # pluggy calls the last one first
+    *others, only = (_adapt_to_keyword_arguments(implementation, caller) for implementation in implementations)
     if not others:
         return only
 
@@ -117,12 +120,14 @@ _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 class Lane:
     """The hooks of one plugin, with the core's defaults and all wrappers, but no other plugin.
 
-    Every method raises PluginError, and logs the plugin's name, if the plugin raises an exception other than GateError or returns
-    a value that the specification does not allow.
+    A plugin may raise an exception other than GateError, or return a value that the specification does not allow. Then every
+    method raises PluginError, and logs the plugin's name.
     """
 
     checked: frozenset[str] = frozenset({"translate_request", "translate_response", "forward_response"})
-    """Hooks whose result is checked field by field; of a request not what its fields contain: it may have many messages."""
+    """The hooks whose result is checked field by field. The contents of a request's fields are not checked: it may have many
+    messages.
+    """
 
     def __init__(self, host: PluginHost, plugin: Plugin, project: str, wrappers: Iterable[Plugin]) -> None:
         self.host = host
@@ -156,8 +161,8 @@ class Lane:
 
     async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function; return its checked result."""
-        given = self.invoke(hook, kind, **arguments)
-        return (await given) if inspect.iscoroutine(given) else given
+        result = self.invoke(hook, kind, **arguments)
+        return (await result) if inspect.iscoroutine(result) else result
 
     def invoke(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function; return its checked result (the usual case) or an awaitable of it."""
@@ -185,7 +190,7 @@ class Lane:
         return self._check_result(hook, result, kind)
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
-        """Record an exception of a hook that was called with `arguments`; return the error of the plugin that is at fault."""
+        """Record an exception of a hook that was called with `arguments`. Return the error of the plugin that is at fault."""
         return self.record_exception(error, hook)
 
     def as_plugin_error(self, error: BaseException) -> BaseException:
@@ -225,11 +230,11 @@ class Lane:
         return self._make_error(culprit, detail)
 
     def list_wrappers(self, hook: str) -> list[str]:
-        """The wrappers around a hook of the plugin."""
+        """Return the wrappers around a hook of the plugin."""
         return [name for name, hooks in self._wrapped.items() if hook in hooks]
 
     def _make_error(self, culprit: str, detail: str) -> PluginError:
-        """The error for a failure of the plugin or of a wrapper: PluginUnavailable for a required one."""
+        """Return the error for a failure of the plugin or of a wrapper: PluginUnavailable for a required one."""
         is_required = any(wrapper.name == culprit for wrapper in self.required)
         return PluginUnavailable(culprit, detail) if is_required else PluginError(culprit, detail)
 
@@ -251,7 +256,7 @@ class Lane:
 
 
 class FormatLane(Lane):
-    """A wire format. `routes` are the routes it serves; `forwards` tells whether it supports the verbatim lane."""
+    """A wire format. `routes` are the routes it serves; `forwards` is whether it supports the verbatim lane."""
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
         super().__init__(host, plugin, FORMAT_PROJECT, wrappers)
@@ -259,7 +264,7 @@ class FormatLane(Lane):
         self.forwards = "forward_request" in names and "forward_response" in names
         self._has_limit_headers = "limit_headers" in names
         self.routes = self._list_routes()
-        self._common_lane_only = [one for one in self.required if not sees_verbatim_requests(one.hooks)]
+        self._common_lane_only = [wrapper for wrapper in self.required if not sees_verbatim_requests(wrapper.hooks)]
 
     def _list_routes(self) -> tuple[Route, ...]:
         routes: tuple[Route, ...] = tuple(self.call("routes", list))
@@ -276,19 +281,19 @@ class FormatLane(Lane):
         return self.invoke_async("translate_request", REQUEST_TYPES, call=call, wire=wire)
 
     def invoke_translate_request(self, call: Call, wire: WireRequest) -> Request | Awaitable[Request]:
-        """As `translate_request`, but returns a result that needs no waiting directly."""
+        """Call `translate_request`, but return a result that needs no waiting directly."""
         result: Request | Awaitable[Request] = self.invoke("translate_request", REQUEST_TYPES, call=call, wire=wire)
         return result
 
     def check_request(self, request: Request) -> None:
-        """Raise PluginError if a request of the format is wrong. For one that the core has failed to process."""
+        """Raise PluginError if a request of the format is wrong, after the core has failed to process it."""
         if wrong := find_wrong_field(request):
             raise self.contract_error(f"translate_request returned a wrong value: {wrong}")
 
     async def translate_modelless_request(
         self, call: Call, wire: WireRequest
     ) -> ModelsRequest | ClientSecretRequest | StoredObjectRequest | TaskRequest | Reply:
-        """`translate_request` of a route without a model: returns a request to the core, or the reply."""
+        """Call `translate_request` of a route without a model. Return a request to the core, or the reply."""
         kinds = (ModelsRequest, ClientSecretRequest, StoredObjectRequest, TaskRequest, Reply)
         result: (
             ModelsRequest | ClientSecretRequest | StoredObjectRequest | TaskRequest | Reply
@@ -296,17 +301,17 @@ class FormatLane(Lane):
         return result
 
     async def forward_request(self, call: Call, wire: WireRequest) -> VerbatimRequest | None:
-        given = self.invoke_forward_request(call, wire)
-        return given if given is None or isinstance(given, VerbatimRequest) else await given
+        request = self.invoke_forward_request(call, wire)
+        return request if request is None or isinstance(request, VerbatimRequest) else await request
 
     def invoke_forward_request(
         self, call: Call, wire: WireRequest
     ) -> VerbatimRequest | Awaitable[VerbatimRequest | None] | None:
         """Return the request for the verbatim lane, an awaitable of it, or None for a request that needs the common lane.
 
-        A request also needs the common lane if a required wrapper covers it that sees bodies on the common lane only.
+        A request also needs the common lane if a required wrapper covers it that sees bodies only there.
         """
-        if self._common_lane_only and any(one.scope.covers(call) for one in self._common_lane_only):
+        if self._common_lane_only and any(wrapper.scope.covers(call) for wrapper in self._common_lane_only):
             return None
         result: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = self.invoke(
             "forward_request", _OPTIONAL_VERBATIM, call=call, wire=wire
@@ -333,7 +338,7 @@ class FormatLane(Lane):
         return side
 
     def limit_headers(self, call: Call | None, levels: LimitLevels) -> dict[str, str]:
-        """The format's own headers about limits; {} for a format without any, and for one whose hook fails."""
+        """Return the format's own headers about limits; {} for a format without any, and for one whose hook fails."""
         if not self._has_limit_headers:
             return {}
         try:
@@ -350,7 +355,7 @@ class FormatLane(Lane):
 class ProviderLane(Lane):
     """A provider plugin; one lane for all its entries.
 
-    Its requests are not checked on their way: the core sends them, and `blame` finds what is wrong with one that it cannot send.
+    Its requests are not checked on their way: the core sends them, and `blame` finds the fault of a request that it cannot send.
     """
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
@@ -361,12 +366,14 @@ class ProviderLane(Lane):
         self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
-        """As `Lane.blame`. What the provider cannot translate may be a wrong request of the format, and what cannot be sent a
-        wrong one of the provider.
+        """Record an exception like `Lane.blame`.
+
+        A request that the provider cannot translate may be a fault of the format. A request that cannot be sent may be a fault of
+        the provider.
         """
         request, outgoing = arguments.get("request"), arguments.get("outgoing")
         if isinstance(request, Struct) and (wrong := find_wrong_field(request)):
-            culprit = arguments["call"].format or self.name  # without a format the core has made the request
+            culprit = arguments["call"].format or self.name  # without a format, the core has made the request
             detail = f"translate_request returned a wrong value: {wrong}"
             self.host.record_failure(culprit, detail, error)
             return PluginError(culprit, detail)
@@ -376,7 +383,7 @@ class ProviderLane(Lane):
         return self.record_exception(error, hook)
 
     def record_wrong_event(self, error: OrderError, where: str) -> GateError:
-        """Record an event that the plugin, or a wrapper around it, may not yield; return the PluginError for it."""
+        """Record a forbidden event of the plugin, or of a wrapper around it. Return the PluginError for it."""
         wrappers = self.list_wrappers("translate_response")
         return self.record_exception(error, f"{where} (wrapped by {', '.join(wrappers)})" if wrappers else where)
 
@@ -387,7 +394,7 @@ class ProviderLane(Lane):
     def check_unseen_request(self, call: Call, seen: Call | None = None) -> None:
         """Raise PluginUnavailable if a required wrapper covers a request that it cannot see on the provider's side.
 
-        For requests that a format has not translated, or, with `seen`, has translated before the model was known.
+        This concerns requests that a format has not translated, or, with `seen`, has translated before the model was known.
         """
         self.refuse_unseen(call, sees_provider_requests, "requests that reach a model without a format", seen)
 
@@ -395,7 +402,7 @@ class ProviderLane(Lane):
         return self.invoke_async("translate_request", UpstreamRequest, call=call, request=request)
 
     def invoke_translate_request(self, call: Call, request: Request) -> UpstreamRequest | Awaitable[UpstreamRequest]:
-        """As `translate_request`, but returns a result that needs no waiting directly."""
+        """Call `translate_request`, but return a result that needs no waiting directly."""
         result: UpstreamRequest | Awaitable[UpstreamRequest] = self.invoke(
             "translate_request", UpstreamRequest, call=call, request=request
         )
@@ -406,8 +413,8 @@ class ProviderLane(Lane):
         if self._explains:
             call = call.replace(explain_refusal=self._explain_refusal)
         try:
-            given = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
-            incoming: UpstreamResponse = (await given) if inspect.iscoroutine(given) else given
+            response = self.invoke("call_upstream", UpstreamResponse, call=call, outgoing=outgoing)
+            incoming: UpstreamResponse = (await response) if inspect.iscoroutine(response) else response
         except GateError as error:
             redact_error(call.target, error)
             raise
@@ -425,7 +432,7 @@ class ProviderLane(Lane):
         return socket
 
     def _explain_refusal(self, call: Call, status: int, headers: Mapping[str, str], body: bytes) -> GateError | None:
-        """The provider's own error for a refusal; None if it leaves that to the table of the core, or fails."""
+        """Return the provider's own error for a refusal; None if it leaves that to the table of the core, or fails."""
         arguments = {"call": call, "status": status, "headers": headers, "body": body}
         try:
             result: GateError | None = self.call("translate_upstream_error", _OPTIONAL_ERROR, **arguments)

@@ -1,4 +1,4 @@
-"""Registers modules that are imported when a request first needs them, so that the server starts faster.
+"""The modules that are imported when a request first needs them, so that the server starts faster.
 
 A plugin imports such a module inside the function that uses it, and registers its name here. The server imports registered
 modules soon after its start, so that requests rarely wait for an import.
@@ -21,6 +21,6 @@ def lazy_import(package: str, *modules: str) -> None:
 def take_waiting() -> list[str]:
     """Return the full names of modules registered since the last call; the caller imports them."""
     with _lock:
-        taken = list(_waiting)
+        modules = list(_waiting)
         _waiting.clear()
-        return taken
+        return modules

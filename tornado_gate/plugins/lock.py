@@ -1,7 +1,7 @@
 """The lock file, ``plugins.lock`` beside conf: the distributions of plugins that the gateway may import.
 
-While the file exists, a plugin of a distribution that is not in it, that has another version, or whose files have changed is
-not imported; see `PluginHost.load`. `tornado-gate plugins lock` writes the file.
+While the file exists, some plugins are not imported: if their distribution is not in it, has another version, or has changed
+files. See `PluginHost.load`. `tornado-gate plugins lock` writes the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LockedDistribution(Value, frozen=True):
 
 
 Entries = Mapping[str, LockedDistribution]
-"""By normalised name of the distribution."""
+"""The entries by the normalised name of the distribution."""
 
 
 class PluginLock(State):
@@ -55,11 +55,11 @@ class PluginLock(State):
     checked: dict[str, str] = field(default_factory=dict)
 
     def has(self, distribution: str) -> bool:
-        """Whether the file names the distribution, in any spelling; `find_refusal` compares its files."""
+        """Return whether the file names the distribution, in any spelling; `find_refusal` compares its files."""
         return normalize_name(distribution) in self.entries
 
     def find_refusal(self, distribution: metadata.Distribution) -> str:
-        """Why the plugins of a distribution must not be imported, and what to do; "" if they may."""
+        """Return the reason why a distribution's plugins must not be imported, with the remedy; "" if they may be imported."""
         name = normalize_name(distribution.name)
         if name not in self.checked:
             fault = self._compare(name, distribution)
@@ -76,25 +76,25 @@ class PluginLock(State):
         if distribution.version != locked.version:
             return f"its distribution {name} has version {distribution.version}, {self.path} allows {locked.version}"
         try:
-            found = hash_distribution(distribution)
+            digest = hash_distribution(distribution)
         except (ModuleMissing, OSError) as error:
             return f"the files of its distribution {name} cannot be compared with {self.path}: {error}"
-        if found != locked.sha256:
+        if digest != locked.sha256:
             return f"files of its distribution {name} {locked.version} are not those that {self.path} allows"
         return ""
 
 
 def get_lock_path(conf: Path | None) -> Path:
-    """The place of the lock file for a configuration file; None is the built-in configuration."""
+    """Return the path of the lock file for a configuration file; None is the built-in configuration."""
     return (conf or DEFAULT_PATH).with_name(FILE_NAME)
 
 
 def read_lock(conf: Path | None) -> PluginLock | None:
-    """The lock file beside `conf`; None if there is none. Raises FileFaults if it cannot be read or is invalid."""
+    """Return the lock file beside `conf`; None if the file is missing. Raises FileFaults if it cannot be read or is invalid."""
     path = get_lock_path(conf)
     if not os.path.lexists(path):
         return None
-    invalidate_caches()  # of the places where modules are searched: distributions may have been installed since
+    invalidate_caches()  # clear the caches of the import paths: distributions may have been installed since
     return PluginLock(path=path, entries=_read_entries(path))
 
 
@@ -110,7 +110,7 @@ def _read_entries(path: Path) -> Entries:
 
 
 def _find_faults(values: Any) -> Iterator[Fault]:
-    """All faults of the content of a lock file; each is at its key."""
+    """Return all faults of the content of a lock file; each is at its key."""
     if not isinstance(values, dict) or not isinstance(values.get("distributions"), dict):
         yield (), f"must have a mapping 'distributions'; write the file with: {COMMAND}"
         return
@@ -132,14 +132,18 @@ def _find_faults(values: Any) -> Iterator[Fault]:
 
 
 def find_distributions() -> dict[str, metadata.Distribution]:
-    """The installed distributions with plugins, by normalised name."""
+    """Return the installed distributions with plugins, by normalised name."""
     entry_points = metadata.entry_points(group=ENTRY_POINT_GROUP)
-    found = {normalize_name(one.dist.name): one.dist for one in entry_points if one.dist is not None}
-    return dict(sorted(found.items()))
+    installed = {
+        normalize_name(entry_point.dist.name): entry_point.dist
+        for entry_point in entry_points
+        if entry_point.dist is not None
+    }
+    return dict(sorted(installed.items()))
 
 
 def compute_entries(distributions: Mapping[str, metadata.Distribution]) -> tuple[Entries, dict[str, str]]:
-    """(what the lock file shall say of these distributions, why others cannot be locked)."""
+    """Return (the entries of the lock file for these distributions, the reasons why others cannot be locked)."""
     entries: dict[str, LockedDistribution] = {}
     faults: dict[str, str] = {}
     for name, distribution in distributions.items():
@@ -151,7 +155,7 @@ def compute_entries(distributions: Mapping[str, metadata.Distribution]) -> tuple
 
 
 def render(entries: Entries) -> str:
-    """The text of a lock file."""
+    """Return the text of a lock file."""
     lines = [
         f'  {name}:\n    version: "{entry.version}"\n    sha256: "{entry.sha256}"\n' for name, entry in entries.items()
     ]

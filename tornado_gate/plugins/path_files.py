@@ -1,8 +1,8 @@
-"""Finds ``.pth`` files in site-packages that run code or that no distribution has installed. Reads files only.
+"""The ``.pth`` files in site-packages that run code or that no distribution has installed. Reads files only.
 
 Python reads these files at each start, before any code of the gateway, and executes their lines that begin with ``import``. So an
 attack needs only such a file in a package: litellm 1.82.8 had one (OSV MAL-2026-2144). The gateway cannot prevent this; it
-reports what it finds.
+reports such files.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _KNOWN_LINES = frozenset(
 )
 """Lines of packaging tools that many environments have."""
 _EDITABLE = re.compile(r"import (\w+)(; ?\1\.install\(\))?")
-"""What build tools write for an editable install; the module is a file of the same distribution."""
+"""The content that build tools write for an editable install; the module is a file of the same distribution."""
 
 
 class PathFile(Value, frozen=True):
-    """A ``.pth`` file to look at. `distribution` is the one that has installed it, or ""; `lines` are those that run code."""
+    """A suspicious ``.pth`` file. `distribution` has installed it, "" if unknown; `lines` are the lines that run code."""
 
     path: Path
     distribution: str
     lines: tuple[str, ...]
 
     def describe(self) -> str:
-        """What is wrong with the file, and what to do."""
+        """Return the fault of the file, with the remedy."""
         owner = f"of {self.distribution}" if self.distribution else "that no installed distribution has written"
         if not self.lines:
             return f"{self.path}: a .pth file {owner} adds folders to Python's search path; remove it if you do not know it"
@@ -52,13 +52,13 @@ class PathFile(Value, frozen=True):
 
 
 def find_path_files(folders: Iterable[str] | None = None) -> list[PathFile]:
-    """The ``.pth`` files in `folders` (by default those that Python reads) which run code or have no owner."""
+    """Return the ``.pth`` files in `folders` which run code or have no owner. By default Python's own folders are read."""
     places = [Path(folder) for folder in (_list_site_folders() if folders is None else folders)]
     files = sorted({path for folder in places if folder.is_dir() for path in folder.glob("*.pth")})
     if not files:
         return []
     owners = _find_owners(places)
-    return [found for path in files if (found := _inspect(path, owners.get(path))) is not None]
+    return [path_file for path in files if (path_file := _inspect(path, owners.get(path))) is not None]
 
 
 def _list_site_folders() -> list[str]:
@@ -67,7 +67,7 @@ def _list_site_folders() -> list[str]:
 
 
 def _find_owners(folders: Iterable[Path]) -> dict[Path, metadata.Distribution]:
-    """The distribution of each ``.pth`` file that a RECORD lists."""
+    """Return the distribution of each ``.pth`` file that a RECORD lists."""
     owners: dict[Path, metadata.Distribution] = {}
     for distribution in metadata.distributions(path=[str(folder) for folder in folders]):
         record = distribution.read_text("RECORD") or ""
@@ -91,13 +91,13 @@ def _inspect(path: Path, owner: metadata.Distribution | None) -> PathFile | None
 
 
 def _is_known(text: str) -> bool:
-    """Whether a file consists of lines of packaging tools, which do not list all their files in a RECORD."""
+    """Return whether a file consists of lines of packaging tools, which do not list all their files in a RECORD."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return all(line in _KNOWN_LINES for line in lines)
 
 
 def _list_foreign_lines(text: str, owner: metadata.Distribution | None) -> Iterator[str]:
-    """The lines that Python executes, except those of packaging tools and of an editable install."""
+    """Return the lines that Python executes, except lines of packaging tools and of an editable install."""
     for line in text.splitlines():
         if line.startswith(("import ", "import\t")) and line.strip() not in _KNOWN_LINES:
             finder = _EDITABLE.fullmatch(line.strip())
@@ -106,7 +106,7 @@ def _list_foreign_lines(text: str, owner: metadata.Distribution | None) -> Itera
 
 
 def _is_editable(distribution: metadata.Distribution, finder: str) -> bool:
-    """Whether a distribution is an editable install that has installed this finder."""
+    """Return whether a distribution is an editable install that has installed this finder."""
     try:
         origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     except ValueError:

@@ -1,7 +1,7 @@
-"""Tells `tornado-gate plugins list` which versions of plugins a running gateway has imported, by a file in its data directory.
+"""The plugin versions that a running gateway has imported, for `tornado-gate plugins list`.
 
-``{"pid": 4711, "versions": {"acme": "1.0"}}``. Several processes of one gateway write the same; the file of a gateway that has
-ended says nothing.
+A file in the data directory has them: ``{"pid": 4711, "versions": {"acme": "1.0"}}``. Several processes of one gateway write the
+same; the file of a gateway that has ended is ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write(data_dir: Path, versions: Mapping[str, str]) -> None:
 
 
 def read(data_dir: Path) -> dict[str, str]:
-    """The versions that a running gateway has imported, by plugin; {} if none runs."""
+    """Return the versions that a running gateway has imported, by plugin; {} if no gateway runs."""
     try:
         noted = json.loads((data_dir / FILE_NAME).read_text(encoding="utf-8"))
         os.kill(noted["pid"], 0)

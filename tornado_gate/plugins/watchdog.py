@@ -1,9 +1,9 @@
-"""Interrupts plugin code that blocks the event loop.
+"""A watchdog that interrupts plugin code that blocks the event loop.
 
-A hook that never returns would stop every request of the process. Each heartbeat of the loop sets a timer of the kernel anew.
-When it runs out, a signal runs `_interrupt` in the main thread, which raises `EventLoopBlocked` if plugin code is running there.
-A timer needs no thread, which could not run while a search by the module `re` keeps Python's lock; such a search looks for
-signals itself. A hook that returns in time has no overhead. Code that blocks inside another C extension without checking
+A hook that never returns would stop every request of the process. Each heartbeat of the loop sets a timer of the kernel again.
+When it runs out, a signal runs `_interrupt` in the main thread. It raises `EventLoopBlocked` if plugin code is running there. The
+timer is not a thread, because a thread could not run while a search by the module `re` keeps Python's lock. Such a search checks
+for signals itself. A hook that returns in time has no overhead. Code that blocks inside another C extension without checking
 signals cannot be interrupted; it is logged when it returns.
 """
 
@@ -23,14 +23,17 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 0.25
 REPEAT_SECONDS = 1.0
-"""How often a loop that stays blocked is interrupted."""
+"""The interval at which a loop that stays blocked is interrupted."""
 LOGGING_SECONDS = 1.0
-"""How much longer code may block that is writing a log: an exception there could leave the lock of all logs closed."""
+"""The additional time for code that is writing a log: an exception there could leave the lock of all logs closed."""
 _LOOK_SECONDS = 0.005
 
 
 class EventLoopBlocked(BaseException):
-    """Raised inside plugin code that ran for too long. A BaseException, so that plugins do not catch it by accident."""
+    """An exception raised inside plugin code that ran for too long.
+
+    A BaseException, so that plugins do not catch it by accident.
+    """
 
     def __init__(self, plugin: str) -> None:
         super().__init__(f"plugin '{plugin}' blocked the event loop")
@@ -38,7 +41,7 @@ class EventLoopBlocked(BaseException):
 
 
 class Watchdog:
-    """One per process. `owner(frame)` returns the plugin whose code runs in a frame, or ""."""
+    """The watchdog of a process. `owner(frame)` returns the plugin whose code runs in a frame, or ""."""
 
     def __init__(self, owner: Callable[[FrameType], str], limit_seconds: float) -> None:
         self.limit_seconds = limit_seconds
@@ -49,7 +52,7 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Start watching; with `loop`, also its heartbeat. Does nothing outside of the main thread."""
+        """Start watching; with `loop`, start its heartbeat too. Do nothing outside of the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         if not self._is_watching:
@@ -118,7 +121,10 @@ class Watchdog:
 
 
 def runs_in(frame: FrameType | None, packages: Container[str], root: CodeType | None = None) -> bool:
-    """Whether a frame, or one that has called it, belongs to one of the packages; only those that `root` has called, if given."""
+    """Return whether a frame, or a frame that has called it, belongs to one of the packages.
+
+    With `root`, only frames that `root` has called count.
+    """
     while frame is not None and frame.f_code is not root:
         if str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages:
             return True

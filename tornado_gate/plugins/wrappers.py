@@ -1,8 +1,8 @@
-"""Wrappers: the requests that each one covers, and what happens to them when a required wrapper cannot work.
+"""The scopes of wrappers, and the replacement of a required wrapper that cannot work.
 
 A wrapper is called for the requests in its scope only (``models``, ``operations`` and ``keys`` under ``plugins:`` in conf). A
-required wrapper that cannot work is replaced by a `ClosedWrapper`, which refuses these requests at the hooks where the wrapper
-would have seen them: every path of a request calls these hooks, so no path passes without it.
+required wrapper that cannot work is replaced by a `ClosedWrapper`. It refuses these requests at the hooks where the wrapper would
+have seen them. Every path of a request calls these hooks, so no path passes without it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tornado_gate.types import NO_TARGET, Call
 from tornado_gate.types.value import Value
 
 CONF_KEY: Final = "conf:"
-"""The ID of a key of conf is its name behind this."""
+"""The prefix of the ID of a key of conf; the key's name follows."""
 _STORED_IDS: Final = ("key_*", "team_*")
 """The IDs of keys and teams that are made by commands, the console and /admin/v1."""
 CLOSED_HOOKS = {
     "format": ["forward_request", "open_session", "translate_request"],
     "provider": ["call_upstream", "open_socket", "translate_request"],
 }
-"""The hooks of a `ClosedWrapper`, by side: those at which a request begins."""
+"""The hooks of a `ClosedWrapper`, by side: the hooks at which a request begins."""
 _REQUEST_HOOK, _RESPONSE_HOOK = "translate_request", "translate_response"
 
 
@@ -41,7 +41,7 @@ class Scope(Value, frozen=True):
         return not (self.options.models or self.options.operations or self.options.keys)
 
     def covers(self, call: Call | None) -> bool:
-        """Whether the wrapper is called for this call. A hook that has no call is always covered."""
+        """Return whether the wrapper is called for this call. A hook that has no call is always covered."""
         if call is None:
             return True
         options = self.options
@@ -50,9 +50,9 @@ class Scope(Value, frozen=True):
         return self._covers_model(call) and self._covers_key(call)
 
     def covers_request(self, call: Call, operations: Iterable[str]) -> bool:
-        """Whether the wrapper covers a request that one of `operations` will serve; a model that is not known is covered."""
-        wanted = self.options.operations
-        if wanted and not any(operation in wanted for operation in operations):
+        """Return whether the wrapper covers a request that one of `operations` will serve. An unknown model is covered."""
+        permitted = self.options.operations
+        if permitted and not any(operation in permitted for operation in operations):
             return False
         return (not call.model or self._covers_model(call)) and self._covers_key(call)
 
@@ -68,10 +68,10 @@ class Scope(Value, frozen=True):
         )
 
     def _covers_key(self, call: Call) -> bool:
-        """Whether the ID of the key or of its team matches, or the name of a key of conf.
+        """Return whether the ID of the key or of its team matches, or the name of a key of conf.
 
-        Names of other keys do not count: their owners choose them. A caller without a key is covered, and so is one of whom
-        nothing is known but the key's ID, as by tasks of older versions.
+        Names of other keys do not count: their owners choose them. A caller without a key is covered. So is a caller with only a
+        key's ID, as in tasks of older versions.
         """
         globs, caller = self.options.keys, call.caller
         if not globs or not caller.name:
@@ -81,16 +81,22 @@ class Scope(Value, frozen=True):
 
 
 def find_unknown_keys(globs: Iterable[str], names: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The globs of a scope's keys, with their numbers, that match no ID and none of the `names` of keys and teams in conf."""
-    known = [*names, *(CONF_KEY + name for name in names)]
+    """Return the globs of a scope's keys, with their numbers, that match no ID and no name in `names`.
+
+    `names` are the names of keys and teams in conf.
+    """
+    known_names = [*names, *(CONF_KEY + name for name in names)]
     for number, glob in enumerate(globs):
-        is_known = any(matches_any((glob,), name) for name in known)
+        is_known = any(matches_any((glob,), name) for name in known_names)
         if not is_known and not any(globs_overlap(glob, ids) for ids in _STORED_IDS):
             yield number, glob
 
 
 class ClosedWrapper:
-    """Refuses every request at the hooks `CLOSED_HOOKS`, in place of a required wrapper that cannot work because of `error`."""
+    """A wrapper that refuses every request at the hooks `CLOSED_HOOKS`.
+
+    It replaces a required wrapper that cannot work because of `error`.
+    """
 
     def __init__(self, name: str, error: str) -> None:
         self._name = name
@@ -98,7 +104,7 @@ class ClosedWrapper:
 
     def _refuse(self) -> Generator[None, Any, Any]:
         raise PluginUnavailable(self._name, self._error)
-        yield  # makes this a generator function, as a wrapper must be
+        yield  # this makes it a generator function, as a wrapper must be
 
     @format_impl(wrapper=True, tryfirst=True)
     @provider_impl(wrapper=True, tryfirst=True)
@@ -127,7 +133,7 @@ class _LimitedWrapper:
 
 
 def limit_to_scope(implementation: object, project: str, spec: type, scope: Scope) -> object:
-    """Return a plugin object whose hooks call those of a wrapper for its scope only, and pass all other calls.
+    """Return a plugin object whose hooks call a wrapper's hooks for its scope only, and pass all other calls.
 
     Hooks without a call, such as `routes`, are always called.
     """
@@ -149,21 +155,21 @@ def limit_to_scope(implementation: object, project: str, spec: type, scope: Scop
 
 
 def _limit(hook: Callable[..., Any], specified: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
-    """A wrapper hook with all arguments of the specification, which calls `hook` with those that it declares."""
+    """Return a wrapper hook with all arguments of the specification, which calls `hook` with its declared arguments."""
     names = list(inspect.signature(specified).parameters)[1:]  # without self
     places = [names.index(name) for name in inspect.signature(hook).parameters if name in names]
 
     def limited(*arguments: Any) -> Generator[None, Any, Any]:
         if not scope.covers(arguments[names.index("call")]):
             return (yield)
-        return (yield from hook(*(arguments[place] for place in places)))
+        return (yield from hook(*(arguments[index] for index in places)))
 
     limited.__wrapped__ = specified  # type: ignore[attr-defined]  # pluggy reads the names of the arguments there
     return limited
 
 
 def sees_verbatim_requests(hooks: dict[str, list[str]]) -> bool:
-    """Whether a wrapper with these hooks sees on the verbatim lane what it sees on the common lane.
+    """Return whether a wrapper with these hooks sees the same data on the verbatim lane as on the common lane.
 
     On the verbatim lane, bodies pass `forward_request` and `forward_response` of the format instead of the two translations.
     """
@@ -175,13 +181,14 @@ def sees_verbatim_requests(hooks: dict[str, list[str]]) -> bool:
 
 
 def sees_sessions(hooks: dict[str, list[str]]) -> bool:
-    """Whether a wrapper with these hooks can see the messages of a realtime session."""
+    """Return whether a wrapper with these hooks can see the messages of a realtime session."""
     return "guard" in hooks or "open_session" in hooks.get("format", ()) or "open_socket" in hooks.get("provider", ())
 
 
 def sees_provider_requests(hooks: dict[str, list[str]]) -> bool:
-    """Whether a wrapper with these hooks sees requests that no format has translated, such as those of one model to another.
+    """Return whether a wrapper with these hooks sees requests that no format has translated.
 
-    A guard has its own rule for them: see `gateway.guards.Guards.select_for_inner_call`.
+    Examples are requests of one model to another. A guard has its own rule for them: see
+    `guards.decisions.Guards.select_for_inner_call`.
     """
     return "guard" in hooks or bool({"translate_request", "call_upstream"} & set(hooks.get("provider", ())))

@@ -36,7 +36,10 @@ class ClientSecretClaims(NamedTuple):
 
 
 class ClientSecrets:
-    """Creates client secrets, at most `limit` that have not expired for each account, and finds the claims of one."""
+    """The store of client secrets.
+
+    It creates at most `limit` unexpired ones for each account, and finds the claims of a secret.
+    """
 
     def __init__(self, store: ClientSecretStore, limit: int) -> None:
         self._store = store
@@ -66,14 +69,14 @@ class ClientSecrets:
         return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
 
     async def find(self, value: str) -> ClientSecretClaims | None:
-        """The claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
+        """Return the claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
         try:
-            found = await asyncio.to_thread(self._store.find, _hash_value(value))
+            record = await asyncio.to_thread(self._store.find, _hash_value(value))
         except ClientSecretFileError as error:
             raise _unavailable_error(error) from error
-        if found is None:
+        if record is None:
             return None
-        claims = orjson.loads(found)
+        claims = orjson.loads(record)
         return ClientSecretClaims(bytes.fromhex(claims["key"]), claims["model"], claims["session"])
 
 

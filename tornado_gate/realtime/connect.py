@@ -1,4 +1,4 @@
-"""Connects the provider of a realtime session before the upgrade, so that errors are HTTP responses; client secrets."""
+"""The connection of a realtime session to a provider before the upgrade, so that errors are HTTP responses; client secrets."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tornado_gate.types.value import replace
 
 
 async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdapter) -> tuple[Call, Socket]:
-    """Connect to a provider. Returns the call with its target, and the provider's socket. Raises the last target's GateError.
+    """Connect to a provider. Return the call with its target, and the provider's socket. Raises the last target's GateError.
 
-    Targets are tried in order, as for other requests. ``call.closing`` closes what was opened.
+    Targets are tried in order, as for other requests. ``call.closing`` closes the resources that were opened.
     """
-    closing = LazyExitStack()  # for the attempts only
+    closing = LazyExitStack()  # used for the attempts only
     attempts = replace(call, closing=closing)
     connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
     note_success(gate, connected[0])
-    call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller disconnected meanwhile
+    call.closing.push_async_exit(closing)  # moved only now: `call.closing` is closed if the caller has disconnected
     return connected
 
 
@@ -67,7 +67,7 @@ async def make_client_secret(
 
 
 async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) -> tuple[Caller, ClientSecretClaims]:
-    """The caller whose key created a client secret, and the claims of the secret. Raises AuthenticationFailed."""
+    """Return the caller whose key created a client secret, and the claims of the secret. Raises AuthenticationFailed."""
     held = await secrets.find(value)
     if held is None:
         raise auth.unknown_key_error()

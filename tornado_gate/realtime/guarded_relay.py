@@ -1,6 +1,6 @@
-"""The relay of a session that guards cover: each message is reviewed in the caller's dialect before it goes on.
+"""The relay of a session that guards cover: each message is reviewed in the caller's dialect before it is sent.
 
-Text that arrives in pieces is reviewed in windows, as in other streams. Sound is not reviewed.
+Text that arrives in chunks is reviewed in windows, as in other streams. Sound is not reviewed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReviewedMessages:
         ]
 
     async def pass_on(self, messages: Sequence[str], *, final: bool = False) -> Sequence[str]:
-        """The messages that may go on now: those given and earlier ones that were held back, without the rest of a text.
+        """Return the messages that may be sent now: new and held-back ones, without the rest of a text.
 
         `final`: no message follows. Raises the GateError of a block or of a required guard.
         """
@@ -52,7 +52,7 @@ class ReviewedMessages:
                 value = orjson.loads(message)
                 texts.add(
                     orjson.dumps(value).decode(), value
-                )  # written anew: no member twice, of which one is not seen
+                )  # rendered again, so that no member occurs twice and escapes the review
             if final:
                 texts.end("")
             messages = [text for text in await texts.review(review, final=final) if text]
@@ -78,7 +78,7 @@ class GuardedRelay(Relay):
         self._has_ended = False
 
     def receive(self, message: str | bytes) -> Awaitable[object] | None:
-        """As in a session without guards; the next message waits until this one is reviewed and sent."""
+        """Receive a message as in a session without guards. The next message waits until this one is reviewed and sent."""
         return self._review_and_send(message, self._slow_down.take())
 
     async def _review_and_send(self, message: str | bytes, wait: float) -> None:
@@ -88,13 +88,13 @@ class GuardedRelay(Relay):
             text = self._check_caller_message(message)
             reviewed = await self._review_caller_message(text)
             if reviewed is not None:
-                texts = [one for each in reviewed for one in self._side.translate_client_message(each)]
+                texts = [text for message in reviewed for text in self._side.translate_client_message(message)]
                 await self._send_to_provider(texts, message)
         except Exception as error:
             await wait_for(self._on_send_failure(error, message))
 
     async def _review_caller_message(self, text: str) -> Sequence[str] | None:
-        """The messages to send; None if the session has ended."""
+        """Return the messages to send; None if the session has ended."""
         try:
             reviewed = await self._of_caller.pass_on([text])
         except orjson.JSONDecodeError:
@@ -124,7 +124,7 @@ class GuardedRelay(Relay):
         self._flushing = asyncio.ensure_future(self._flush())
 
     async def _flush(self) -> None:
-        """Send what was held back, then end the session as the provider has ended it."""
+        """Send the held-back messages, then end the session as the provider has ended it."""
         try:
             self._write_to_caller(await self._of_provider.pass_on((), final=True))
         except GateError as error:

@@ -37,7 +37,7 @@ class InnerModels:
         self._call = call
 
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
-        """Call `model` and yield the events of its response. Tries targets in order; raises the GateError of the last one."""
+        """Call `model` and yield the events of its response. Try targets in order; raise the GateError of the last one."""
         self._call.meter.charged = True
         async with LazyExitStack() as closing:
             call = replace(
@@ -46,7 +46,7 @@ class InnerModels:
             )  # fmt: skip
             ending = _Ending()
             try:
-                async with aclosing(self._ask(call, operation, request, ending)) as events:
+                async with aclosing(self._call_model(call, operation, request, ending)) as events:
                     async for event in events:
                         yield event
                 ending.status = 200
@@ -56,7 +56,9 @@ class InnerModels:
             finally:
                 self._record(call, ending)
 
-    async def _ask(self, call: Call, operation: str, request: Request, ending: _Ending) -> AsyncGenerator[StreamEvent]:
+    async def _call_model(
+        self, call: Call, operation: str, request: Request, ending: _Ending
+    ) -> AsyncGenerator[StreamEvent]:
         if self._snapshot.has_guards:
             request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
@@ -75,7 +77,7 @@ class InnerModels:
             await close(rest)
 
     def _record(self, call: Call, ending: _Ending) -> None:
-        """Add the call to the ledger: it has a row of its own, with the id of the caller's request."""
+        """Add the call to the ledger. It has a separate row, with the id of the caller's request."""
         meter = call.meter
         error_code = ending.error_code or meter.error_code
         outcome = find_outcome(ending.status, error_code)
@@ -108,7 +110,7 @@ class InnerModels:
 
 
 class _Ending(State):
-    """How a call has ended. `status` 0: its caller has left."""
+    """The end of a call. `status` 0: its caller has left."""
 
     status: int = 0
     error_code: str = ""
@@ -130,7 +132,7 @@ def _make_meter(request: Request) -> Meter:
 async def _begin_events(
     request: Request, call: Call, provider: ConfiguredProvider
 ) -> tuple[Call, StreamEvent, AsyncIterator[StreamEvent]]:
-    """Call one target. Returns the call, its first event and the rest; an error before that allows another target."""
+    """Call one target. Return the call, its first event and the remaining ones; an earlier error allows another target."""
     deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     provider.usable_lane.check_unseen_request(call)
     events = add_step(await call_provider(call, provider.usable_lane, request, deadlines), MeterStep(call.meter))
@@ -142,5 +144,5 @@ async def _begin_events(
 
 
 def add_inner_models(gate: Gate, snapshot: Snapshot, call: Call) -> Call:
-    """The call with `inner`, through which a provider calls other models of the gateway."""
+    """Return the call with `inner`, through which a provider calls other models of the gateway."""
     return replace(call, inner=InnerModels(gate, snapshot, call))

@@ -1,4 +1,4 @@
-"""Relays the messages of a realtime session in both directions until one side closes it. Knows no HTTP.
+"""The relay of a realtime session's messages in both directions, until one side closes it. It uses no HTTP.
 
 Each direction has back-pressure: the next message is read when the receiver has accepted the previous one, so almost nothing is
 buffered here. A message needs no task unless it has to wait.
@@ -32,7 +32,9 @@ from tornado_gate.types import RealtimeAdapter, Socket
 log = logging.getLogger(__name__)
 
 HARD_LIMIT_BYTES = 16 * 1024 * 1024
-"""A larger message closes the connection (1009). A message between `message_bytes` and this limit only gets an error event."""
+"""The maximum size of a message: a larger one closes the connection (1009). A message between `message_bytes` and this limit only
+gets an error event.
+"""
 LONGEST_EVENT_ID = 512
 NORMAL, GOING_AWAY, POLICY_VIOLATION, UPSTREAM_FAILED = 1000, 1001, 1008, 1011
 
@@ -74,7 +76,7 @@ class Relay:
         self.check_message: Callable[[str], None] | None = None
         self.socket = socket
         self.sent_bytes = 0
-        self.error_code = ""  # of what has ended the session, unless a side has closed it
+        self.error_code = ""  # the cause of the session's end, unless a side has closed it
 
     def begin(self) -> None:
         """Start to relay the provider's messages and to count the session's time."""
@@ -105,7 +107,7 @@ class Relay:
     # Caller to provider
 
     def receive(self, message: str | bytes) -> Awaitable[object] | None:
-        """Send a message of the caller to the provider. Returns an awaitable if the next message must wait, else None."""
+        """Send a message of the caller to the provider. Return an awaitable if the next message must wait, else None."""
         wait = self._slow_down.take()
         if wait:
             return self._send_after_wait(message, wait)
@@ -145,7 +147,7 @@ class Relay:
             await wait_for(self._on_send_failure(error, message))
 
     async def _report_wait(self, wait: float) -> None:
-        """Wait because the caller sends too many messages; report this now and then."""
+        """Wait because the caller sends too many messages, and report this at intervals."""
         if self._slow_down.should_report_limit():
             limit = f"More than {self._rules.messages_per_second} messages per second: they are delayed. Send fewer messages."
             await wait_for(self._send_error_to_caller(RateLimited(limit, retry_after=1), ""))
@@ -159,7 +161,7 @@ class Relay:
             await wait_for(self._on_send_failure(error, message))
 
     def _on_send_failure(self, error: Exception, message: str | bytes) -> Awaitable[object] | None:
-        """Report a failure to the caller. Returns an awaitable if the caller reads slowly: its next message must wait then."""
+        """Report a failure to the caller. Return an awaitable if the caller reads slowly: its next message must wait then."""
         if isinstance(error, UpstreamError):
             self._on_upstream_lost(error)
             return None
@@ -171,7 +173,7 @@ class Relay:
     # Provider to caller
 
     def _relay_to_caller(self, message: str | bytes) -> Awaitable[object] | None:
-        """Send a message of the provider to the caller. Returns an awaitable if the caller reads slowly, else None."""
+        """Send a message of the provider to the caller. Return an awaitable if the caller reads slowly, else None."""
         try:
             return self._write_to_caller(self._side.translate_server_message(self._mask_text(str(message))))
         except Exception:
@@ -234,7 +236,7 @@ class Relay:
             self.caller.close(UPSTREAM_FAILED, "the provider's connection was lost")
 
     def _send_error_to_caller(self, error: GateError, about: str | bytes) -> Awaitable[object] | None:
-        """Send an error event to the caller. Does not close the session. Returns an awaitable if the caller reads slowly."""
+        """Send an error event to the caller. Do not close the session. Return an awaitable if the caller reads slowly."""
         with suppress(ConnectionError):
             return self.caller.write(self._side.render_error(error, _extract_event_id(about)))
         return None
@@ -246,13 +248,13 @@ async def wait_for(rest: Awaitable[object] | None) -> None:
 
 
 def _extract_event_id(message: str | bytes) -> str:
-    """The ``event_id`` of the caller's message, "" without a valid one."""
+    """Return the ``event_id`` of the caller's message, "" without a valid one."""
     try:
         event = orjson.loads(message)
     except orjson.JSONDecodeError:
         return ""
-    given = event.get("event_id") if isinstance(event, dict) else None
-    return given[:LONGEST_EVENT_ID] if isinstance(given, str) else ""
+    event_id = event.get("event_id") if isinstance(event, dict) else None
+    return event_id[:LONGEST_EVENT_ID] if isinstance(event_id, str) else ""
 
 
 class _MessageBucket:
@@ -265,14 +267,14 @@ class _MessageBucket:
         self._told = float("-inf")
 
     def take(self) -> float:
-        """Count a message. Returns the seconds that it must wait."""
+        """Count a message. Return the seconds that it must wait."""
         now = asyncio.get_running_loop().time()
         self._level = max(0.0, self._level - (now - self._then) * self._per_second) + 1
         self._then = now
         return max(0.0, (self._level - 2 * self._per_second) / self._per_second)
 
     def should_report_limit(self) -> bool:
-        """Whether to send an error event now: at most one per second."""
+        """Return whether to send an error event now: at most one per second."""
         now = asyncio.get_running_loop().time()
         if now - self._told < 1:
             return False

@@ -1,11 +1,11 @@
-"""The open WebSocket sessions: how many each key and account has, and the end of those no longer allowed.
+"""The open WebSocket sessions: the number of each key and account, and the end of sessions that are no longer allowed.
 
-The store of limits counts them, as it counts concurrent requests: for all processes of the machine, or for all nodes, and a
-process that dies frees its sessions. While no store can be used, each process counts its own.
+The store of limits counts them, as it counts concurrent requests: for all processes of the machine, or for all nodes. A process
+that dies frees its sessions. While no store can be used, each process counts its own.
 
-Sessions are realtime sessions, and connections whose messages are requests. A session ends when its key is revoked, expires, is
-removed from conf, or may no longer be used for the session's operation or model, or from its address. Permissions
-are checked again when the keys have changed (`KeyRing.on_change`) and when a key expires: a message costs no check.
+Sessions are realtime sessions, and connections whose messages are requests. A session ends when its key is revoked, expires, or
+is removed from conf. It also ends when the key may no longer be used for the session's operation or model, or from its address.
+Permissions are checked again when the keys have changed (`KeyRing.on_change`) and when a key expires: a message costs no check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWNERS = "API key", "account of the API key"
 
 
 class OpenSession(Protocol):
-    """A session, and what allows it: the digest of a key, the caller that the key stood for, operation and model.
+    """A session with its permission: the digest of a key, the caller that the key belonged to, operation and model.
 
     `model` is "" if each message names its own. `address` is the IP address of the client.
     """
@@ -50,10 +50,10 @@ class OpenSession(Protocol):
     def address(self) -> str: ...
 
     def shut_down(self) -> None:
-        """Close it because the gateway shuts down."""
+        """Close the session because the gateway shuts down."""
 
     def revoke(self, error: GateError) -> None:
-        """Close it because it is not allowed any more. Called again if the session stays open."""
+        """Close the session because it is not allowed any more. Called again if the session stays open."""
 
 
 class OpenSessions:
@@ -71,9 +71,9 @@ class OpenSessions:
         return len(self._timers)
 
     async def reserve(self, caller: Caller, rules: RealtimeConfig) -> Callable[[], None]:
-        """Reserve a session of a key and its account, in the store of limits. Returns a function that gives it back.
+        """Reserve a session of a key and its account, in the store of limits. Return a function that releases it.
 
-        Raises RateLimited when the key or the account has as many as it may.
+        Raises RateLimited when the key or the account has reached its limit.
         """
         limiter = self._gate.admission.limiter
         bounds = _list_bounds(caller, rules)
@@ -86,7 +86,7 @@ class OpenSessions:
         return partial(limiter.cancel, reservation)
 
     def add(self, session: OpenSession, rules: RealtimeConfig, key_changes: int) -> None:
-        """Count a session of this process. Raises RateLimited when its key or its account has as many as it may.
+        """Count a session of this process. Raises RateLimited when its key or its account has reached its limit.
 
         `key_changes` is `KeyRing.changes` before the key was authenticated: if it has changed since then, the permissions are
         checked again.
@@ -126,7 +126,7 @@ class OpenSessions:
         """Check the session when its key expires."""
         expires = self._gate.keys.find_expiry(session.key_digest)
         if expires is not None:
-            seconds = min(max(0.0, expires - time.time()) + 0.01, LONGEST_TIMER)  # the clock may be set meanwhile
+            seconds = min(max(0.0, expires - time.time()) + 0.01, LONGEST_TIMER)  # the clock may be set in between
             self._timers[session] = asyncio.get_running_loop().call_later(seconds, self._start_check, [session])
 
     def _check_all(self) -> None:
@@ -139,7 +139,7 @@ class OpenSessions:
         check.add_done_callback(self._checks.discard)
 
     async def _check(self, sessions: list[OpenSession]) -> None:
-        """End those that are not allowed any more. Looks up each key once."""
+        """End sessions that are not allowed any more. Each key is looked up once."""
         of_key: dict[bytes, list[OpenSession]] = {}
         for session in sessions:
             of_key.setdefault(session.key_digest, []).append(session)
@@ -147,7 +147,7 @@ class OpenSessions:
             try:
                 caller = await self._gate.authenticate_digest(key_digest)
             except Unavailable:
-                continue  # checked again when the key store can be read: that is a change
+                continue  # checked again when the key store can be read, because that counts as a change
             except AuthenticationFailed:
                 caller = None
             for session in of_one:
@@ -164,7 +164,10 @@ class OpenSessions:
 
 
 def _list_bounds(caller: Caller, rules: RealtimeConfig) -> tuple[Bound, Bound]:
-    """What a key and an account may have open, as bounds of the store of limits. `_OWNERS` has their subjects."""
+    """Return the limits of open sessions of a key and an account, as bounds of the store of limits.
+
+    `_OWNERS` has their subjects.
+    """
     return (
         _make_bound("key", caller.id, "sessions_per_key", rules.sessions_per_key),
         _make_bound("user", caller.account, "sessions_per_account", rules.sessions_per_account),
@@ -182,7 +185,10 @@ def _make_refusal(caller: Caller, most: int, owner: str) -> RateLimited:
 
 
 def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | None:
-    """Why a session may not stay open, if its key now stands for `caller` (None: for nobody); None if it may."""
+    """Return the reason why a session may not stay open; None if it may.
+
+    `caller` is the caller that its key belongs to now, None if the key is no longer valid.
+    """
     if caller is None or caller.account != session.caller.account:
         return AuthenticationFailed("The API key of this session was revoked or has expired.")
     if caller.operations and session.operation not in caller.operations:

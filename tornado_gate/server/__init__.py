@@ -1,1 +1,1 @@
-"""The serving process: creates its parts, listens, and dispatches each request to the part that answers it."""
+"""The serving process: it creates its parts, listens, and dispatches each request to the part that serves it."""

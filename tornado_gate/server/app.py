@@ -1,4 +1,4 @@
-"""Creates and connects the parts of a process, and the Tornado application, which selects the handler of each path.
+"""The parts of a process, and the Tornado application, which selects the handler of each path.
 
 There are three kinds of paths: the public paths in `PUBLIC_HANDLERS`; the routes of formats and /v1/_explain, which need a key
 (`AuthenticatedHandler`, `SocketHandler`); and addresses of stored files, which need a signature.
@@ -86,7 +86,7 @@ DESCRIPTION_PATH = "/openapi.json"
 
 
 class GateApplication(Application):
-    """Selects the handler of each request from the current snapshot, not from a list made at start.
+    """The application. It selects the handler of each request from the current snapshot, not from a list made at start.
 
     Routes of formats get an `Exchange`; operator pages, stored files and WebSockets get a Tornado handler.
     """
@@ -104,7 +104,7 @@ class GateApplication(Application):
     def create_exchange(
         self, connection: HTTPConnection, start_line: RequestStartLine, headers: HTTPHeaders
     ) -> HTTPMessageDelegate | None:
-        """The handler of a route that is the only one with its method and path; None for everything else.
+        """Return the handler of a route that is the only one with its method and path; None for everything else.
 
         Raises HTTPInputError for a request with an invalid Host.
         """
@@ -114,14 +114,17 @@ class GateApplication(Application):
         return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:
-        """The maximum size of the body of a request that Tornado's handlers get, in bytes: only forms of the console have one."""
+        """Return the maximum size in bytes of the body of a request for a Tornado handler.
+
+        Only forms of the console have a body.
+        """
         return paths.MAX_FORM_BYTES if paths.is_console_path(start_line.path) else 0
 
     def find_handler(self, request: HTTPServerRequest, **_: Any) -> Any:
-        """The handler of a request, never None: a request without a route gets a handler that answers 404 or 405.
+        """Return the handler of a request, never None: a request without a route gets a handler that sends 404 or 405.
 
-        Handlers of Tornado never get a body: it would be collected in memory, and parsed if it is a form, before any key is
-        known. So only routes that check a key take bodies.
+        Handlers of Tornado never get a body: it would be collected in memory, and parsed if it is a form, before the key is
+        checked. So only routes that check a key take bodies.
         """
         caller_request = _to_caller_request(request)
         try:
@@ -131,7 +134,7 @@ class GateApplication(Application):
             return RefusalHandler(self._gate, caller_request, error, wire_format)
 
     def _find_page(self, request: HTTPServerRequest) -> Any:
-        """The handler of a path that needs no key; None for any other path. Raises MethodNotAllowed, TooLarge."""
+        """Return the handler of a path that needs no key; None for any other path. Raises MethodNotAllowed, TooLarge."""
         method, path = request.method or "", request.path
         public = self._public.get(path[:-1] if path.endswith("/") and path.strip("/") else path)
         if public is not None:
@@ -156,7 +159,7 @@ class GateApplication(Application):
         return None
 
     def _find_console(self, request: HTTPServerRequest) -> Any:
-        """The handler of a page or file of the console; None for any other path, and for all without a console."""
+        """Return the handler of a page or file of the console; None for any other path, and for all without a console."""
         if not paths.is_console_path(request.path) or not self._gate.snapshot.config.console.enabled:
             return None
         if request.path.startswith(paths.ASSETS):
@@ -166,7 +169,7 @@ class GateApplication(Application):
         return self.get_handler_delegate(request, page, {"services": self._services}, arguments)
 
     def _find_route(self, request: HTTPServerRequest, caller_request: CallerRequest) -> Any:
-        """The handler of a route of a format, or of /v1/_explain. Raises GateError."""
+        """Return the handler of a route of a format, or of /v1/_explain. Raises GateError."""
         method, path = caller_request.method, caller_request.path
         if paths.is_admin_path(path) and self._gate.snapshot.config.console.enabled:
             return pages.get_admin_handler()(self._services, caller_request)
@@ -192,7 +195,7 @@ class GateApplication(Application):
 
 
 def _check_bodiless_get(request: HTTPServerRequest) -> None:
-    """Raises MethodNotAllowed unless this is a GET or HEAD, and TooLarge if it has a body."""
+    """Raise MethodNotAllowed unless this is a GET or HEAD, and TooLarge if it has a body."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed(request.method or "", ["GET", "HEAD"])
     _check_bodiless(request)
@@ -210,7 +213,7 @@ def _to_caller_request(request: HTTPServerRequest) -> CallerRequest:
 
 
 class _RequestDispatcher(HTTPMessageDelegate):
-    """Waits for the head of a request, then passes the request to an `Exchange` or to Tornado's router."""
+    """A delegate that waits for the head of a request, then passes the request to an `Exchange` or to Tornado's router."""
 
     __slots__ = ("_application", "_connection", "_server_connection", "_taker")
 
@@ -239,10 +242,8 @@ class _RequestDispatcher(HTTPMessageDelegate):
         self._taker.finish()
 
     def refuse(self, error: GateError) -> bool:
-        """Send an error that the HTTP server has found in the body. Returns False if no exchange has the request."""
-        taker = getattr(
-            self._taker, "delegate", self._taker
-        )  # Tornado's router has the exchange that it has found there
+        """Send an error that the HTTP server has found in the body. Return False if no exchange has the request."""
+        taker = getattr(self._taker, "delegate", self._taker)  # Tornado's router holds the exchange
         if not isinstance(taker, Exchange) or taker.finished:
             return False
         taker.fail(error)
@@ -254,7 +255,7 @@ class _RequestDispatcher(HTTPMessageDelegate):
 
 
 def make_app(services: Services, *, metrics: bool = True) -> Application:
-    """The application that an HTTP server serves. `metrics` false omits /metrics, which then has a separate port."""
+    """Return the application that an HTTP server serves. `metrics` false omits /metrics, which then has a separate port."""
     public = (
         dict(PUBLIC_HANDLERS)
         if metrics
@@ -264,7 +265,7 @@ def make_app(services: Services, *, metrics: bool = True) -> Application:
 
 
 def make_metrics_app(services: Services) -> Application:
-    """An application with /metrics only, for a separate port."""
+    """Return an application with /metrics only, for a separate port."""
     return GateApplication(services, {"/metrics": MetricsPortHandler})
 
 
@@ -283,8 +284,12 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
         memory=memory,
         fetcher=fetcher,
-        bodies=BodyBudget(config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.set_bodies, "memory")),
-        forms=BodyBudget(config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.set_bodies, "disk")),
+        bodies=BodyBudget(
+            config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.admission.set_bodies, "memory")
+        ),
+        forms=BodyBudget(
+            config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.admission.set_bodies, "disk")
+        ),
         turns=KeptBytes(config.limits.turns_bytes),
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,

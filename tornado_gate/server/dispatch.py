@@ -1,4 +1,4 @@
-"""Dispatches a request to the part that answers it: the pipeline, video tasks, client secrets, or the model list."""
+"""The dispatch of a request to the part that serves it: the pipeline, video tasks, client secrets, or the model list."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tornado_gate.types import (
 )
 
 MANY_MODELS: Final = 1000
-"""More models are listed in a thread: 10,000 take 25 ms."""
+"""The number of models above which they are listed in a thread: 10,000 take 25 ms."""
 
 
 def dispatch(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest, *, is_reviewed: bool = False
 ) -> Awaitable[PreparedAnswer | MediaFile]:
-    """Answer one request. Returns the prepared answer, or the file of a finished video when the caller requests its content.
+    """Serve one request. Return the prepared response, or the file of a finished video when the caller requests its content.
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
@@ -55,7 +55,7 @@ def dispatch(
 async def _answer_with_guards(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> PreparedAnswer | MediaFile:
-    """Answer a request with the texts that the guards leave of it, and return what they leave of the answer."""
+    """Serve a request with the texts that the guards have left of it, and return the response as the guards have left it."""
     review = begin_review(services.gate, snapshot, call, wire)
     if review is None:
         return await dispatch(services, snapshot, call, wire, is_reviewed=True)
@@ -76,14 +76,14 @@ async def _answer_with_guards(
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
-    """Create a video task and return its first state as the answer."""
+    """Create a video task and return its first state as the response."""
     return PreparedAnswer(*await services.tasks.create(snapshot, call, wire, snapshot.formats[call.format]))
 
 
 async def _answer_without_model(
     services: Services, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> PreparedAnswer | MediaFile:
-    """Answer a request that needs no provider. The format returns its type, or the reply itself."""
+    """Serve a request that needs no provider. The format returns its type, or the reply itself."""
     wire_format = snapshot.formats[call.format]
     if call.caller.models and wire.route.other_models:
         check_other_models(call.caller, wire.route.other_models, wire.json)
@@ -99,10 +99,10 @@ async def _answer_without_model(
     if isinstance(request, StoredObjectRequest):
         return await pipeline.answer_stored_object(services.gate, snapshot, call, wire_format, request)
     if isinstance(request, TaskRequest):
-        call, found = await services.tasks.answer(snapshot, call, request, wire_format)
-        if isinstance(found, MediaFile):
-            return found
-        return await pipeline.begin_answer(call, wire_format, found)
+        call, answer = await services.tasks.answer(snapshot, call, request, wire_format)
+        if isinstance(answer, MediaFile):
+            return answer
+        return await pipeline.begin_answer(call, wire_format, answer)
     if isinstance(request, ClientSecretRequest):
         made = await connect.make_client_secret(services.secrets, snapshot, call, request)
         return await _answer_with(call, wire_format, request, made)

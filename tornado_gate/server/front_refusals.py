@@ -1,4 +1,4 @@
-"""The HTTP server's own answers: with the gateway's headers, counted and logged like those of handlers."""
+"""The HTTP server's own responses: with the gateway's headers, counted and logged like the responses of handlers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tornado_gate.telemetry.logs import AccessLine, log_access
 log = logging.getLogger(__name__)
 
 LOG_SECONDS = 10.0
-"""Interval of warnings about one limit: a flood of connections must not become a flood of lines."""
+"""The interval of warnings about one limit: a flood of connections must not become a flood of lines."""
 
 _ADVICE = {
     Limit.CONNECTIONS: "the limit server.max_connections, or the descriptors of the process (ulimit -n), are used up",
@@ -27,7 +27,7 @@ _ADVICE = {
 
 
 class GateRefusals:
-    """Renders answers of the HTTP server, writes an access-log line for each, and counts and logs limits."""
+    """A renderer of the HTTP server's responses. It writes an access-log line for each, and counts and logs limits."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -35,14 +35,17 @@ class GateRefusals:
         self._unlogged: dict[str, int] = {}
 
     def answer(self, error: GateError, headers: Mapping[str, str], method: str, path: str) -> bytes:
-        """As `Refusals.answer`, with a request id. A refused connection is no request, so it has no access-log line."""
+        """Return the response of `Refusals.answer`, with a request id.
+
+        A refused connection is no request, so it has no access-log line.
+        """
         request_id = get_request_id(headers)
         if error.code != "too_many_connections":
             self._record(error, request_id, method, path)
         return render_refusal(error, make_default_headers(request_id), method)
 
     def _record(self, error: GateError, request_id: str, method: str, path: str) -> None:
-        self._gate.metrics.count_request(
+        self._gate.metrics.requests.count(
             format="", operation="", model="", provider="", status=error.status, seconds=0.0
         )
         if self._gate.snapshot.config.server.access_log:
@@ -52,7 +55,7 @@ class GateRefusals:
 
     def on_limit(self, limit: str, address: str) -> None:
         """Count a connection that has reached a limit, and log it at most every LOG_SECONDS."""
-        self._gate.metrics.count_connection_limit(limit)
+        self._gate.metrics.admission.count_connection_limit(limit)
         count = self._unlogged[limit] = self._unlogged.get(limit, 0) + 1
         now = time.monotonic()
         if now - self._log_times.get(limit, float("-inf")) >= LOG_SECONDS:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_console_page(path: str) -> tuple[type[ConsoleHandler], list[bytes]]:
-    """The page of a path of the console, and the arguments of its methods."""
+    """Return the page of a path of the console, and the arguments of its methods."""
     from tornado_gate.server.console.routes import find_page
 
     return find_page(path)

@@ -1,4 +1,4 @@
-"""Which paths belong to the console, /admin/v1 and /docs."""
+"""The paths that belong to the console, /admin/v1 and /docs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_console_path(path: str) -> bool:
 
 
 def is_admin_path(path: str) -> bool:
-    """Whether a path, as it was sent, belongs to the administration API."""
+    """Return whether a path, as it was sent, belongs to the administration API."""
     return path == "/admin/v1" or path.startswith("/admin/v1/")
 
 

@@ -32,7 +32,10 @@ SWEEP_SECONDS = 3600.0
 
 
 class MediaSweeper:
-    """Deletes expired files of media stores periodically. Call `start` inside the event loop, and `stop` before it ends."""
+    """A sweeper that deletes expired files of media stores periodically.
+
+    Call `start` inside the event loop, and `stop` before it ends.
+    """
 
     def __init__(self, stores: Sequence[MediaStore]) -> None:
         self._stores = stores
@@ -107,7 +110,7 @@ class Services(Value, frozen=True, kw_only=True):
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
         self.identity_provider.configure(config.oidc)
-        self.accounts.session_seconds = config.console.session_seconds
+        self.accounts.sessions.lifetime_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
         self.turns.total = config.limits.turns_bytes

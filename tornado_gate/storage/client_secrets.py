@@ -1,7 +1,8 @@
-"""Client secrets of realtime sessions: kept by the hash of their value, a limited number for each account, until they expire.
+"""Client secrets of realtime sessions. The hash of each value is kept until it expires. Their number per account is
+limited.
 
-Kept in one SQLite file that all processes of a machine share. Nothing is evicted: an account at its limit gets no further one,
-and cannot take the place of another account's.
+The secrets are in one SQLite file that all processes of a machine share. No secret is evicted: an account at its limit
+gets no further one, and cannot displace another account's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SCHEMA = Schema(
 
 
 class ClientSecretFileError(Exception):
-    """The file cannot be used; the message says why and what to do."""
+    """The file cannot be used. The message names the cause and the remedy."""
 
 
 class ClientSecretStore:
@@ -41,7 +42,7 @@ class ClientSecretStore:
 
     def add(self, name: str, account: str, claims: bytes, expires: float, limit: int) -> bool:
         """Store the claims of a secret until `expires` (Unix seconds). Returns False if the account has `limit` secrets."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             connection.execute("DELETE FROM client_secrets WHERE expires <= ?", (time.time(),))
             count = "SELECT COUNT(*) FROM client_secrets WHERE account = ?"
@@ -52,14 +53,14 @@ class ClientSecretStore:
         return True
 
     def find(self, name: str) -> bytes | None:
-        """The claims of a secret; None if it does not exist or has expired."""
-        self._make()
+        """Return the claims of a secret; None if it does not exist or has expired."""
+        self._make_file()
         with self._file.use_connection() as connection:
             select = "SELECT claims FROM client_secrets WHERE name = ? AND expires > ?"
             row = connection.execute(select, (name, time.time())).fetchone()
         return None if row is None else row[0]
 
-    def _make(self) -> None:
+    def _make_file(self) -> None:
         if not self._made:
             self._file.make()
             self._made = True

@@ -1,13 +1,13 @@
 """Conversation state: small values that later turns need, per account, limited in size and time.
 
-Examples: a stored response that `previous_response_id` refers to; thinking that a client dropped and an upstream requires. Kept
-in one SQLite file that all processes of a machine share; recent values are also cached in memory. When the file has MAX_BYTES,
-the account that holds most loses the values that expire soonest (see `shares`). A failure of the file fails no request: it is
-logged, and the value counts as missing.
+Examples: a stored response that `previous_response_id` refers to; thinking that a client dropped and an upstream
+requires. The values are in one SQLite file that all processes of a machine share; recent values are also cached in
+memory. When the file has MAX_BYTES, the largest account loses the values that expire soonest (see `shares`). A failure
+of the file fails no request: it is logged, and the value counts as missing.
 
-A group of values, such as a conversation with its items, has a head and members, whose names begin with the name of the head and
-a colon. It is read and extended as a whole, is not cached, because processes change it, and expires and is evicted from its head
-on, so that no group loses a part. Where a group cannot be read or written, the request fails.
+A group of values, such as a conversation with its items, has a head and members, whose names begin with the name of the
+head and a colon. It is read and extended as a whole. It is not cached, because processes change it. It expires and is
+evicted from its head on, so that no group loses a part. If a group cannot be read or written, the request fails.
 """
 
 from __future__ import annotations
@@ -38,9 +38,13 @@ FILE_NAME = "memory.db"
 LONGEST_VALUE = 8 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 CACHED_BYTES = 16 * 1024 * 1024
-"""Memory of the cache, with everything that an entry takes: so it has at most CACHED_BYTES / ENTRY_BYTES entries, 32768."""
+"""Memory of the cache, including the overhead of its entries. So it has at most CACHED_BYTES / ENTRY_BYTES entries,
+32768.
+"""
 ENTRY_BYTES = 512
-"""Memory of a cache entry besides its strings: its tuples, and its places in the three tables of an LRUCache; measured: 480."""
+"""Overhead of a cache entry besides its strings: its tuples, and its slots in the three tables of an LRUCache;
+measured: 480.
+"""
 WRITES_BETWEEN_PRUNES = 200
 BYTES_BETWEEN_PRUNES = 16 * 1024 * 1024
 ROW_BYTES = 64
@@ -52,18 +56,20 @@ _SCHEMA = Schema(
         "CREATE TABLE IF NOT EXISTS memory (account TEXT, name TEXT, value BLOB, bytes INTEGER, expires REAL,"
         " PRIMARY KEY (account, name)) WITHOUT ROWID",
         "CREATE INDEX IF NOT EXISTS memory_expires ON memory (expires)",
-        # answers how much each account holds, and what it loses first, without reading the values
+        # returns the bytes of each account, and the values that it loses first, without reading the values
         "CREATE INDEX IF NOT EXISTS memory_held ON memory (account, expires, name, bytes)",
     ),
 )
 
 
 _IN_GROUP = "account = ? AND (name = ? OR (name > ? AND name < ?))"
-"""A group: the value with the name `head`, and those whose names begin with it and a colon (the character before ";")."""
+"""A group: the value with the name `head`, and the values whose names begin with it and a colon (the character before
+";").
+"""
 
 
 class MemoryFileError(Exception):
-    """The file cannot be used; the message says why and what to do."""
+    """The file cannot be used. The message names the cause and the remedy."""
 
 
 class MemoryStore:
@@ -79,9 +85,9 @@ class MemoryStore:
         self._file.close()
 
     def get(self, account: str, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the values of those names that exist and have not expired."""
-        self._make()
-        found: dict[str, bytes] = {}
+        """Return the values of these names that exist and have not expired."""
+        self._make_file()
+        values: dict[str, bytes] = {}
         with self._file.use_connection() as connection:
             for name in names:
                 row = connection.execute(
@@ -89,16 +95,16 @@ class MemoryStore:
                     (account, name, time.time()),
                 ).fetchone()
                 if row is not None:
-                    found[name] = row[0]
-        return found
+                    values[name] = row[0]
+        return values
 
     def put(self, account: str, values: Mapping[str, bytes], expires: float) -> None:
         """Store values until `expires` (Unix seconds); existing values of the same names are replaced."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
-            self._insert(connection, account, values, expires)
+            self._insert_values(connection, account, values, expires)
 
-    def _insert(
+    def _insert_values(
         self, connection: sqlite3.Connection, account: str, values: Mapping[str, bytes], expires: float
     ) -> None:
         rows = [
@@ -110,22 +116,22 @@ class MemoryStore:
         self._written_bytes += sum(row[3] for row in rows)
         if self._writes % WRITES_BETWEEN_PRUNES == 1 or self._written_bytes > BYTES_BETWEEN_PRUNES:
             self._written_bytes = 0
-            self._prune(connection)
+            self._prune_values(connection)
 
     def read_group(self, account: str, head: str) -> tuple[dict[str, bytes], int]:
         """Return the values of a group that have not expired, by name, and their bytes in the file."""
-        self._make()
+        self._make_file()
         select = f"SELECT name, value, bytes FROM memory WHERE {_IN_GROUP} AND expires > ? ORDER BY name"
         with self._file.use_connection() as connection:
             rows = connection.execute(select, (*_name_group(account, head), time.time())).fetchall()
         return {name: value for name, value, _ in rows}, sum(row[2] for row in rows)
 
     def extend_group(self, account: str, head: str, values: Mapping[str, bytes], expires: float, new: bool) -> bool:
-        """Store values of a group in one transaction; all of the group then expires at `expires`.
+        """Store values of a group in one transaction. The whole group then expires at `expires`.
 
-        Returns False for a group without its head, of which nothing is stored, unless the group is `new`.
+        Returns False for a group without its head, unless the group is `new`. Then no value is stored.
         """
-        self._make()
+        self._make_file()
         exists = "SELECT 1 FROM memory WHERE account = ? AND name = ? AND expires > ?"
         with self._file.transaction() as connection:
             if not new and connection.execute(exists, (account, head, time.time())).fetchone() is None:
@@ -133,30 +139,30 @@ class MemoryStore:
             connection.execute(
                 f"UPDATE memory SET expires = ? WHERE {_IN_GROUP}", (expires, *_name_group(account, head))
             )
-            self._insert(connection, account, values, expires)
+            self._insert_values(connection, account, values, expires)
             return True
 
     def delete_group(self, account: str, head: str) -> int:
         """Delete a group. Returns the number of its values."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             done = connection.execute(f"DELETE FROM memory WHERE {_IN_GROUP}", _name_group(account, head))
             return done.rowcount
 
     def delete(self, account: str, name: str) -> bool:
         """Delete a value. Returns False if it does not exist."""
-        self._make()
+        self._make_file()
         with self._file.transaction() as connection:
             done = connection.execute("DELETE FROM memory WHERE account = ? AND name = ?", (account, name))
             return bool(done.rowcount)
 
-    def _make(self) -> None:
+    def _make_file(self) -> None:
         if not self._made:
             self._file.make()
             self._made = True
 
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        """Delete expired values, then those of the accounts that hold most, until the rest fits."""
+    def _prune_values(self, connection: sqlite3.Connection) -> None:
+        """Delete expired values, then values of the largest accounts, until the rest fits."""
         connection.execute("DELETE FROM memory WHERE expires <= ?", (time.time(),))
         held = dict(connection.execute("SELECT account, SUM(bytes) FROM memory GROUP BY account").fetchall())
 
@@ -173,7 +179,7 @@ class MemoryStore:
 
 
 def _name_group(account: str, head: str) -> tuple[str, str, str, str]:
-    """The parameters of _IN_GROUP. The names of a group's members follow its head and a colon."""
+    """Return the parameters of _IN_GROUP. The names of a group's members follow its head and a colon."""
     return account, head, f"{head}:", f"{head};"
 
 
@@ -200,20 +206,20 @@ class SharedMemory:
         return AccountMemory(self, account)
 
     async def get(self, account: str, names: Iterable[str]) -> dict[str, Any]:
-        found: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         missing: list[str] = []
         for name in names:
             cached = self._cache.get((account, name))
             if cached is not None and cached.expires > time.time():
-                found[name] = cached.value
+                values[name] = cached.value
             else:
                 missing.append(name)
         if missing:
             try:
-                found |= await asyncio.to_thread(self._store.get, account, missing)
+                values |= await asyncio.to_thread(self._store.get, account, missing)
             except MemoryFileError as error:
                 log.warning("could not read conversation state: %s", error)
-        return {name: orjson.loads(value) for name, value in found.items()}
+        return {name: orjson.loads(value) for name, value in values.items()}
 
     async def put(self, account: str, values: Mapping[str, Any], seconds: float) -> None:
         raw = {name: orjson.dumps(value) for name, value in values.items() if not exceeds(value, LONGEST_VALUE)}
@@ -235,7 +241,7 @@ class SharedMemory:
             self._cache.pop((account, name), None)
 
     async def read_group(self, account: str, head: str) -> ValueGroup:
-        return await self._run(self._read_group, account, head)
+        return await self._run_in_thread(self._read_group, account, head)
 
     def _read_group(self, account: str, head: str) -> ValueGroup:
         raw, size = self._store.read_group(account, head)
@@ -243,12 +249,12 @@ class SharedMemory:
 
     async def extend_group(self, account: str, head: str, values: Mapping[str, Any], seconds: float, new: bool) -> bool:
         raw = {name: orjson.dumps(value) for name, value in values.items()}
-        return await self._run(self._store.extend_group, account, head, raw, time.time() + seconds, new)
+        return await self._run_in_thread(self._store.extend_group, account, head, raw, time.time() + seconds, new)
 
     async def delete_group(self, account: str, head: str) -> bool:
-        return bool(await self._run(self._store.delete_group, account, head))
+        return bool(await self._run_in_thread(self._store.delete_group, account, head))
 
-    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _run_in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Return the result of `work`, which runs in a thread. Raises Unavailable when the file cannot be used."""
         try:
             return await asyncio.to_thread(work, *arguments)
@@ -280,7 +286,7 @@ class AccountMemory:
         return (await self._memory.get(self._account, [name])).get(name)
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the existing values of those names."""
+        """Return the existing values of these names."""
         return await self._memory.get(self._account, names)
 
     async def put(self, name: str, value: Any, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""Ids of stored files: 96 random bits, 32 bits from which only the gateway can tell the account, and an extension.
+"""Ids of stored files: 96 random bits, 32 bits from which only the gateway can derive the account, and an extension.
 
-So a scan of the folder knows how much each account holds without reading metadata, and addresses, which callers pass on, do not
-show which files belong to one account.
+So a scan of the folder yields the bytes of each account without reading metadata. Callers pass addresses on, and these
+do not reveal which files belong to one account.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ NONCE_BYTES, OWNER_BYTES = 12, 4
 
 
 class FileIds:
-    """Makes and reads ids. `secret` encrypts the owners."""
+    """A maker and reader of ids. `secret` encrypts the owners."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
     def make(self, owner: str, extension: str) -> str:
         nonce = secrets.token_bytes(NONCE_BYTES)
-        return f"{nonce.hex()}{self._encrypt(nonce, owner)}.{extension}"
+        return f"{nonce.hex()}{self._encrypt_owner(nonce, owner)}.{extension}"
 
     def read_owner(self, file_id: str) -> str:
-        """The owner of a file; an arbitrary one for an id that was made with another secret."""
+        """Return the owner of a file; an arbitrary owner for an id that was made with another secret."""
         split, end = 2 * NONCE_BYTES, 2 * (NONCE_BYTES + OWNER_BYTES)
-        return self._encrypt(bytes.fromhex(file_id[:split]), file_id[split:end])
+        return self._encrypt_owner(bytes.fromhex(file_id[:split]), file_id[split:end])
 
-    def _encrypt(self, nonce: bytes, owner: str) -> str:
+    def _encrypt_owner(self, nonce: bytes, owner: str) -> str:
         """Encrypt an owner, or decrypt it."""
         mask = hmac.digest(self._secret, b"owner\n" + nonce, "sha256")[:OWNER_BYTES]
         return (int.from_bytes(mask) ^ int(owner, 16)).to_bytes(OWNER_BYTES).hex()
 
 
 def digest_account(account: str) -> str:
-    """The owner of an account's files, 8 hex digits; two accounts may have the same, which is rare: they share a share."""
+    """Return the owner of an account's files, 8 hex digits. Two accounts may have the same owner, which is rare: they
+    use one share.
+    """
     return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * OWNER_BYTES]

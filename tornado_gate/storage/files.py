@@ -1,13 +1,13 @@
 """Files that the gateway creates and serves for a limited time: images, audio, videos. One folder, shared by processes.
 
-A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a file is
-either complete or missing. While a process writes or reads a file, it holds a lock on it (flock, released when the process ends):
-a locked file is never evicted, and an unfinished file without a lock was left by a process that ended. Expired files are
-evicted first, then the oldest of the account that holds most (see `shares`). File names contain no caller input
-(see `file_ids`).
+A file is `<id>`, its metadata is `<id>.about` beside it. Both get their names by rename, the metadata last, so that a
+file is either complete or missing. While a process writes or reads a file, it holds a lock on it (flock, released when
+the process ends): a locked file is never evicted, and an unfinished file without a lock was left by a process that
+ended. Expired files are evicted first, then the oldest files of the largest account (see `shares`). File names contain
+no caller input (see `file_ids`).
 
-A URL is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on the folder
-block on the disk and run in threads. Knows no HTTP; `handlers/media.py` does.
+A URL is signed and expires; it needs no key. Files are read and written with aiofiles; locks, renames and the work on
+the folder block on the disk and run in threads. HTTP is not handled here, but in `handlers/media.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MEDIA_PATH = "/media/"
 BYTES_BETWEEN_SCANS = 16 * 1024 * 1024
 """A file of unknown size reserves space again after growing by this much."""
 ABANDONED_SECONDS = 60.0
-"""Age from which an unfinished, unlocked file counts as left behind: a younger one may not have been locked yet."""
+"""Age from which an unfinished, unlocked file counts as abandoned. A younger file may not have been locked yet."""
 LONGEST_NAME = 200
 MAX_METADATA_BYTES = 1024
 """Upper bound of the size of a file's metadata."""
@@ -82,7 +82,9 @@ class MediaUnavailable(Unavailable):
 
 
 class MediaFile(Value, frozen=True, kw_only=True):
-    """`size` in bytes, `created` and `expires` in Unix seconds; `name` is the suggested file name for saving, "" for none."""
+    """A stored file. `size` is in bytes, `created` and `expires` are Unix seconds; `name` is the suggested file name
+    for saving, "" for none.
+    """
 
     id: str
     size: int
@@ -108,7 +110,10 @@ class _StoredFile(NamedTuple):
 
 
 class _Contents(NamedTuple):
-    """`kept` are the complete files, `left` the ids of abandoned unfinished ones; `held` are the bytes of all, by owner."""
+    """The content of the folder. `kept` are the complete files, `left` the ids of abandoned unfinished files.
+
+    `held` are the bytes of all files, by owner.
+    """
 
     kept: list[_StoredFile]
     left: list[str]
@@ -123,18 +128,18 @@ def load_media_secret(data_dir: Path) -> bytes:
     path = data_dir / SECRET_FILE
     try:
         with suppress(FileNotFoundError):
-            found = path.read_bytes()
-            if len(found) >= SECRET_BYTES:
-                return found
+            secret = path.read_bytes()
+            if len(secret) >= SECRET_BYTES:
+                return secret
         make_folder(data_dir)
         with os.fdopen(open_private(path, os.O_CREAT | os.O_RDWR), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # another process may write it at the same time
-            found = file.read()
-            if len(found) < SECRET_BYTES:
-                found = secrets.token_bytes(SECRET_BYTES)
+            secret = file.read()
+            if len(secret) < SECRET_BYTES:
+                secret = secrets.token_bytes(SECRET_BYTES)
                 file.seek(0)
-                file.write(found)
-            return found
+                file.write(secret)
+            return secret
     except OSError as error:
         log.error(
             "cannot use %s: %s. Signed URLs are valid until this process ends; check server.data_dir.", path, error
@@ -143,7 +148,7 @@ def load_media_secret(data_dir: Path) -> bytes:
 
 
 class MediaStore:
-    """The files in `folder`, at most `max_bytes` in all, each for `seconds`. The folder is created when it is needed."""
+    """The files in `folder`, together at most `max_bytes`, each for `seconds`. The folder is created on first use."""
 
     def __init__(
         self,
@@ -155,8 +160,9 @@ class MediaStore:
         address: str = MEDIA_PATH,
         evicts: bool = True,
     ) -> None:
-        """With `evicts` false, files are kept until they expire: a store that is full, or in which the account has no share
-        left, rejects new ones.
+        """Set up the store. With `evicts` false, files are kept until they expire.
+
+        Such a store rejects new files if it is full, or if the account has no share left.
         """
         self.address = address
         self.evicts = evicts
@@ -174,12 +180,12 @@ class MediaStore:
         return f"{self.address}{file_id}?expires={until}&signature={self._make_signature(file_id, until)}"
 
     def verify_signature(self, file_id: str, expires: str, signature: str) -> bool:
-        """Whether a URL has a valid signature and has not expired."""
+        """Return whether a URL has a valid signature and has not expired."""
         right = self.has_signed(file_id, expires, signature)
         return right and bool(re.fullmatch(r"[0-9]{1,12}", expires)) and int(expires) > time.time()
 
     def has_signed(self, file_id: str, expires: str, signature: str) -> bool:
-        """Whether a URL has a valid signature, expired or not. Compares signatures in constant time."""
+        """Return whether a URL has a valid signature, expired or not. Compares signatures in constant time."""
         right = self._make_signature(file_id, expires).encode()
         return hmac.compare_digest(right, signature.encode("utf-8", "replace"))
 
@@ -195,9 +201,9 @@ class MediaStore:
         return (self.max_bytes if self.evicts else self.max_bytes // 2) - MAX_METADATA_BYTES
 
     async def make_room(self, size: int, *, account: str) -> None:
-        """Check that the account may store a file of `size` bytes now, before the file is requested from elsewhere.
+        """Check that the account may store a file of `size` bytes now, before the file is requested from an upstream.
 
-        Raises FileTooLarge, MediaFull, also if the disk has no room, and MediaUnavailable.
+        Raises FileTooLarge, MediaFull (even if only the disk has no room), and MediaUnavailable.
         """
         if size > self.largest_file_bytes:
             raise _file_too_large_error(self.largest_file_bytes)
@@ -209,10 +215,10 @@ class MediaStore:
     async def put(
         self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "", *, account: str = ""
     ) -> MediaFile:
-        """Store a file of an account. It can be found when this returns and not before.
+        """Store a file of an account. Other processes can find it as soon as this returns.
 
-        Raises MediaFull and FileTooLarge (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file is then
-        deleted.
+        Raises MediaFull and FileTooLarge (507), MediaUnavailable (503), and exceptions of `chunks`; the incomplete file
+        is then deleted.
         """
         media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
         owner = digest_account(account)
@@ -220,10 +226,10 @@ class MediaStore:
         part, about = self.folder / f"{file_id}.part", self.folder / f"{file_id}.about.part"
         known_size = len(chunks) if isinstance(chunks, bytes) else 0
         await self._await_disk(asyncio.to_thread(self._make_room, known_size + MAX_METADATA_BYTES, owner))
-        file = await self._await_disk(aiofiles.open(part, "wb", opener=_create))
+        file = await self._await_disk(aiofiles.open(part, "wb", opener=_create_file))
         try:
             _try_lock(file.fileno(), fcntl.LOCK_EX)
-            size = await self._write(file, chunks, owner)
+            size = await self._write_chunks(file, chunks, owner)
             now = time.time()
             kept = MediaFile(
                 id=file_id,
@@ -234,7 +240,7 @@ class MediaStore:
                 expires=now + self.seconds,
             )
             await self._await_disk(_write_metadata(about, kept))
-            await self._await_disk(asyncio.to_thread(self._commit, kept))
+            await self._await_disk(asyncio.to_thread(self._commit_file, kept))
         finally:
             for unfinished in (part, about):
                 with suppress(OSError):
@@ -243,7 +249,7 @@ class MediaStore:
                 await file.close()
         return kept
 
-    async def _write(self, file: Any, chunks: AsyncIterator[bytes] | bytes, owner: str) -> int:
+    async def _write_chunks(self, file: Any, chunks: AsyncIterator[bytes] | bytes, owner: str) -> int:
         size = looked = 0
         async for chunk in _iterate_once(chunks) if isinstance(chunks, bytes) else chunks:
             size += len(chunk)
@@ -266,7 +272,7 @@ class MediaStore:
         with self._map_disk_errors():
             return await work
 
-    def _commit(self, kept: MediaFile) -> None:
+    def _commit_file(self, kept: MediaFile) -> None:
         """Rename the file and its metadata to their final names, metadata last; the modification time is the expiry time."""
         path = self.folder / kept.id
         about = Path(f"{path}.about")
@@ -311,14 +317,14 @@ class MediaStore:
     async def _open_file(self, name: str) -> Any:
         with self._map_disk_errors():
             try:
-                return await aiofiles.open(self.folder / name, "rb", opener=_open)
+                return await aiofiles.open(self.folder / name, "rb", opener=_open_existing)
             except FileNotFoundError:
                 raise file_not_found_error() from None
 
     async def delete(self, file_id: str) -> None:
         """Delete a file, unless it is being read. A missing file is not an error."""
         if _ID.fullmatch(file_id):
-            await asyncio.to_thread(self._remove, file_id)
+            await asyncio.to_thread(self._remove_file, file_id)
 
     async def sweep(self) -> None:
         """Delete expired and abandoned files. `put` does so too; this is for times without new files."""
@@ -327,9 +333,9 @@ class MediaStore:
     # Eviction
 
     def _make_room(self, needed: int, owner: str | None = None) -> None:
-        """Delete expired files, then those of the owners that hold most, until `owner` may add `needed` bytes.
+        """Delete expired files, then files of the largest owners, until `owner` may add `needed` bytes.
 
-        Raises MediaFull if it may not. Without an owner, only what must go is deleted.
+        Raises MediaFull if it may not. Without an owner, only expired and excess files are deleted.
         """
         if needed > self.max_bytes:
             raise _media_full_error()
@@ -337,13 +343,13 @@ class MediaStore:
         kept, left, held = self._scan_folder()
         now = time.time()
         for file in kept:
-            if file.expires <= now and self._remove(file.id):
+            if file.expires <= now and self._remove_file(file.id):
                 held[file.owner] -= file.size
         for file_id in left:
-            self._remove(file_id)
+            self._remove_file(file_id)
         excess = held.total() + needed - self.max_bytes
         if excess > 0 and self.evicts:
-            excess -= self._evict([file for file in kept if file.expires > now], excess, needed, held, owner)
+            excess -= self._evict_files([file for file in kept if file.expires > now], excess, needed, held, owner)
         if excess > 0:
             log.error(
                 "%s is full: files in use or not yet expired take all of its %d bytes", self.folder, self.max_bytes
@@ -353,10 +359,10 @@ class MediaStore:
             log.warning("%s has no room for more files of one account, which holds %d bytes", self.folder, held[owner])
             raise _media_full_error()
 
-    def _evict(
+    def _evict_files(
         self, kept: Iterable[_StoredFile], excess: int, needed: int, held: Counter[str], writer: str | None
     ) -> int:
-        """Delete the oldest files of the owners that hold most. Returns the bytes that were freed."""
+        """Delete the oldest files of the largest owners. Returns the freed bytes."""
         by_owner: dict[str, list[_StoredFile]] = {}
         for file in sorted(kept):
             by_owner.setdefault(file.owner, []).append(file)
@@ -364,18 +370,18 @@ class MediaStore:
         def list_files(owner: str) -> Iterator[tuple[int, str]]:
             return ((file.size, file.id) for file in by_owner.get(owner, ()))
 
-        wanted = held if writer is None else held + Counter({writer: needed})
-        return evict(excess, wanted, list_files, self._remove, writer)
+        held_after = held if writer is None else held + Counter({writer: needed})
+        return evict(excess, held_after, list_files, self._remove_file, writer)
 
     def _scan_folder(self) -> _Contents:
-        found: dict[str, dict[str, os.stat_result]] = {}  # by id, then by suffix
+        statuses: dict[str, dict[str, os.stat_result]] = {}  # by id, then by suffix
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if ours := _OWN_FILE_NAME.fullmatch(entry.name):
                     with suppress(FileNotFoundError):
-                        found.setdefault(ours["id"], {})[ours["rest"]] = entry.stat(follow_symlinks=False)
+                        statuses.setdefault(ours["id"], {})[ours["rest"]] = entry.stat(follow_symlinks=False)
         contents = _Contents([], [], Counter())
-        for file_id, parts in found.items():
+        for file_id, parts in statuses.items():
             size, owner = sum(status.st_size for status in parts.values()), self._ids.read_owner(file_id)
             contents.held[owner] += size
             if "" in parts and ".about" in parts:
@@ -385,13 +391,13 @@ class MediaStore:
                 contents.left.append(file_id)
         return contents
 
-    def _remove(self, file_id: str) -> bool:
+    def _remove_file(self, file_id: str) -> bool:
         """Delete a file and its metadata, unless a process writes or reads it."""
         locked: list[int] = []
         try:
             for suffix in ("", ".part"):
                 with suppress(FileNotFoundError):
-                    locked.append(_open(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
+                    locked.append(_open_existing(f"{self.folder / file_id}{suffix}", os.O_RDONLY))
                     if not _try_lock(locked[-1], fcntl.LOCK_EX):
                         return False
             for suffix in (
@@ -423,7 +429,9 @@ class MediaStore:
 
 
 class SignedFileStore:
-    """Stores the files of one response to `account`; their URLs are below `public_url` (scheme and host, no trailing slash)."""
+    """A store for the files of one response to `account`. Their URLs are below `public_url` (scheme and host, no
+    trailing slash).
+    """
 
     def __init__(self, store: MediaStore, public_url: str, account: str) -> None:
         self._store = store
@@ -451,11 +459,11 @@ def file_not_found_error() -> NotFound:
     )
 
 
-def _create(path: str | Path, flags: int) -> int:
+def _create_file(path: str | Path, flags: int) -> int:
     return open_private(path, flags | os.O_EXCL)
 
 
-def _open(path: str | Path, flags: int) -> int:
+def _open_existing(path: str | Path, flags: int) -> int:
     return open_private(path, flags | os.O_NONBLOCK)
 
 
@@ -468,7 +476,7 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 
 async def _write_metadata(path: Path, kept: MediaFile) -> None:
-    async with aiofiles.open(path, "wb", opener=_create) as file:
+    async with aiofiles.open(path, "wb", opener=_create_file) as file:
         await file.write(json.dumps(asdict(kept)).encode())
 
 

@@ -1,7 +1,7 @@
-"""The permissions of what the gateway writes: folders 0700, files 0600, whatever the umask of its process was.
+"""The permissions of the gateway's files: folders 0700, files 0600, for every umask of its process.
 
-`protect_data_dir` is called once, before anything is written. It sets the umask, because libraries (SQLite, prometheus_client)
-and plugins create files too. `make_folder` and `open_private` are for the code of the gateway.
+`protect_data_dir` is called once, before the first file is written. It sets the umask, because libraries (SQLite,
+prometheus_client) and plugins create files too. `make_folder` and `open_private` are for the code of the gateway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KNOWN_NAMES = frozenset({"health", "media", "videos", "tasks", "uploads", "metr
 
 
 class DataDirError(Exception):
-    """The data directory must not be used; the message says why and what to do."""
+    """The data directory must not be used. The message names the cause and the remedy."""
 
 
 def make_folder(folder: Path) -> None:
@@ -36,10 +36,11 @@ def open_private(path: str | Path, flags: int) -> int:
 
 
 def protect_data_dir(folder: Path) -> None:
-    """Make the data directory and what this process will write accessible to its own user only.
+    """Make the data directory and later files of this process accessible to its own user only.
 
-    Permissions of others on an existing folder, and on the files and folders in it, are removed, with a warning; only with a
-    warning if it has files of others, as /var has. Raises DataDirError for a folder of another user, except root.
+    Permissions of others are removed from an existing folder, and from the files and folders in it, with a warning. If
+    the folder has files of others, as /var has, there is only a warning. Raises DataDirError for a folder of another
+    user, except root.
     """
     os.umask(UMASK)
     try:
@@ -68,7 +69,7 @@ def _close_folder(folder: Path, status: os.stat_result) -> None:
     if status.st_mode & stat.S_ISVTX or not (KEY_FILE in names or names <= _KNOWN_NAMES):
         log.warning(
             "other users have access to %s, and it has files that are not the gateway's, so its permissions were not changed: "
-            "name a folder of its own in server.data_dir, or run chmod 700",
+            "name a separate folder in server.data_dir, or run chmod 700",
             folder,
         )
         return
@@ -79,7 +80,9 @@ def _close_folder(folder: Path, status: os.stat_result) -> None:
 
 
 def _close_entry(path: Path) -> None:
-    """Remove the permissions of others on a file or folder; what cannot be opened is left alone: links, files of others."""
+    """Remove the permissions of others on a file or folder. Entries that cannot be opened stay unchanged: links, files
+    of others.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,11 +1,11 @@
-"""How accounts share storage of limited size. The rule is defined here, once, for every store.
+"""The rule by which accounts share storage of limited size. It is defined here, once, for every store.
 
-*A store that evicts:* when it is full, the account that holds most loses items, its first ones first, until there is enough
-room. So an account that holds less than an equal share (the limit divided by the number of accounts) loses nothing to others,
-an account alone may use all of the storage, and a new account needs no reserve: it takes from the largest.
+*A store that evicts:* when it is full, the largest account loses items, its first ones first, until there is enough
+room. So an account below an equal share (the limit divided by the number of accounts) loses no item to others. A single
+account may use the whole storage. A new account needs no reserve, because it takes room from the largest account.
 
-*A store that keeps its items until they expire:* an account may hold at most as many bytes as are then still free. So one account
-alone fills at most half of the storage, two a third each, and there is always room for one more.
+*A store that keeps its items until they expire:* an account may hold at most as many bytes as are then still free. So
+one account alone fills at most half of the storage, two a third each, and there is always room for one more.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ def evict(
     remove: Callable[[T], bool],
     writer: str | None = None,
 ) -> int:
-    """Remove items until `excess` bytes are freed: always the next item of the account that then holds most.
+    """Remove items until `excess` bytes are freed: always the next item of the account that is then the largest.
 
-    `held` are the bytes of each account. `list_items` returns an account's items with their sizes, in the order in which it loses
-    them; it is called only for accounts that lose some. `remove` returns False for an item that cannot be removed now. `writer`,
-    the account that needs the room, takes nothing from an account that holds less than itself. Returns the bytes that were freed.
+    `held` are the bytes of each account. `list_items` returns an account's items with their sizes, in the order in
+    which it loses them; it is called only for accounts that lose some. `remove` returns False for an item that cannot
+    be removed now. `writer`, the account that needs the room, takes no room from an account that is smaller than
+    itself. Returns the freed bytes.
     """
     heap = [(-size, account) for account, size in held.items()]
     heapq.heapify(heap)
@@ -38,17 +39,19 @@ def evict(
         negative_size, account = heap[0]
         if account not in items:
             items[account] = iter(list_items(account))
-        found = next(items[account], None)
-        if found is None and account == writer:
+        item = next(items[account], None)
+        if item is None and account == writer:
             break
-        if found is None:
+        if item is None:
             heapq.heappop(heap)
-        elif remove(found[1]):
-            freed += found[0]
-            heapq.heapreplace(heap, (negative_size + found[0], account))
+        elif remove(item[1]):
+            freed += item[0]
+            heapq.heapreplace(heap, (negative_size + item[0], account))
     return freed
 
 
 def may_hold(needed: int, held_by_account: int, held_by_all: int, limit: int) -> bool:
-    """Whether an account may add `needed` bytes to a store that keeps its items: the rest must stay as large as its share."""
+    """Return whether an account may add `needed` bytes to a store that keeps its items. The rest must stay as large as
+    its share.
+    """
     return held_by_account + needed <= limit - held_by_all - needed

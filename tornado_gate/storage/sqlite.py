@@ -1,6 +1,7 @@
-"""One SQLite file that threads, processes and forks share; detects a replaced file and explains failures.
+"""One SQLite file that threads, processes and forks share, with detection of a replaced file and explanations of
+failures.
 
-Knows no table. Everything here blocks on the disk: call it from a thread if an event loop runs.
+The module depends on no table. Everything here blocks on the disk: call it from a thread if an event loop runs.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ CACHE_STATEMENT = "PRAGMA cache_size = -512"
 
 
 class Schema(Value, frozen=True, kw_only=True):
-    """Idempotent statements that create the tables. `version` is kept in the file's ``user_version``."""
+    """Idempotent statements that create the tables. `version` is stored in the file's ``user_version``."""
 
     version: int
     statements: tuple[str, ...]
 
 
 class SqliteFile:
-    """The file at `path`. Every failure is raised as `error`, with a message that names the file and says what to do."""
+    """The file at `path`. Every failure is raised as `error`, with a message that names the file and the remedy."""
 
     def __init__(self, path: Path, schema: Schema, error: type[Exception]) -> None:
         self.path = path.absolute()
@@ -73,19 +74,19 @@ class SqliteFile:
     def _get_connection(self) -> sqlite3.Connection:
         """Return a connection to the current file: it may have been replaced, and the process may be a fork."""
         status = self.path.stat()
-        wanted = (os.getpid(), status.st_dev, status.st_ino)
-        if self._connection is not None and wanted != self._connected_to:
-            if self._connected_to is not None and self._connected_to[0] != wanted[0]:
+        identity = (os.getpid(), status.st_dev, status.st_ino)
+        if self._connection is not None and identity != self._connected_to:
+            if self._connected_to is not None and self._connected_to[0] != identity[0]:
                 self._of_the_parent.append(self._connection)  # SQLite forbids using or closing it after a fork
             else:
                 self._connection.close()
             self._connection = None
         if self._connection is None:
-            self._connection = self._connect()
-            self._connected_to = wanted
+            self._connection = self._open_connection()
+            self._connected_to = identity
         return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         address = f"{self.path.as_uri()}?mode=rw"  # never create a file here: a missing one must be noticed
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -114,7 +115,7 @@ class SqliteFile:
 
 
 def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Create the tables. Several processes may run this at once."""
+    """Create the tables. Several processes may run this at the same time."""
     ends = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -147,7 +148,7 @@ def get_error_code(error: Exception) -> str:
 
 
 def explain_error(error: Exception) -> str:
-    """Return what is wrong and what to do."""
+    """Return the cause and the remedy of an error."""
     number = error.errno if isinstance(error, OSError) else None
     code = get_error_code(error)
     if code.startswith("SQLITE_FULL") or number in (errno.ENOSPC, errno.EDQUOT):

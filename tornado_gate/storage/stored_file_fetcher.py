@@ -1,7 +1,7 @@
-"""Fetches addresses of requests, and reads files that the gateway itself has handed out directly from its stores.
+"""A fetcher of addresses in requests. Files that the gateway itself has served are read directly from its stores.
 
-Such an address is known by its signature, whichever host it names: callers reach the gateway by several. So an image that the
-gateway made can be edited although the gateway's own address is private.
+Such an address is recognised by its signature, for any host, because callers reach the gateway by several. So an image
+that the gateway made can be edited although the gateway's own address is private.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class StoredFileFetcher(Fetcher):
         """
         for store in self._stores:
             if store.address in url[:_LONGEST_URL] and (file_id := _find_signed_file(store, url, param)):
-                return await self._read(request, store, file_id, url, kinds, param)
+                return await self._read_stored(request, store, file_id, url, kinds, param)
         return None
 
-    async def _read(
+    async def _read_stored(
         self, request: RequestFetcher, store: MediaStore, file_id: str, url: str, kinds: Collection[str], param: str
     ) -> FetchedFile:
         rules = self.rules
@@ -54,7 +54,9 @@ class StoredFileFetcher(Fetcher):
 
 
 def _find_signed_file(store: MediaStore, url: str, param: str) -> str:
-    """The id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has expired."""
+    """Return the id in an address that `store` has signed; "" for any other address. Raises InvalidField if it has
+    expired.
+    """
     if len(url) > _LONGEST_URL:
         return ""
     try:

@@ -20,14 +20,14 @@ NEVER = float("inf")
 class Deadlines:
     """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
 
-    `first_event` limits the time to the first event of a stream, and to the first bytes of the body of a whole response, which
-    has no event before it is complete (`whole`, if it is given, replaces it there); between its further bytes `gap` applies, and
-    to all of it `total`. With `slow_start`, for
-    operations that send nothing until the work is done, only `total` applies before the response.
+    `first_event` limits the time to the first event of a stream. It also limits the time to the first bytes of the body of a
+    whole response, which has no event before it is complete (there `whole` replaces it, if present). Between its further bytes
+    `gap` applies, and to all of it `total`. With `slow_start`, for operations that send no data until the work is done, only
+    `total` applies before the response.
 
-    All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event:
+    All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event. So
     a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires. The timeouts
-    apply while an item is awaited; whoever passes items on limits that wait to `ends_at`, the end of the total timeout.
+    apply while an item is awaited. Code that passes items on limits that wait to `ends_at`, the end of the total timeout.
     """
 
     __slots__ = (
@@ -82,7 +82,10 @@ class Deadlines:
                 self.stop()
 
     def expect_whole(self) -> None:
-        """The caller gets a whole response, although the upstream streams: `first_event` limits the time to its first event."""
+        """Limit the time to the first event by `first_event`.
+
+        Called if the caller gets a whole response, although the upstream streams.
+        """
         self._streaming = False
 
     def _make_first_event_error(self) -> UpstreamTimeout:
@@ -98,7 +101,7 @@ class Deadlines:
         return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
 
     def extend_gap_on_chunks(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Return `chunks`; each one restarts the gap timeout, also if it yields no event (an upstream's pings, for example)."""
+        """Return `chunks`; each one restarts the gap timeout, even if it yields no event (an upstream's pings, for example)."""
         return Flow(chunks, limits=_SignsOfLife(self))
 
     def limit_gaps(self, items: AsyncIterator[T], blame: ErrorMapper | None = None) -> AsyncIterator[T]:
@@ -141,7 +144,7 @@ class Deadlines:
         self._slot = self._wheel.add(due, self)
 
     def on_timer(self) -> None:
-        """Called by the timer wheel: cancel the task if its limit has passed, else schedule the timer again."""
+        """Cancel the task if its limit has passed, else schedule the timer again. The timer wheel calls this."""
         self._slot = None
         self._rings_at = NEVER
         if self._due == NEVER:
@@ -153,7 +156,7 @@ class Deadlines:
             self._task.cancel()
 
     def _is_own_cancellation(self, error: BaseException) -> bool:
-        """Whether only the timer has cancelled the task; False if another cancellation is pending too."""
+        """Return whether only the timer has cancelled the task; False if another cancellation is pending too."""
         if not self._rang or not isinstance(error, asyncio.CancelledError) or self._task is None:
             return False
         self._rang = False
@@ -162,10 +165,10 @@ class Deadlines:
     # The interface `stages.Limits`.
 
     def begin(self) -> float:
-        """Start the limit for the next wait. Returns the outer limit, to restore afterwards."""
+        """Start the limit for the next wait. Return the outer limit, to restore afterwards."""
         outer = self._due
         self._in_gap = outer == NEVER
-        if self._in_gap or self.gap != NEVER:  # else the outer limit is narrower
+        if self._in_gap or self.gap != NEVER:  # otherwise the outer limit is narrower
             self._set_limit(min(outer, self.ends_at, self._loop.time() + self.gap))
         return outer
 
@@ -184,26 +187,26 @@ class Deadlines:
         )
 
     def end(self) -> None:
-        """The items have ended: only a wait for the first event, if there is one, stays limited."""
+        """End the limits at the end of the items: only a wait for the first event, if there is one, stays limited."""
         self._over = True
         if self._due == NEVER:
             self.stop()
 
     def begin_gaps(self) -> None:
-        """The first item has arrived: start the gap timeout."""
+        """Start the gap timeout, because the first item has arrived."""
         self.gap = self._timeouts.gap
         if not (self._streaming or self._begun):
             self._begin_whole()
 
     def _begin_whole(self) -> None:
-        """The first bytes of a whole response have arrived: the first-event timeout no longer applies."""
+        """End the first-event timeout, because the first bytes of a whole response have arrived."""
         self._begun = True
         self._first = self.ends_at
         if self._due != NEVER:
             self._due = self.ends_at
 
     def begin_bytes(self) -> float:
-        """As `begin`, for further bytes of a whole response. Returns NEVER, and limits nothing, for the first ones."""
+        """Begin like `begin`, for further bytes of a whole response. For the first ones, return NEVER and set no limit."""
         outer = self._due
         if not self._begun or outer == NEVER or self._task is not asyncio.current_task(self._loop):
             return NEVER
@@ -211,7 +214,7 @@ class Deadlines:
         return outer
 
     def put_off(self) -> None:
-        """Data has arrived: restart the gap timeout."""
+        """Restart the gap timeout, because data has arrived."""
         if not (self._streaming or self._begun):
             self._begin_whole()
         if self._in_gap and self._due != NEVER:

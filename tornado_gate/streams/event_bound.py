@@ -1,6 +1,6 @@
-"""The maximum size of one event of an upstream's stream, and the memory of those that are incomplete.
+"""The maximum size of one event of an upstream's stream, and the memory of incomplete events.
 
-One bound for each process: parsers of plugins know no conf.
+Each process has one maximum, because parsers of plugins do not read conf.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def set_event_bytes(most: int) -> None:
 
 
 def check_event_size(size: int) -> None:
-    """Raise UpstreamError for an event, or the beginning of one, that is too large."""
+    """Raise UpstreamError for an event, or its beginning, that is too large."""
     if size > _Bound.most:
         raise UpstreamError(
             f"The upstream sent a stream event above the limit of {_Bound.most} bytes (limits.event_bytes).",
@@ -31,7 +31,7 @@ def check_event_size(size: int) -> None:
 
 
 class HeldEvent:
-    """The beginning of an event that a parser keeps until the rest arrives. A large one counts as a large answer does."""
+    """The beginning of an event that a parser keeps until it is complete. A large one counts as a large response does."""
 
     __slots__ = ("_claim", "_counted")
 
@@ -40,7 +40,10 @@ class HeldEvent:
         self._counted = 0
 
     def check(self, size: int) -> None:
-        """The parser keeps `size` bytes now. Raises UpstreamError for too large an event, Unavailable for too many large ones."""
+        """Count the `size` bytes that the parser keeps now.
+
+        Raises UpstreamError for too large an event, Unavailable for too many large ones.
+        """
         check_event_size(size)
         if size < self._counted and self._claim is not None:
             self._claim.release()

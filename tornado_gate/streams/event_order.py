@@ -1,4 +1,4 @@
-"""Checks stream events: their order, which `types.events` defines, and the types of their fields. No I/O."""
+"""Checks of stream events: their order, which `types.events` defines, and the types of their fields. No I/O."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _NON_CHAT_EVENTS = (*_RESULT_EVENTS, ImageResult, PartialImage, SpeechChunk, Spe
 _CHAT_EVENTS = (PartStart, PartDelta, PartEnd, Finish)
 
 _IN_ALL: Final = frozenset({ResponseStart, UsageReport, StreamError})
-"""Events that may come in the response to any request."""
+"""The events that may come in the response to any request."""
 _ANSWERS: Final[dict[type, frozenset[type]]] = {
     ChatRequest: _IN_ALL.union(_CHAT_EVENTS),
     CountTokensRequest: _IN_ALL | {TokenCount},
@@ -75,15 +75,15 @@ _ANSWERS: Final[dict[type, frozenset[type]]] = {
     VideoPoll: _IN_ALL | {VideoOperation},
     VideoRequest: _IN_ALL | {VideoOperation},
 }
-"""The events that may answer a request of each class; one of a plugin's own class may have any."""
+"""The events that may be in the response to a request of each class; a plugin's own class may have any."""
 
 
 class OrderError(ContractError):
-    """A plugin yielded an event that may not come at its place, or whose fields are wrong."""
+    """An error: a plugin yielded an event that is not allowed at this position, or whose fields are wrong."""
 
 
 class OrderChecker:
-    """Checks each event of one stream, the response to a request of class `request`."""
+    """A check of each event of one stream, the response to a request of class `request`."""
 
     __slots__ = (
         "_answers",
@@ -107,7 +107,9 @@ class OrderChecker:
         self.open: dict[int, int] = {}
         """The open parts: index to choice."""
         self.texts: dict[int, type] = {}
-        """The open parts whose deltas are texts: index to the class of their data. A delta without more needs no other check."""
+        """The open parts whose deltas are texts: index to the class of their data. A delta of these with text alone needs no
+        other check.
+        """
         self._sounds: set[int] = set()
         self._indexes: set[int] = set()
         self._choices: set[int] = set()
@@ -158,9 +160,9 @@ class OrderChecker:
         if kind is None:
             raise OrderError(f"PartDelta for part {index}, which is complete: its PartStart has a `part`")
         if event.data and not isinstance(event.data, kind):
-            given = type(event.data).__name__
+            data_type = type(event.data).__name__
             raise OrderError(
-                f"PartDelta.data is {given}; allowed: {kind.__name__} (bytes in audio, str in other parts)"
+                f"PartDelta.data is {data_type}; allowed: {kind.__name__} (bytes in audio, str in other parts)"
             )
 
     def _check_non_chat_event(self, event: StreamEvent) -> None:
@@ -210,7 +212,7 @@ class OrderChecker:
         self._done.add(event.choice)
 
     def is_complete(self) -> bool:
-        """Whether the stream may end here."""
+        """Return whether the stream may end here."""
         return self.finished or (bool(self._done) and not self.open and self._choices <= self._done)
 
     def _require_start(self, event: StreamEvent) -> None:
@@ -227,10 +229,10 @@ _PLACES: Final[dict[type, Callable[[OrderChecker, Any], None]]] = {
     UsageReport: OrderChecker._require_start,
     StreamError: OrderChecker._check_error,
 }
-"""By class, because each event passes here."""
+"""The checks by class, because each event passes here."""
 
 
 def _find_place(event: StreamEvent) -> Callable[[OrderChecker, Any], None]:
-    """The check of an event of another class: a subclass of a plugin, or no event of a chat."""
-    found = (check for kind, check in _PLACES.items() if isinstance(event, kind))
-    return next(found, OrderChecker._check_non_chat_event)
+    """Return the check of an event of another class: a subclass of a plugin, or no event of a chat."""
+    checks = (check for kind, check in _PLACES.items() if isinstance(event, kind))
+    return next(checks, OrderChecker._check_non_chat_event)

@@ -1,4 +1,4 @@
-"""Convert stream events to a whole result and back, and check their order. No wire format, no I/O.
+"""The conversion of stream events to a whole result and back, and the check of their order. No wire format, no I/O.
 
 A whole response is a collected stream, so that streaming and non-streaming responses share one code path.
 """
@@ -65,7 +65,7 @@ class _OpenChoice(State):
 
 
 class Collector:
-    """Builds a ChatResult from stream events."""
+    """A builder of a ChatResult from stream events."""
 
     def __init__(self) -> None:
         self._start: ResponseStart | None = None
@@ -74,7 +74,7 @@ class Collector:
         self._usage: Usage | None = None
 
     def add(self, event: StreamEvent) -> None:
-        """Add one event. Raises the error of a StreamError, and OrderError for an event that is not of a chat."""
+        """Add one event. Raises the error of a StreamError, and OrderError for an event of another operation than chat."""
         match event:
             case PartDelta(index=index):
                 self._add_delta(self._open[index], event)
@@ -219,12 +219,12 @@ class _RenderStep(stages.Step[E, bytes]):
 
 
 def join_frames(frames: list[bytes]) -> list[bytes]:
-    """Frames as one chunk, which is written at once; large ones as they are, because joining copies them."""
+    """Return frames as one chunk, which is written immediately. Large ones stay separate, because joining copies them."""
     return [b"".join(frames)] if sum(map(len, frames)) <= stages.LARGE_BYTES else frames
 
 
 def render_collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
-    """Return one chunk: `render` applied to the whole response. Raises as `collect`."""
+    """Return one chunk: `render` applied to the whole response. Raises the errors of `collect`."""
     return stages.add_step(events, _CollectStep(render))
 
 
@@ -253,17 +253,17 @@ class _CollectStep(stages.Step[StreamEvent, bytes]):
 
 
 async def render_result(result: ChatResult, render: Callable[[ChatResult], R]) -> R:
-    """The result of `render`, which runs in a thread for a large response."""
+    """Return the result of `render`, which runs in a thread for a large response."""
     return await run_alone(render, result) if is_large(result) else render(result)
 
 
 def dump_result(result: ChatResult, body: Any) -> bytes:
-    """The JSON text of `body`, which shows `result`: that of a large response in pieces."""
+    """Return the JSON text of `body`, which shows `result`. The text of a large response is in pieces."""
     return encode_json(body) if is_large(result) else orjson.dumps(body)
 
 
 def is_large(result: ChatResult) -> bool:
-    """Whether a response is so long that it is rendered in a thread."""
+    """Return whether a response is so long that it is rendered in a thread."""
     left = stages.LARGE_BYTES
     for choice in result.choices:
         left -= sum(map(_measure_part, choice.parts))
@@ -332,8 +332,9 @@ def _replay_part(index: int, choice: int, part: Part, logprobs: dict[str, Any]) 
 
 
 async def read_single_event(events: AsyncIterator[StreamEvent], kind: type[R]) -> R:
-    """Return the result event of class `kind`. Raises the error of a StreamError, OrderError for other events, and
-    UpstreamError if the stream ends without a result.
+    """Return the result event of class `kind`.
+
+    Raises the error of a StreamError, OrderError for other events, and UpstreamError if the stream ends without a result.
     """
     async for event in events:
         if isinstance(event, kind):
@@ -359,12 +360,12 @@ def check_events(
 ) -> AsyncIterator[StreamEvent]:
     """Return `events`, checked; an error after the first event with content becomes a StreamError.
 
-    Checked are their order, the types of their fields, and whether they answer a request of class `request`. So a wrong event is
-    a fault of the provider that yields it, not of the format that cannot render it.
+    The check covers their order, the types of their fields, and whether they fit a request of class `request`. So a wrong event
+    is a fault of the provider that yields it, not of the format that cannot render it.
 
-    Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised, so that it keeps
-    its status and another target may be tried. `blame` creates the error for an invalid event. `redact` modifies every error
-    in place before it is raised or becomes a StreamError.
+    Before the first event with content (any event except ResponseStart and SpeechStart) an error is raised. So it keeps its
+    status, and another target may be tried. `blame` creates the error for an invalid event. `redact` modifies every error in
+    place before it is raised or becomes a StreamError.
     """
     return stages.add_step(events, _CheckStep(blame, redact, request))
 
@@ -435,11 +436,3 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
 
 close = stages.close
 """Close an async generator that will not be read further; other iterators need no closing."""
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-rendered = render_events
-collected = render_collected
-single = read_single_event
-aiter_events = iterate_events
-checked = check_events

@@ -1,4 +1,4 @@
-"""Splits a streamed JSON array into its elements: a stream of Gemini without ``alt=sse``. No I/O."""
+"""The elements of a streamed JSON array: a stream of Gemini without ``alt=sse``. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _SEPARATORS: Final = b" \t\r\n,["
 
 
 class ArraySplitter:
-    """Takes bytes and returns the unchanged text of each complete object. `closed` is True after the end of the array."""
+    """A splitter that takes bytes and returns the unchanged text of each complete object.
+
+    `closed` is True after the end of the array.
+    """
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -30,16 +33,19 @@ class ArraySplitter:
         self.closed = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The objects that `chunk` completes. Raises UpstreamError for an oversized object and for other JSON than objects."""
+        """Return the objects that `chunk` completes.
+
+        Raises UpstreamError for an oversized object and for other JSON than objects.
+        """
         self._buffer += chunk
         if len(self._buffer) > UNCOUNTED_BYTES:
             self._counter.add(chunk, begins=self._buffer)
-        found: list[bytes] = []
+        objects: list[bytes] = []
         while not self.closed and (element := self._take_object()) is not None:
-            found.append(element)
+            objects.append(element)
             self._counter = JsonValueCounter()
         self._event.check(len(self._buffer))
-        return found
+        return objects
 
     def _take_object(self) -> bytes | None:
         if self._depth == 0 and not self._find_object_start():
@@ -79,7 +85,7 @@ class ArraySplitter:
 
 
 async def iterate_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """The objects of a streamed array, or a single object. Raises UpstreamError for invalid JSON."""
+    """Yield the objects of a streamed array, or a single object. Raises UpstreamError for invalid JSON."""
     splitter = ArraySplitter()
     async for chunk in chunks:
         for element in splitter.feed(chunk):

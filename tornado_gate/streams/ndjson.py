@@ -1,4 +1,4 @@
-"""Newline-delimited JSON: one JSON value in each line. No I/O; knows no wire format.
+"""Newline-delimited JSON: one JSON value in each line. No I/O and no wire format.
 
 Source: https://github.com/ndjson/ndjson-spec: a line ends with LF, and a CR before it is ignored; a parser may ignore empty
 lines. The last line may have no LF, which some upstreams omit.
@@ -21,7 +21,7 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 
 
 class LineSplitter:
-    """Splits a byte stream into lines, each with its LF. Also a `Splitter` of `passthrough.StreamAdapter`."""
+    """A splitter of a byte stream into lines, each with its LF. Also a `Splitter` of `passthrough.StreamAdapter`."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -44,7 +44,7 @@ class LineSplitter:
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that `chunk` completes, without empty ones. Raises as `take`."""
+        """Return the lines that `chunk` completes, without empty ones. Raises the UpstreamError of `take`."""
         lines = self.take(chunk).split(b"\n")
         return [line + b"\n" for line in lines if line and not line.isspace()]
 

@@ -1,11 +1,12 @@
 """The verbatim lane: forward an upstream's response unchanged to the caller, and record usage and finish reason.
 
-A format's `forward_response` returns the result of `forward_answer`. The format supplies a `StreamAdapter`, which defines
-the frames that are errors, the frames that need no parsing, and the end of an interrupted stream. Knows no wire format.
+A format's `forward_response` returns the result of `forward_answer`. The format supplies a `StreamAdapter`, which defines the
+frames that are errors, the frames that need no parsing, and the end of an interrupted stream. This module contains no wire
+format.
 
-A stream is forwarded in complete frames. An error before the first frame with data is raised and keeps its status; a later
-error becomes the frames of `StreamAdapter.render_ending`, which end the stream. A later error, and an error frame that was
-forwarded, are stored as `late_error` in the call's meter.
+A stream is forwarded in complete frames. An error before the first frame with data is raised and keeps its status. A later error
+becomes the frames of `StreamAdapter.render_ending`, which end the stream. A later error, and an error frame that was forwarded,
+are stored as `late_error` in the call's meter.
 """
 
 from __future__ import annotations
@@ -31,34 +32,34 @@ EVENT_STREAM: Final = "text/event-stream"
 EVENTS: Final = f"{EVENT_STREAM}; charset=utf-8"
 
 MAX_MEASURED_BYTES: Final = 16 * 1024
-"""The most bytes of a frame, on average, that are measured as text."""
+"""The maximum average length of a frame that is measured as text, in bytes."""
 MAX_HELD_BYTES: Final = 16 * 1024
-"""The most bytes of comments before the first data that are held back and then passed on."""
+"""The maximum number of bytes of comments before the first data that are held back and then passed on."""
 _DONE: Final = b"[DONE]"
 _LAST_FRAMES: Final = 4
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
 
 
 class StreamMeter(Protocol):
-    """Reads the frames of one stream and records usage and finish reason on the call's meter."""
+    """A reader of the frames of one stream, which records usage and finish reason on the call's meter."""
 
     @property
     def finished(self) -> bool:
-        """Whether the response is complete."""
+        """Return whether the response is complete."""
 
     @property
     def done(self) -> bool:
-        """Whether no frame may follow, after the end frame or an error frame."""
+        """Return whether no frame may follow, after the end frame or an error frame."""
 
     def note(self, raw: bytes) -> bool | None:
-        """Read one frame. Returns True if it contains only the usage that the gateway requested.
+        """Read one frame. Return True if it contains only the usage that the gateway requested.
 
-        A GateError that it raises ends the stream in place of the frame.
+        A GateError that it raises ends the stream instead of the frame.
         """
 
 
 class Splitter(Protocol):
-    """Splits a stream that is not made of server-sent events."""
+    """A splitter of a stream that is not made of server-sent events."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the frames that `chunk` completes. Raises UpstreamError for a frame above the size limit.
@@ -68,14 +69,14 @@ class Splitter(Protocol):
 
 
 class StreamAdapter(ABC):
-    """Interprets the frames and bodies of one wire format. One object serves all requests, so it must have no state.
+    """An interpreter of the frames and bodies of one wire format. One object serves all requests, so it must have no state.
 
     Inherit from it: all methods except `meter`, `parse_error` and `render_ending` have a default. Frames are passed unchanged,
     with the empty line that ends them.
     """
 
     stream_type: str = EVENTS
-    """The content type of a stream, if the upstream declares none of its own."""
+    """The content type of a stream, if the upstream declares none."""
     keep_alive: bytes = b": ping\n\n"
     """Sent to the caller while a streaming upstream sends no data; `b""` sends nothing."""
     streams_bodies: bool = False
@@ -83,7 +84,7 @@ class StreamAdapter(ABC):
     frame_bytes: int = 200
     """The usual length of a frame with text, without the text: for an estimate of the tokens of a stream that breaks off."""
     produced_member: str = ""
-    """The member of a whole body with what the model has produced, for an estimate of its tokens; "" for the whole body."""
+    """The member of a whole body with the model's output, for an estimate of its tokens; "" for the whole body."""
 
     @abstractmethod
     def meter(self, call: Call, request: VerbatimRequest) -> StreamMeter:
@@ -94,7 +95,7 @@ class StreamAdapter(ABC):
         return None
 
     def is_quiet(self, frames: bytes) -> bool:
-        """Whether one or more frames, not including the first of the stream, certainly contain nothing for the meter.
+        """Return whether one or more frames, not including the first of the stream, certainly contain no data for the meter.
 
         Called for every chunk, so implementations search for byte strings instead of parsing. Quotation marks inside JSON strings
         are escaped, so a model's text cannot look like a JSON member. By default each frame is parsed.
@@ -102,7 +103,10 @@ class StreamAdapter(ABC):
         return False
 
     def has_data(self, raw: bytes) -> bool:
-        """Whether a frame is not only a comment. Comments before the first frame with data are held back until it arrives."""
+        """Return whether a frame has data, and not only a comment.
+
+        Comments before the first frame with data are held back until it arrives.
+        """
         return sse.parse(raw) is not None
 
     def parse_frame(self, raw: bytes) -> Any:
@@ -114,7 +118,7 @@ class StreamAdapter(ABC):
         """Return the error that the JSON of the first frame represents, or None."""
 
     def hides_usage(self, request: VerbatimRequest) -> bool:
-        """Whether frames for which `StreamMeter.note` returns True are removed from the stream."""
+        """Return whether frames for which `StreamMeter.note` returns True are removed from the stream."""
         return False
 
     def render_frames(self, meter: Any, frames: list[bytes]) -> list[bytes]:
@@ -143,7 +147,7 @@ class StreamAdapter(ABC):
 def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the reply for an upstream's response. Its content type decides whether it is a stream, else the request does.
 
-    A `BufferedBody` is read at once: raises GateError if it is an error.
+    A `BufferedBody` is read immediately: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
     kind = JSON if content_type == JSON else media_type(content_type)
@@ -174,7 +178,7 @@ def forward_stream(
 def forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
-    """Return the chunks of a whole body; for a `BufferedBody` a `BufferedBody`, and an error is raised at once."""
+    """Return the chunks of a whole body. For a `BufferedBody`, return a `BufferedBody`, and raise an error immediately."""
     if isinstance(incoming.chunks, BufferedBody):
         return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
     return _forward_body(call, adapter, request, incoming)
@@ -223,7 +227,7 @@ async def _stream_body(
 
 
 class _Passthrough(stages.Step[bytes, bytes]):
-    """Passes on the complete frames of each chunk, without the frames that are hidden from the caller."""
+    """A step that passes on the complete frames of each chunk, without the frames that are hidden from the caller."""
 
     __slots__ = (
         "_adapter",
@@ -254,7 +258,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         call.meter.frame_bytes = adapter.frame_bytes
 
     def take(self, items: list[bytes], out: list[bytes]) -> bool | stages.Large:
-        """Pass the complete frames on. Ends the stream after its end frame: some upstreams do not close it, or much later."""
+        """Pass the complete frames on. End the stream after its end frame: some upstreams do not close it, or much later."""
         if self._splitter is not None:
             self._take_split(self._splitter, items, out)
             return self._meter.done
@@ -263,15 +267,15 @@ class _Passthrough(stages.Step[bytes, bytes]):
     def _take_events(self, items: list[bytes], out: list[bytes]) -> stages.Large | None:
         splitter, is_quiet, meter = self._frames, self._adapter.is_quiet, self._meter
         measured = self._call.meter if self._is_measured else None
-        for place, chunk in enumerate(items):
+        for index, chunk in enumerate(items):
             if splitter.size + len(chunk) > stages.LARGE_BYTES:
-                return stages.Large(items[place + 1 :], partial(self._take_large, chunk))
+                return stages.Large(items[index + 1 :], partial(self._take_large, chunk))
             frames = splitter.take(chunk)
             if not frames:
                 continue
             if not frames.isascii():
                 _check_text(frames)
-            if measured is not None:  # what `_measure` does, without the cost of a call for each chunk
+            if measured is not None:  # the same as `_measure`, without the cost of a call for each chunk
                 count, length = frames.count(b"\n\n"), len(frames)
                 measured.produced_frames += count
                 measured.produced_bytes += length if length <= MAX_MEASURED_BYTES else _bound_length(length, count)
@@ -283,7 +287,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         return None
 
     def _take_large(self, chunk: bytes, out: list[bytes]) -> bool:
-        """As `take`, for a chunk that may complete a large frame; in a thread."""
+        """Take a chunk that may complete a large frame; in a thread."""
         frames = self._frames.take(chunk)
         if not frames:
             return False
@@ -331,14 +335,14 @@ class _Passthrough(stages.Step[bytes, bytes]):
         return [self._adapter.render_ending(self._call, self._meter, error)]
 
     def _pass(self, frames: bytes, out: list[bytes]) -> None:
-        """Append the caller's chunks for complete frames that are not all quiet, also if one of the frames raises."""
+        """Append the caller's chunks for complete frames that are not all quiet, even if one of the frames raises."""
         chosen: list[bytes] = []
         try:
-            self._choose(frames, chosen)
+            self._choose_frames(frames, chosen)
         finally:
             self._render(chosen, out)
 
-    def _choose(self, frames: bytes, chosen: list[bytes]) -> None:
+    def _choose_frames(self, frames: bytes, chosen: list[bytes]) -> None:
         """Append the frames to pass on. Only the last frames usually need parsing; quiet frames before them are not parsed."""
         if not self._begun and frames.find(b"data") < 0:
             self._hold_comments(frames)
@@ -394,7 +398,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return
         if (error := self._adapter.parse_error(self._adapter.parse_frame(raw))) is not None:
             raise error
-        passes = self._passes(raw)  # may raise; the error is then handled as one before the first data
+        passes = self._passes(raw)  # may raise; the error is then handled as an error before the first data
         self._begun = True
         chosen += self._held
         self._held.clear()
@@ -402,7 +406,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             chosen.append(raw)
 
     def _hold_comments(self, frames: bytes) -> None:
-        """Keep frames without data until the first one with data. What is too much is dropped: comments say nothing."""
+        """Keep frames without data until the first one with data. Drop them above the maximum, because comments carry no data."""
         self._held_bytes += len(frames)
         if self._held_bytes <= MAX_HELD_BYTES:
             self._held.append(frames)
@@ -420,7 +424,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
 
 def _check_text(frames: bytes) -> None:
-    """Raises UpstreamError for frames that are not UTF-8: the clients of callers fail to decode them."""
+    """Raise UpstreamError for frames that are not UTF-8: the clients of callers fail to decode them."""
     try:
         frames.decode()
     except UnicodeDecodeError as error:
@@ -428,7 +432,7 @@ def _check_text(frames: bytes) -> None:
 
 
 def _bound_length(length: int, count: int) -> int:
-    """The bytes of `count` frames that are measured as text."""
+    """Return the bytes of `count` frames that are measured as text."""
     return min(length, count * MAX_MEASURED_BYTES)
 
 

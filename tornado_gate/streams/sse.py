@@ -1,7 +1,7 @@
-"""Server-sent events: parse bytes into frames and render frames. No I/O; knows no wire format.
+"""Server-sent events: bytes are parsed into frames, and frames rendered. No I/O and no wire format.
 
-Source: the WHATWG HTML standard, section "Server-sent events": lines end with LF, CR or CRLF; a blank line ends a frame; a
-line that begins with a colon is a comment; a leading byte order mark is dropped.
+Source: the WHATWG HTML standard, section "Server-sent events": lines end with LF, CR or CRLF; a blank line ends a frame; a line
+that begins with a colon is a comment; a leading byte order mark is dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class Frame(Value, frozen=True):
 
 
 class FrameSplitter:
-    """Splits a byte stream into raw frames, each with the empty line that ends it. `size` is that of an incomplete frame."""
+    """A splitter of a byte stream into raw frames, each with the empty line that ends it.
+
+    `size` is the size of an incomplete frame.
+    """
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -63,7 +66,7 @@ class FrameSplitter:
         return ready
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the frames that `chunk` completes as a list. Raises as `take`."""
+        """Return the frames that `chunk` completes as a list. Raises the UpstreamError of `take`."""
         return split(self.take(chunk))
 
     def flush(self) -> bytes:
@@ -86,7 +89,7 @@ def _find_last_border_end(piece: bytes) -> int:
 
 
 def split_first_frame(frames: bytes) -> tuple[bytes, bytes]:
-    """Split joined raw frames into the first frame and the rest (b"" without more frames)."""
+    """Split joined raw frames into the first frame and the remaining ones (b"" without more frames)."""
     if frames.find(b"\r") < 0:
         return _split_at(frames, frames.find(b"\n\n") + 2)
     first, *others = split(frames)
@@ -101,7 +104,9 @@ def _split_at(frames: bytes, end: int) -> tuple[bytes, bytes]:
 
 def split(frames: bytes) -> list[bytes]:
     """Split joined raw frames into a list; each frame keeps its border and the empty lines after it."""
-    ends = _find_line_feed_ends(frames) if frames.find(b"\r") < 0 else [one.end() for one in _BORDER.finditer(frames)]
+    ends = (
+        _find_line_feed_ends(frames) if frames.find(b"\r") < 0 else [match.end() for match in _BORDER.finditer(frames)]
+    )
     if len(ends) == 1:
         return [frames]
     if ends and ends[-1] < len(frames):
@@ -120,7 +125,7 @@ def _find_line_feed_ends(frames: bytes) -> list[int]:
 
 
 def parse(raw: bytes) -> Frame | None:
-    """Parse a raw frame. Returns None for a frame without data, such as a comment."""
+    """Parse a raw frame. Return None for a frame without data, such as a comment."""
     if raw.startswith(b"data: "):
         only = raw[6:].rstrip(b"\r\n")
         if only.find(b"\n") < 0 and only.find(b"\r") < 0:
@@ -150,9 +155,9 @@ def _extract_data(raw: bytes) -> bytes | None:
     """Return the data of a raw frame; the fast path may include its border. None for a frame without data."""
     if not raw:
         return None
-    place = raw.find(b"\n") + 1 if raw.startswith(b"event: ") else 0
-    if raw.startswith(b"data: ", place) and raw.find(b"\n", place) < 0 and raw.find(b"\r") < 0:
-        return raw[place + 6 :]  # fast path: almost all frames have one line
+    position = raw.find(b"\n") + 1 if raw.startswith(b"event: ") else 0
+    if raw.startswith(b"data: ", position) and raw.find(b"\n", position) < 0 and raw.find(b"\r") < 0:
+        return raw[position + 6 :]  # fast path: almost all frames have one line
     frame = parse(raw)
     return None if frame is None else frame.data
 
@@ -180,7 +185,7 @@ def read_json_frames(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncI
 
 
 class _JsonFrameStep(stages.Step[bytes, Any]):
-    """Also parses a last frame without border, which some upstreams omit."""
+    """A step that parses frames to JSON, including a last frame without border, which some upstreams omit."""
 
     __slots__ = ("_provider", "_splitter")
 
@@ -189,9 +194,9 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
         self._splitter = FrameSplitter()
 
     def take(self, items: list[bytes], out: list[Any]) -> bool | stages.Large:
-        for place, chunk in enumerate(items):
+        for index, chunk in enumerate(items):
             if self._splitter.size + len(chunk) > stages.LARGE_BYTES:
-                return stages.Large(items[place + 1 :], partial(self._take_chunk, chunk))
+                return stages.Large(items[index + 1 :], partial(self._take_chunk, chunk))
             if self._take_chunk(chunk, out):
                 return True
         return False
@@ -207,7 +212,7 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
 
 
 def _append_json(raw_frames: list[bytes], out: list[Any], provider: str) -> bool:
-    """Append the parsed JSON of raw frames. Returns True at ``[DONE]``. Raises UpstreamError for invalid JSON."""
+    """Append the parsed JSON of raw frames. Return True at ``[DONE]``. Raises UpstreamError for invalid JSON."""
     for raw in raw_frames:
         data = _extract_data(raw)
         if data is None:
@@ -233,9 +238,3 @@ def render(data: bytes, event: str = "") -> bytes:
 def render_json(value: Any, event: str = "") -> bytes:
     """Return one frame with `value` as JSON."""
     return render(orjson.dumps(value), event)
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-first_frame = split_first_frame
-frames = read_frames
-json_frames = read_json_frames

@@ -1,7 +1,7 @@
 """Batched stream processing: async iterators that yield batches, and synchronous steps that process the batches.
 
 A stream event passes about a dozen processing steps, and one chunk from the network often contains many events. A `Flow` is an
-ordinary async iterator for code that iterates; code that knows `Flow` reads whole batches, and adds a step to it instead
+ordinary async iterator for code that iterates. Code that uses `Flow` directly reads whole batches, and adds a step to it instead
 of wrapping it in another iterator. Batches contain only the items that are available: no item waits for later ones.
 """
 
@@ -27,9 +27,9 @@ Ending = BaseException | Literal["end"] | None
 
 
 def find_interruption(cancelled: asyncio.CancelledError) -> GateError | None:
-    """The error with which the current task was ended by ``task.cancel(error)``; None for any other cancellation.
+    """Return the error with which the current task was ended by ``task.cancel(error)``; None for any other cancellation.
 
-    So a request that the gateway ends itself goes the way of other errors: the format renders it at the end of its stream.
+    So a request that the gateway itself ends is treated like other errors: the format renders it at the end of its stream.
     """
     error = cancelled.args[0] if cancelled.args else None
     task = asyncio.current_task()
@@ -69,11 +69,11 @@ class BatchIterator(Generic[T]):
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether it is known that neither an item nor an error follows."""
+        """Return whether it is known that neither an item nor an error follows."""
         return False
 
     async def fetch_batch(self) -> list[T]:
-        """Implemented by subclasses: return the next batch, as `next_batch`, when the current one is used up."""
+        """Return the next batch, as `next_batch`, when the current one is used up. Implemented by subclasses."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -82,7 +82,7 @@ class BatchIterator(Generic[T]):
 
 
 class Pause(NamedTuple):
-    """Returned by a step that must await something: the flow awaits `until()`, then passes `items` to the step again."""
+    """The result of a step that must await: the flow awaits `until()`, then passes `items` to the step again."""
 
     items: list[Any]
     until: Callable[[], Awaitable[object]]
@@ -93,10 +93,10 @@ LARGE_BYTES: Final = 512 * 1024
 
 
 class Large(NamedTuple):
-    """Returned by a step whose next items are above LARGE_BYTES: the flow runs `work` in the thread of large answers, then passes
-    `items` to the step again.
+    """The result of a step whose next items are above LARGE_BYTES.
 
-    `work` is a part of `take`: it appends results to the list that it gets, and returns True to end the flow.
+    The flow runs `work` in the thread of large responses, then passes `items` to the step again. `work` is a part of `take`: it
+    appends results to its list, and returns True to end the flow.
     """
 
     items: list[Any]
@@ -106,7 +106,8 @@ class Large(NamedTuple):
 class Step(Generic[T, U]):
     """A synchronous transformation of items. If it raises, the items that it appended before the error are still passed on.
 
-    `takes_large`: `take` uses nothing of the event loop, so it may get the results of a `Large` of an earlier step in the thread.
+    `takes_large`: `take` uses no object of the event loop, so it may get the results of a `Large` of an earlier step in the
+    thread.
     """
 
     __slots__ = ()
@@ -114,7 +115,7 @@ class Step(Generic[T, U]):
     takes_large = False
 
     def take(self, items: list[T], out: list[U]) -> bool | Pause | Large | None:
-        """Append the results for `items` to `out`. Returns True to end the flow here."""
+        """Append the results for `items` to `out`. Return True to end the flow here."""
         raise NotImplementedError
 
     def end(self, out: list[U]) -> Large | None:
@@ -130,7 +131,7 @@ class Step(Generic[T, U]):
 
 
 class Attributed(Step[T, T]):
-    """Passes items on unchanged; maps exceptions that are not a GateError with the function `attribute`."""
+    """A step that passes items on unchanged. It maps exceptions that are not a GateError with the function `attribute`."""
 
     __slots__ = ("_attribute",)
 
@@ -141,14 +142,14 @@ class Attributed(Step[T, T]):
         out += items
 
     def attribute(self, error: BaseException) -> BaseException:
-        found = self._attribute(error)
-        if found is not error:
-            found.__cause__ = error
-        return found
+        mapped = self._attribute(error)
+        if mapped is not error:
+            mapped.__cause__ = error
+        return mapped
 
 
 class Limits(Protocol):
-    """Limits the time that a flow waits for its source."""
+    """The limits of the time that a flow waits for its source."""
 
     def begin(self) -> float:
         """Start a wait. The result is passed to the method that ends the wait."""
@@ -160,11 +161,11 @@ class Limits(Protocol):
         """End a wait that has raised `error`; return it, or the timeout error if the limit cancelled the wait."""
 
     def end(self) -> None:
-        """The flow has ended."""
+        """End the limits, because the flow has ended."""
 
 
 class Flow(BatchIterator[T]):
-    """Items from a source, processed by steps. Ends when the source or a step ends, and then closes the source.
+    """A flow of items from a source, processed by steps. It ends when the source or a step ends, and then closes the source.
 
     After an error the source is closed before further items are returned. `limits` may be set until the first read.
     """
@@ -221,7 +222,7 @@ class Flow(BatchIterator[T]):
         await self._close()
 
     async def release(self) -> None:
-        """As `aclose`, for a reader who has all that it needs."""
+        """Release the source for a reader who has all data."""
         self._left, self._ready, self._ending, self._paused = [], [], END, []
         await self._close(release)
 
@@ -236,20 +237,20 @@ class Flow(BatchIterator[T]):
             except GateError:
                 raise
             except BaseException as error:
-                found = error
+                failure = error
                 for step in self._steps:
-                    found = found if isinstance(found, GateError) else step.attribute(found)
-                if found is error:
-                    del found  # avoids a reference cycle through its traceback
+                    failure = failure if isinstance(failure, GateError) else step.attribute(failure)
+                if failure is error:
+                    del failure  # avoids a reference cycle through its traceback
                     raise
-                raise found from error
+                raise failure from error
 
     def _find_ending(self, error: BaseException, outer: float) -> Ending:
         """Return the ending for an exception of the source."""
-        found = error if self.limits is None else self.limits.explain_error(outer, error)
-        if isinstance(found, asyncio.CancelledError):
-            return find_interruption(found) or found
-        return END if isinstance(found, StopAsyncIteration) else found
+        mapped = error if self.limits is None else self.limits.explain_error(outer, error)
+        if isinstance(mapped, asyncio.CancelledError):
+            return find_interruption(mapped) or mapped
+        return END if isinstance(mapped, StopAsyncIteration) else mapped
 
     async def _raise_ending(self) -> None:
         """Raise the error that ended the flow, or StopAsyncIteration after a normal end."""
@@ -265,21 +266,21 @@ class Flow(BatchIterator[T]):
     async def _resume(self) -> None:
         """Continue where a step has paused: wait, or do its work in the thread."""
         step, pause, ending = self._paused.pop()
-        place = self._steps.index(step)
+        index = self._steps.index(step)
         try:
             if isinstance(pause, Large):
-                failed = await self._run_large(step, pause, ending, place)
+                failed = await self._run_large(step, pause, ending, index)
             else:
                 await pause.until()
-                failed = self._run_steps(pause.items, ending, place)
+                failed = self._run_steps(pause.items, ending, index)
         except BaseException as error:
-            failed = self._run_steps([], error, place)
+            failed = self._run_steps([], error, index)
         del ending  # avoids a reference cycle through its traceback
         if failed:
             await self._close()
 
-    async def _run_large(self, step: Step[Any, Any], large: Large, ending: Ending, place: int) -> bool:
-        """Run the work of a step, and the steps after it, in the thread. Returns whether an error occurred."""
+    async def _run_large(self, step: Step[Any, Any], large: Large, ending: Ending, index: int) -> bool:
+        """Run the work of a step, and the steps after it, in the thread. Return whether an error occurred."""
         items: list[Any] = []
         try:
             if await _run_aside(large.work, items):
@@ -291,18 +292,18 @@ class Flow(BatchIterator[T]):
             raise
         except BaseException as error:
             items, ending = _handle_error(step, error, items)
-            self._run_steps(items, ending, place + 1)
+            self._run_steps(items, ending, index + 1)
             items, ending = [], None
             return True
         failed = False
-        for later in self._steps[place + 1 :]:
+        for later in self._steps[index + 1 :]:
             out: list[Any] = []
             try:
-                taken = None
+                outcome = None
                 if items:
-                    taken = await _run_aside(later.take, items, out) if later.takes_large else later.take(items, out)
-                if taken or ending is not None:
-                    ending = self._settle(later, taken, ending, out)
+                    outcome = await _run_aside(later.take, items, out) if later.takes_large else later.take(items, out)
+                if outcome or ending is not None:
+                    ending = self._settle(later, outcome, ending, out)
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
@@ -315,15 +316,15 @@ class Flow(BatchIterator[T]):
         items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
 
-    def _run_steps(self, items: list[Any], ending: Ending, place: int = 0) -> bool:
-        """Pass items and their ending through the steps from `place`; store the results. Returns whether an error occurred."""
+    def _run_steps(self, items: list[Any], ending: Ending, index: int = 0) -> bool:
+        """Pass items and their ending through the steps from `index`; store the results. Return whether an error occurred."""
         failed = isinstance(ending, BaseException)
-        for step in self._steps[place:] if place else self._steps:
+        for step in self._steps[index:] if index else self._steps:
             out: list[Any] = []
             try:
-                taken = step.take(items, out) if items else None
-                if taken or ending is not None:
-                    ending = self._settle(step, taken, ending, out)
+                outcome = step.take(items, out) if items else None
+                if outcome or ending is not None:
+                    ending = self._settle(step, outcome, ending, out)
             except BaseException as error:
                 ending = error
             if ending is not None and isinstance(ending, BaseException):
@@ -335,15 +336,15 @@ class Flow(BatchIterator[T]):
         return failed
 
     def _settle(
-        self, step: Step[Any, Any], taken: bool | Pause | Large | None, ending: Ending, out: list[Any]
+        self, step: Step[Any, Any], outcome: bool | Pause | Large | None, ending: Ending, out: list[Any]
     ) -> Ending:
-        """The ending of a step's results, after `take` has returned `taken`."""
-        if taken is True:
+        """Return the ending of a step's results, after `take` has returned `outcome`."""
+        if outcome is True:
             return END
-        if ending is END and not taken:
-            taken = step.end(out)
-        if taken:
-            self._paused.append((step, taken, ending))
+        if ending is END and not outcome:
+            outcome = step.end(out)
+        if outcome:
+            self._paused.append((step, outcome, ending))
             return None
         return ending
 
@@ -354,12 +355,13 @@ class Flow(BatchIterator[T]):
 
 
 async def _continue() -> None:
-    """What a step waits for that has only items left."""
+    """Await the `Pause` or `Large` of a step that has only items left."""
 
 
 async def _run_aside(function: Callable[..., T], *arguments: Any) -> T:
-    """The result of a part of a step, which runs in the thread of large answers. If the wait is cancelled, it ends when the part
-    has ended: the steps must not be used before.
+    """Return the result of a part of a step, which runs in the thread of large responses.
+
+    If the wait is cancelled, it ends when the part has ended: the steps must not be used before.
     """
     work = asyncio.ensure_future(run_alone(function, *arguments))
     try:
@@ -424,7 +426,7 @@ def iterate_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
 
 
 class DeferredItems(BatchIterator[T]):
-    """Items returned by one coroutine, which starts at the first read. `source` is closed at the end."""
+    """The items of one coroutine, which starts at the first read. `source` is closed at the end."""
 
     __slots__ = ("_make", "_source")
 
@@ -458,13 +460,5 @@ async def close(items: AsyncIterator[Any]) -> None:
 
 
 async def release(items: AsyncIterator[Any]) -> None:
-    """Close an iterator whose reader has all that it needs: its connection can be used again if nothing more comes."""
+    """Close an iterator whose reader has all data: its connection can be used again if the response ends soon."""
     await getattr(items, "release", partial(close, items))()
-
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-then = add_step
-reader = make_batch_reader
-in_batches = iterate_batches
-Batched = BatchIterator
-Later = DeferredItems

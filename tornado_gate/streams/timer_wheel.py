@@ -20,7 +20,7 @@ class TimerListener(Protocol):
     """An object that the wheel notifies."""
 
     def on_timer(self) -> None:
-        """Called when the time has passed."""
+        """Handle the end of the time."""
 
 
 class TimerWheel:
@@ -34,29 +34,29 @@ class TimerWheel:
         self._next = _NEVER  # the slot that the timer waits for; it may be empty by then
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, when: float, what: TimerListener) -> int:
-        """Notify `what` at `when`. Returns the slot, which `remove` needs."""
+    def add(self, when: float, listener: TimerListener) -> int:
+        """Notify `listener` at `when`. Return the slot, which `remove` needs."""
         slot = int(when * SLOTS_PER_SECOND) + 1
         held = self._slots.get(slot)
         if held is not None:
-            held.add(what)
+            held.add(listener)
         else:
-            self._slots[slot] = {what}
+            self._slots[slot] = {listener}
             if slot < self._next:
                 self._schedule(slot)
         return slot
 
-    def remove(self, slot: int, what: TimerListener) -> None:
-        """Remove `what` from `slot`; no effect if it was already notified."""
+    def remove(self, slot: int, listener: TimerListener) -> None:
+        """Remove `listener` from `slot`; no effect if it was already notified."""
         held = self._slots.get(slot)
         if held is not None:
-            held.discard(what)
+            held.discard(listener)
             if not held:
                 del self._slots[slot]
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no entries."""
+        """Return whether there are no entries."""
         return not self._slots
 
     def _schedule(self, slot: int) -> None:
@@ -76,14 +76,17 @@ class TimerWheel:
                 self._schedule(first)
 
     def _notify_slot(self, slot: int) -> None:
-        """Notify the entries of a slot. An exception of one does not affect the others; entries removed meanwhile are skipped."""
-        for what in list(self._slots.get(slot, ())):
-            if what in self._slots.get(slot, ()):
-                self.remove(slot, what)
+        """Notify the entries of a slot.
+
+        An exception of one does not affect the others; entries removed during this are skipped.
+        """
+        for listener in list(self._slots.get(slot, ())):
+            if listener in self._slots.get(slot, ()):
+                self.remove(slot, listener)
                 try:
-                    what.on_timer()
+                    listener.on_timer()
                 except Exception:
-                    log.exception("a timeout callback failed: %s", type(what).__name__)
+                    log.exception("a timeout callback failed: %s", type(listener).__name__)
 
 
 _current_wheel: TimerWheel | None = None
@@ -93,7 +96,7 @@ def get_wheel() -> TimerWheel:
     """Return the wheel of the running loop."""
     global _current_wheel  # noqa: PLW0603  a process has one loop, except in tests
     loop = asyncio.get_running_loop()
-    found = _current_wheel
-    if found is None or found.loop is not loop:
-        found = _current_wheel = TimerWheel(loop)
-    return found
+    wheel = _current_wheel
+    if wheel is None or wheel.loop is not loop:
+        wheel = _current_wheel = TimerWheel(loop)
+    return wheel

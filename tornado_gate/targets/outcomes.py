@@ -64,7 +64,7 @@ def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
         release_probe(gate, call)
     target = call.target
     if error.type != "invalid_request_error" or error.code == UpstreamRefused.code:
-        gate.metrics.count_upstream_error(target.provider, error.code)
+        gate.metrics.targets.count_error(target.provider, error.code)
     if (
         not isinstance(error, PluginError) and error.type != "invalid_request_error"
     ):  # the lane has logged a PluginError
@@ -120,7 +120,7 @@ def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | N
         seconds = gate.snapshot.config.circuits.open_seconds
         log.warning("circuit opened for %s for %g s: too many failures", scope, seconds, extra={"fields": fields})
     if (circuit.blocked is None) != (before is None):
-        gate.metrics.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
+        gate.metrics.targets.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
 
 
 def _has_other_key(gate: Gate, call: Call, error: GateError) -> bool:
@@ -138,7 +138,7 @@ def _note_key_failure(gate: Gate, call: Call, error: GateError) -> None:
     now = gate.health.clock()
     seconds = gate.key_health.note_failure(call.target, error, now, gate.snapshot.config.circuits)
     if seconds:
-        gate.metrics.count_key_rest(call.target.provider, describe_key(gate, call.target), error.code)
+        gate.metrics.targets.count_key_rest(call.target.provider, describe_key(gate, call.target), error.code)
     if isinstance(error, UpstreamKeyRefused):
         _warn_of_key(gate, call, seconds)
 

@@ -124,4 +124,4 @@ class SharedHealth:
         circuits.adopt(record.name, record.labels, record.creator, record.blocked, record.until, record.code, now)
         after = circuits.is_open(record.name)
         if after != before:
-            self._metrics.show_circuit_transition(*record.labels, is_open=after)
+            self._metrics.targets.show_circuit_transition(*record.labels, is_open=after)

@@ -1,7 +1,7 @@
-"""Runs the video tasks of a store. Each process has one engine; any of them continues the tasks of one that was killed.
+"""The engine runs the video tasks of a store. Each process has one; any of them continues the tasks of a killed process.
 
-The engine looks for tasks that no process runs, and runs as many of each provider as conf allows over all processes. Accounts
-take turns; those of one account run in the order in which they were created. Knows no HTTP, no wire format and no vendor;
+The engine looks for tasks that no process runs, and runs as many of each provider as conf allows over all processes. The accounts
+alternate, and each account's tasks run in the order of their creation. The engine contains no HTTP, no wire format and no vendor;
 `run.py` is the life of one task.
 """
 
@@ -28,26 +28,26 @@ from tornado_gate.types.value import replace
 log = logging.getLogger(__name__)
 
 SCAN_SECONDS = 1.0
-"""How often a process looks for tasks that no process runs, and readers for changes that another process has made."""
+"""The interval at which a process looks for tasks that no process runs, and readers for changes that another process has made."""
 SWEEP_SECONDS = 600.0
 CANCEL_SECONDS = 10.0
-"""How long a caller who deletes a task waits for the process that runs it."""
+"""The time for which a caller who deletes a task waits for the process that runs it."""
 
 
 class NullSlot:
-    """The slot of a task that is only cancelled and needs no place at its provider."""
+    """The slot of a task that is only cancelled and needs no real slot at its provider."""
 
     def release(self) -> None:
         return None
 
 
 class TaskEngine:
-    """Runs the tasks of a store. `start` inside the loop, `close` before it ends: another process continues what runs.
+    """An engine for the tasks of a store. Call `start` inside the loop, and `close` before it ends.
 
-    `rules` may be replaced at any time. `on_usage` is called with a task that ends, before this is stored: for the usage ledger.
-    `on_settle` is called with each task whose end is stored.
-    `on_end` is called with each task that has ended, `on_look` after each look for tasks, when `queues` holds all that have not
-    ended: both are for metrics.
+    Another process continues the running tasks. `rules` may be replaced at any time. `on_usage` is called with a task that ends,
+    before this is stored: for the usage ledger. `on_settle` is called with each task whose end is stored. `on_end` is called with
+    each task that has ended, `on_look` after each look for tasks, when `queues` holds all that have not ended: both are for
+    metrics.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class TaskEngine:
         self._provider = provider
         self._sender = sender
         self._latest: dict[str, TaskRecord] = {}
-        self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()  # as long as somebody waits
+        self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()  # kept while a reader waits
         self._translated: dict[str, TranslatedRequest] = {}
         self._watch: asyncio.Task[None] | None = None
         self._look_now = asyncio.Event()
 
     async def start(self) -> None:
-        """Continue unfinished tasks. A store that cannot be used yet is tried again; requests get its error meanwhile."""
+        """Continue unfinished tasks. A store that cannot be used yet is tried again; until then requests get its error."""
         try:
             await self.store.open()
         except GateError as error:
@@ -96,7 +96,7 @@ class TaskEngine:
         self._look_now.set()
 
     def submit(self, task_id: str, translated: TranslatedRequest | None) -> None:
-        """Look for tasks now: this one was created. `translated` is used if the task starts here in that look."""
+        """Look for tasks now, because this one was created. `translated` is used if the task starts here in that look."""
         if translated is not None:
             self._translated[task_id] = translated
         self.wake()
@@ -104,11 +104,11 @@ class TaskEngine:
     # Reading
 
     async def get(self, task_id: str) -> TaskRecord:
-        """A task as it is now; from memory where this process runs it. Raises NotFound."""
+        """Return the current task; from memory if this process runs it. Raises NotFound."""
         return self._latest.get(task_id) or await self.store.get(task_id)
 
     def find_position(self, record: TaskRecord) -> int | None:
-        """The position of a queued task in its provider's queue, from 1; None when it does not wait."""
+        """Return the position of a queued task in its provider's queue, from 1; None when it does not wait."""
         if record.status != "queued" or record.step != "new":
             return None
         provider, account = self.store.digest(record.provider), self.store.digest(record.account)
@@ -116,29 +116,29 @@ class TaskEngine:
         return self.queues.find_position(task, self.rules.concurrency)
 
     async def wait_for_change(self, record: TaskRecord, seconds: float) -> TaskRecord:
-        """The record when its status or progress has changed, or after `seconds`."""
+        """Return the record when its status or progress has changed, or after `seconds`."""
         ends = time.monotonic() + seconds
         while True:
             event = self._changed.get(record.id) or asyncio.Event()
             self._changed[record.id] = event
             now = await self.get(record.id)
-            left = ends - time.monotonic()
-            if (now.status, now.progress) != (record.status, record.progress) or left <= 0:
+            seconds_left = ends - time.monotonic()
+            if (now.status, now.progress) != (record.status, record.progress) or seconds_left <= 0:
                 return now
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, SCAN_SECONDS)):
+                async with asyncio.timeout(min(seconds_left, SCAN_SECONDS)):
                     await event.wait()
 
     # Ending
 
     async def cancel(self, record: TaskRecord) -> None:
-        """Cancel a task, whatever process runs it. Returns when it has ended, or after CANCEL_SECONDS."""
+        """Cancel a task in any process. Return when it has ended, or after CANCEL_SECONDS."""
         await self.store.request_cancel(record.id)
         if record.id not in self.running and (lease := await self.store.acquire_lease(record.id)) is not None:
             self._start(record.id, lease, NullSlot())  # no process runs it: it ends without a slot
         ends = time.monotonic() + CANCEL_SECONDS
-        while not record.has_ended and (left := ends - time.monotonic()) > 0:
-            record = await self.wait_for_change(record, min(left, SCAN_SECONDS))
+        while not record.has_ended and (seconds_left := ends - time.monotonic()) > 0:
+            record = await self.wait_for_change(record, min(seconds_left, SCAN_SECONDS))
 
     async def delete(self, task_id: str) -> None:
         """Delete a task. Raises NotFound."""
@@ -147,7 +147,7 @@ class TaskEngine:
         self.queues = self.queues.without(task_id)
 
     def _cancel_when_started(self, record: TaskRecord, start: asyncio.Future[VideoOperation]) -> None:
-        """A task was cancelled while `start`, the upstream call that starts it, was running: cancel the work when it returns."""
+        """Cancel the upstream's work when `start` returns. The task was cancelled during this call."""
         cancellation = asyncio.create_task(self._cancel_late(record, start))
         self.late_cancellations.add(cancellation)
         cancellation.add_done_callback(self.late_cancellations.discard)
@@ -165,7 +165,7 @@ class TaskEngine:
     async def _watch_store(self) -> None:
         swept = time.monotonic()
         while True:
-            self._look_now.clear()  # before the look: a task that is created during it is found by the next
+            self._look_now.clear()  # reset before the look: the next look finds a task that is created during this one
             try:
                 await self._start_waiting()
                 if time.monotonic() - swept > SWEEP_SECONDS:
@@ -181,8 +181,8 @@ class TaskEngine:
                     await self._look_now.wait()
 
     async def _start_waiting(self) -> None:
-        """Start the tasks that no process runs, as far as there are slots."""
-        translated, self._translated = self._translated, {}  # what does not start now is not kept in memory
+        """Start as many tasks that no process runs as there are slots."""
+        translated, self._translated = self._translated, {}  # a translation that is not used now is not kept in memory
         self.queues = TaskQueues(await self.store.list_active())
         self.on_look()
         for provider, waiting in self.queues.group_waiting(self.running).items():
@@ -205,7 +205,7 @@ class TaskEngine:
             log.info("task %s was deleted", task_id)
         except GateError as error:
             log.warning("task %s cannot run now, will retry: %s", task_id, error.message)
-            await asyncio.sleep(self.rules.poll_seconds)  # such as a full disk: do not try again at once
+            await asyncio.sleep(self.rules.poll_seconds)  # for example a full disk: do not try again immediately
         except Exception:
             log.exception("task %s failed to run", task_id)
             await asyncio.sleep(MAX_PAUSE)
@@ -217,12 +217,12 @@ class TaskEngine:
             self.wake()
 
     def _withdraw(self, task_id: str) -> None:
-        """Read the task from the store until its change is published: a caller may know the change from another process."""
+        """Read the task from the store until its change is published: a caller may have seen the change in another process."""
         self._latest.pop(task_id, None)
 
     def _publish(self, record: TaskRecord) -> None:
-        """Give the changed record to those who wait for it."""
-        if record.status in ENDED_STATUSES:  # from now on it is read from the store, where it may be deleted
+        """Deliver the changed record to the waiting readers."""
+        if record.status in ENDED_STATUSES:  # from now on readers read the store, where the task may be deleted
             self._latest.pop(record.id, None)
         else:
             self._latest[record.id] = record

@@ -1,9 +1,9 @@
 """The folder of a `FileTaskStore`: files that are replaced atomically, locks that end with their process, errors of the disk.
 
 One file is read and written with aiofiles (`read`, `Held.open_writer`). Everything else blocks on the disk and belongs in a
-thread; that includes reads and writes under a lock, which is never held across an await, and of many files at once
-(`read_blocking`, `write_blocking`). A lock is a flock: it belongs to an open file, so it ends with the process at once and
-does not depend on the clock. A forked process closes its copies.
+thread. That includes reads and writes under a lock, which is never held across an await, and reads and writes of many files
+(`read_blocking`, `write_blocking`). A lock is a flock on an open file. So it ends immediately with its process and does not
+depend on the clock. A forked process closes its copies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 LEFT_SECONDS = 60.0
 """Age from which an unfinished file counts as abandoned: a younger one may not have been locked yet."""
 LOCK_SECONDS = 10.0
-"""How long to wait for a lock that is held for a few writes: its process may have been stopped."""
+"""The maximum wait for a lock that is held for a few writes: its process may have been stopped."""
 MAX_REPORTED = 1000
 
 T = TypeVar("T")
@@ -58,14 +58,14 @@ class Held:
         return self._descriptor >= 0
 
     def write(self, data: bytes) -> None:
-        """Append, blocking. Raises OSError, also when it was released meanwhile."""
+        """Append, blocking. Raises OSError, for example after a release."""
         view = memoryview(data)
         with self._mutex:
             while view:
                 view = view[os.write(self._descriptor, view) :]
 
     def open_writer(self) -> AsyncBufferedIOBase:
-        """A writer with a descriptor of its own: what it still writes after `release` goes to this file and no other."""
+        """Open a writer with its own descriptor: data that it still writes after `release` goes only to this file."""
         with self._mutex:
             writer: AsyncBufferedIOBase = wrap(os.fdopen(os.dup(self._descriptor), "wb"))
         return writer
@@ -83,7 +83,7 @@ class Held:
                 os.close(descriptor)
 
     def discard(self) -> None:
-        """Release it, and remove it if it still has its first name."""
+        """Release the file, and remove it if it still has its first name."""
         with suppress(OSError):
             os.unlink(self.path)
         self.release()
@@ -107,7 +107,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class Disk:
-    """The folder `root`. Folders in it are created when they are needed, also when something has removed them."""
+    """The folder `root`. Folders in it are created when they are needed, even after something has removed them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -130,7 +130,7 @@ class Disk:
         self.sync(folder.parent)
 
     def _in_folder(self, folder: Path, work: Callable[[], T]) -> T:
-        """The result of `work`, which is repeated when the folder was missing; a sweep may remove it again."""
+        """Return the result of `work`, which is repeated when the folder was missing; a sweep may remove it again."""
         for _ in range(3):
             with suppress(FileNotFoundError):
                 return work()
@@ -148,7 +148,7 @@ class Disk:
     # Files
 
     def part(self) -> Held:
-        """A new file with a random name in tmp/, locked while it is written."""
+        """Return a new file with a random name in tmp/, locked while it is written."""
         path = self.root / "tmp" / secrets.token_hex(16)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | _FLAGS
         descriptor = self._in_folder(path.parent, lambda: open_private(path, flags))
@@ -161,7 +161,7 @@ class Disk:
         self._in_folder(path.parent, lambda: os.rename(part.path, path))
 
     def write_blocking(self, path: Path, data: bytes) -> None:
-        """Replace a file atomically; durable."""
+        """Replace a file atomically and durably."""
         part = self.part()
         try:
             part.write(data)
@@ -172,22 +172,22 @@ class Disk:
         self.sync(path.parent)
 
     def touch(self, path: Path) -> None:
-        """Create an empty file; durable."""
+        """Create an empty file durably."""
         flags = os.O_CREAT | os.O_WRONLY | _FLAGS
         os.close(self._in_folder(path.parent, lambda: open_private(path, flags)))
         self.sync(path.parent)
 
     async def read(self, path: Path) -> bytes:
-        """The content of a file, in two calls of a thread. Raises FileNotFoundError also for a link or a folder."""
+        """Return the content of a file, in two calls of a thread. Raises FileNotFoundError, also for a link or a folder."""
         with self._require_file(path):
             file = await aiofiles.open(path, "rb", opener=_open_plain)
             try:
                 return await file.read()
             finally:
-                file.raw.close()  # not in a thread: to close a file that was only read does not block
+                file.raw.close()  # not in a thread: closing a file that was only read does not block
 
     def read_blocking(self, path: Path) -> bytes:
-        """`read` for threads."""
+        """Return the content like `read`, for threads."""
         with self._require_file(path), open(path, "rb", opener=_open_plain) as file:
             return file.read()
 
@@ -203,14 +203,14 @@ class Disk:
             raise FileNotFoundError(errno.ENOENT, "is not a file", str(path)) from None
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder of the root; none if it does not exist."""
+        """Return the names in a folder of the root, and none if it does not exist."""
         try:
             return os.listdir(self.root / folder)
         except FileNotFoundError:
             return []
 
     def remove(self, path: Path) -> bool:
-        """Delete a file. Returns whether it existed."""
+        """Delete a file. Return whether it existed."""
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -221,7 +221,7 @@ class Disk:
         return True
 
     def is_left(self, path: Path) -> bool:
-        """Whether a file is old enough to be abandoned, and no process has locked it."""
+        """Return whether a file is old enough to be abandoned, and no process has locked it."""
         try:
             if time.time() - os.lstat(path).st_ctime < LEFT_SECONDS:
                 return False
@@ -235,7 +235,7 @@ class Disk:
     # Locks
 
     def try_lock(self, path: Path, *, make: bool = False, task_id: str = "") -> Held | None:
-        """Lock a file. Returns None when another holder has the lock, or the file does not exist (any more)."""
+        """Lock a file. Return None when another holder has the lock, or the file does not exist (any more)."""
         flags = os.O_RDWR | _FLAGS | (os.O_CREAT if make else 0)
         try:
             opened = (
@@ -258,7 +258,7 @@ class Disk:
 
     @contextmanager
     def hold_lock(self, path: Path) -> Iterator[int]:
-        """The descriptor of a locked file, which is created if needed. Raises TimeoutError after LOCK_SECONDS."""
+        """Return the descriptor of a locked file, which is created if needed. Raises TimeoutError after LOCK_SECONDS."""
         ends = time.monotonic() + LOCK_SECONDS
         while (held := self.try_lock(path, make=True)) is None:
             if time.monotonic() > ends:
@@ -290,5 +290,5 @@ class Disk:
 
 
 def _open_plain(path: str, flags: int) -> int:
-    """An opener for files that are read: it follows no link and waits for no pipe."""
+    """Open a file for reading. The opener follows no link and waits for no pipe."""
     return open_private(path, flags | _FLAGS)

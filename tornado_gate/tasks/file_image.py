@@ -27,12 +27,12 @@ class StoredImage(Value, frozen=True):
     hidden_fields = frozenset({"disk"})
 
     async def read(self, size: int = -1) -> bytes:
-        """The first `size` bytes, or all."""
-        wanted = self.size if size < 0 else min(size, self.size)
-        return b"".join([chunk async for chunk in self._read(wanted, wanted)])
+        """Return the first `size` bytes, or all."""
+        count = self.size if size < 0 else min(size, self.size)
+        return b"".join([chunk async for chunk in self._read(count, count)])
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The whole file, in chunks; may be called again."""
+        """Yield the whole file, in chunks; may be called again."""
         return self._read(self.size, READ_BYTES)
 
     async def _read(self, size: int, chunk_bytes: int) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
 """The tasks of each account in the order of their creation: one file of lines per account, accounts/<sha256>.log.
 
-A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes, so the file can be read from either end, and a torn
+A line is ``<created_ns, 20 digits> <task id>`` and a line feed, 60 bytes. So the file can be read from either end, and a torn
 write is overwritten. A line without a record is ignored: it may be written before its task exists and removed long after. Blocks
 on the disk: call it in threads.
 """
@@ -20,7 +20,7 @@ from tornado_gate.tasks.file_disk import Disk
 LINE_BYTES = 60
 BLOCK_LINES = 1000
 FEWEST_DEAD = 64
-"""With fewer dead lines than this the file is not rewritten."""
+"""The number of dead lines below which the file is not rewritten."""
 
 ID = re.compile(r"video_[0-9a-f]{32}", re.ASCII)
 _LINE = re.compile(rb"[0-9]{20} (video_[0-9a-f]{32})\n")
@@ -50,7 +50,7 @@ class AccountIndex:
             self._disk.sync(path.parent)
 
     def ids(self, account: str, after: str, *, newest_first: bool) -> Iterator[str]:
-        """The ids of an account that follow `after`, "" for all. Raises LookupError for an `after` without a line."""
+        """Return the ids of an account that follow `after`, "" for all. Raises LookupError for an `after` without a line."""
         try:
             descriptor = os.open(self.path(account), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -61,16 +61,16 @@ class AccountIndex:
             lines = _find_end(descriptor) // LINE_BYTES
             first, last = 0, lines
             if after:
-                found = _find(descriptor, lines, after)
-                first, last = (0, found) if newest_first else (found + 1, lines)
+                line = _find_line(descriptor, lines, after)
+                first, last = (0, line) if newest_first else (line + 1, lines)
             for block in _blocks(first, last, newest_first=newest_first):
-                found_ids = [found[1].decode() for found in _LINE.finditer(_read(descriptor, *block))]
+                found_ids = [match[1].decode() for match in _LINE.finditer(_read(descriptor, *block))]
                 yield from reversed(found_ids) if newest_first else found_ids
         finally:
             os.close(descriptor)
 
     def list_newest(self) -> list[str]:
-        """The ids of all accounts, newest first. Reads every line: 6 MB for 100,000 tasks."""
+        """Return the ids of all accounts, newest first. Reads every line: 6 MB for 100,000 tasks."""
         lines: list[bytes] = []
         for path in (self._disk.root / "accounts").glob("*.log"):
             with suppress(FileNotFoundError):
@@ -83,7 +83,7 @@ class AccountIndex:
         path = self.path(account)
         with suppress(FileNotFoundError):
             if self._select_living(self._disk.read_blocking(path), active) is None:
-                return  # checked without the lock, for which others would wait
+                return  # checked without the lock, because others would wait for it
         with self._disk.hold_lock(path) as descriptor:
             shorter = self._select_living(_read(descriptor, 0, _find_end(descriptor) // LINE_BYTES), active)
             if shorter:
@@ -92,9 +92,9 @@ class AccountIndex:
                 os.unlink(path)
 
     def _select_living(self, data: bytes, active: Callable[[], set[str]]) -> bytes | None:
-        """The lines to keep, if the others are to be removed."""
+        """Return the lines to keep, if the others are to be removed."""
         lines = list(_LINE.finditer(data))
-        making = active()  # after the lines, before the records: what is in neither was deleted
+        making = active()  # listed after the lines, before the records: a task in neither list was deleted
         live = [line[0] for line in lines if self._is_living(line[1].decode(), making)]
         dead = len(lines) - len(live)
         return b"".join(live) if not live or dead >= max(FEWEST_DEAD, len(lines) // 2) else None
@@ -104,17 +104,17 @@ class AccountIndex:
 
 
 def record_path(disk: Disk, task_id: str) -> Path:
-    """The path of a task's record."""
+    """Return the path of a task's record."""
     return disk.root / "records" / task_id[6:8] / f"{task_id}.json"
 
 
 def _find_end(descriptor: int) -> int:
-    """The end of the last complete line."""
+    """Return the end of the last complete line."""
     return os.fstat(descriptor).st_size // LINE_BYTES * LINE_BYTES
 
 
 def _read(descriptor: int, first: int, last: int) -> bytes:
-    """The lines from number `first` to before `last`."""
+    """Return the lines from number `first` to before `last`."""
     return os.pread(descriptor, (last - first) * LINE_BYTES, first * LINE_BYTES)
 
 
@@ -124,10 +124,10 @@ def _blocks(first: int, last: int, *, newest_first: bool) -> Iterator[tuple[int,
         yield start, min(last, start + BLOCK_LINES)
 
 
-def _find(descriptor: int, lines: int, task_id: str) -> int:
-    """The line number of a task. Raises LookupError."""
-    wanted = f" {task_id}\n".encode()
+def _find_line(descriptor: int, lines: int, task_id: str) -> int:
+    """Return the line number of a task. Raises LookupError."""
+    ending = f" {task_id}\n".encode()
     for first, last in _blocks(0, lines, newest_first=True):
-        if (place := _read(descriptor, first, last).rfind(wanted)) >= 0:
-            return first + place // LINE_BYTES
+        if (offset := _read(descriptor, first, last).rfind(ending)) >= 0:
+            return first + offset // LINE_BYTES
     raise LookupError(task_id)

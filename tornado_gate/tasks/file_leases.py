@@ -1,8 +1,8 @@
 """The leases of the tasks in the folder of a `FileTaskStore`, the slots of its providers, and the turns of its accounts.
 
-The turns of a provider are the lines of ``slots/<provider>/turns``: the digests of accounts, the one with the last turn last. The
-file is locked while a turn is taken, so the order is exact over all processes. After a crash of the machine it may be damaged or
-lost: then some account has a turn too early. Blocks on the disk: call it in threads.
+The turns of a provider are the lines of ``slots/<provider>/turns``: the digests of accounts, the latest turn last. The file is
+locked while a turn is taken, so the order is exact over all processes. After a crash of the machine it may be damaged or lost:
+then some account has a turn too early. Blocks on the disk: call it in threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tornado_gate.tasks.file_sweep import find_marker_name, marker_name
 from tornado_gate.tasks.store import ActiveTask, Turn, WaitingTasks
 
 MAX_TURNS = 1000
-"""The number of accounts whose turns are known; one that had its turn before theirs counts as one that never had any."""
+"""The number of accounts whose turns are stored. An account with an older turn counts as an account without a turn."""
 
 _PROVIDER = re.compile(r"[0-9A-Za-z]{8}", re.ASCII)
 _TURN = re.compile(rb"([0-9a-f]{8})\n")
@@ -35,7 +35,7 @@ class Leases:
         self._markers: dict[str, str] = {}  # task id to the name of its marker, as of the last look
 
     def note_active(self, active: Iterable[ActiveTask]) -> None:
-        """Remember the markers of these tasks, so that their leases can be acquired without reading their records first."""
+        """Store the markers of these tasks, so that their leases can be acquired without reading their records first."""
         self._markers = {task.id: marker_name(task) for task in active}
 
     def acquire_lease(self, task_id: str) -> Held | None:
@@ -61,8 +61,8 @@ class Leases:
 
     def acquire_slot(self, provider: str, limit: int) -> Held | None:
         folder = self._slots(provider)
-        taken = (self._disk.try_lock(folder / str(number), make=True) for number in range(limit))
-        return next((held for held in taken if held is not None), None)
+        slots = (self._disk.try_lock(folder / str(number), make=True) for number in range(limit))
+        return next((held for held in slots if held is not None), None)
 
     def acquire_turn(self, provider: str, limit: int, waiting: WaitingTasks) -> Turn | None:
         slot = self.acquire_slot(provider, limit)
@@ -78,10 +78,10 @@ class Leases:
 
     def _take_turn(self, provider: str, waiting: WaitingTasks, slot: Held) -> Turn | None:
         with self._disk.hold_lock(self._slots(provider) / "turns") as descriptor:
-            served = [found[1].decode() for found in _TURN.finditer(os.pread(descriptor, 1 << 20, 0))]
+            served = [match[1].decode() for match in _TURN.finditer(os.pread(descriptor, 1 << 20, 0))]
             last_turns = {account: number for number, account in enumerate(served)}
-            left = [account for account, tasks in waiting.items() if tasks]
-            for account in sorted(left, key=lambda account: (last_turns.get(account, -1), waiting[account][0])):
+            accounts = [account for account, tasks in waiting.items() if tasks]
+            for account in sorted(accounts, key=lambda account: (last_turns.get(account, -1), waiting[account][0])):
                 tasks = waiting[account]
                 while tasks:
                     task = tasks.popleft()

@@ -26,7 +26,7 @@ SMALL_BYTES = 64 * 1024
 
 
 def lock_path(disk: Disk, kind: str, digest: str) -> Path:
-    """The lock file for `digest`, which shares it with others. It is held for a few writes."""
+    """Return the lock file for `digest`, which shares it with others. It is held for a few writes."""
     return disk.root / "locks" / f"{kind}-{digest[:2]}"
 
 
@@ -37,10 +37,10 @@ class Records:
         self._disk = disk
 
     async def read(self, task_id: str) -> TaskRecord:
-        """Raises NotFound for a task that does not exist or is damaged, MediaUnavailable for one of a newer gateway."""
+        """Return a record. Raises NotFound for a missing or damaged one, MediaUnavailable for one of a newer gateway."""
         try:
             with self._handle_newer(task_id):
-                data = await self._disk.read(self._find(task_id))
+                data = await self._disk.read(self._find_path(task_id))
                 is_small = len(data) <= SMALL_BYTES
                 return _parse(task_id, data) if is_small else await asyncio.to_thread(_parse, task_id, data)
         except FileNotFoundError:
@@ -50,17 +50,17 @@ class Records:
             raise task_not_found_error() from None
 
     def read_blocking(self, task_id: str) -> TaskRecord:
-        """`read` for threads."""
+        """Return a record like `read`, for threads."""
         try:
             with self._handle_newer(task_id):
-                return _parse(task_id, self._disk.read_blocking(self._find(task_id)))
+                return _parse(task_id, self._disk.read_blocking(self._find_path(task_id)))
         except FileNotFoundError:
             raise task_not_found_error() from None
         except RecordDamaged as error:
             self._set_aside(task_id, error)
             raise task_not_found_error() from None
 
-    def _find(self, task_id: str) -> Path:
+    def _find_path(self, task_id: str) -> Path:
         if not ID.fullmatch(task_id):
             raise task_not_found_error()
         return record_path(self._disk, task_id)
@@ -81,7 +81,7 @@ class Records:
         with self._disk.hold_lock(self._lock(task_id)):
             try:
                 _parse(task_id, self._disk.read_blocking(path))
-                return  # an intact record has replaced it meanwhile
+                return  # an intact record has replaced it since
             except FileNotFoundError:
                 return
             except RecordDamaged:
@@ -103,7 +103,7 @@ class Records:
         self._disk.sync(path.parent)
 
     def remove(self, task_id: str) -> bool:
-        """Delete a record. Returns whether it existed. A later `replace` does not create it again."""
+        """Delete a record. Return whether it existed. A later `replace` does not create it again."""
         with self._disk.hold_lock(self._lock(task_id)):
             return self._disk.remove(record_path(self._disk, task_id))
 

@@ -13,7 +13,7 @@
     slots/<provider>/turns                               the accounts whose tasks were started, last one last
     locks/, tmp/, damaged/                               short locks; unfinished files; damaged records
 
-A task is created by one rename, that of its record. A process that dies in `create` leaves:
+A task is created by one rename, which puts its record in place. A process that dies in `create` leaves:
 
 =====================  ==========================================================================================
 killed after           what is left
@@ -68,7 +68,7 @@ from tornado_gate.types.value import replace
 FOLDERS = ("records", "active", "images", "accounts", "keys", "due", "cancels", "slots", "locks", "tmp", "damaged")
 
 MAX_SEARCHED = 2000
-"""The number of records that one search reads at most, so that it ends within a fraction of a second."""
+"""The maximum number of records that one search reads, so that it ends within a fraction of a second."""
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class FileTaskStore:
         self._records = Records(self.disk)
         self._leases = Leases(self.disk, self._records)
         self._last_ns = 0
-        self._accounts_to_compact: set[str] = set()  # those whose tasks were deleted since the last sweep
+        self._accounts_to_compact: set[str] = set()  # accounts whose tasks were deleted since the last sweep
         self._unfinished: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
@@ -99,7 +99,7 @@ class FileTaskStore:
     async def _run_blocking(
         self, function: Callable[..., T], *arguments: Any, undo: Callable[[T], None] | None = None
     ) -> T:
-        """The result of a function that blocks on the disk, run in a thread.
+        """Return the result of a function that blocks on the disk, run in a thread.
 
         It is finished even when its caller is cancelled; then `undo` is called with the result, which would be lost.
         """
@@ -119,7 +119,7 @@ class FileTaskStore:
             raise
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a change, which is finished even when its caller is cancelled; `close` waits for it."""
+        """Return the result of a change, which is finished even when its caller is cancelled; `close` waits for it."""
         task = asyncio.create_task(work)
         self._unfinished.add(task)
         task.add_done_callback(self._note_finished)
@@ -128,7 +128,7 @@ class FileTaskStore:
     def _note_finished(self, task: asyncio.Task[Any]) -> None:
         self._unfinished.discard(task)
         if not task.cancelled():
-            task.exception()  # its caller may not be there to see it
+            task.exception()  # the caller may be gone when the error arises
 
     # Making
 
@@ -148,13 +148,13 @@ class FileTaskStore:
             return earlier
         part = None
         if image is not None:
-            part, size = await self._take(image)
+            part, size = await self._take_image(image)
             about = record.image or {"media_type": "application/octet-stream", "filename": ""}
             record = replace(record, image={**about, "size": size})
         return await self._finish(self._create(record, part, limit))
 
     def _make_time_unique(self, record: TaskRecord) -> TaskRecord:
-        """The record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
+        """Return the record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
         nanoseconds = record.created_ns
         if self._last_ns - 10_000_000 < nanoseconds <= self._last_ns:
             nanoseconds = self._last_ns + 1000
@@ -162,13 +162,13 @@ class FileTaskStore:
         self._last_ns = nanoseconds
         return record
 
-    async def _take(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
-        """The image in a part, and its size."""
+    async def _take_image(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
+        """Return the image in a part, and its size."""
         part = await self._run_blocking(self.disk.part, undo=Held.discard)
         return part, await self._fill(part, image)
 
     async def _fill(self, part: Held, chunks: AsyncIterator[bytes]) -> int:
-        """Write chunks to a part, which is discarded when that fails. Returns the number of bytes."""
+        """Write chunks to a part, which is discarded when that fails. Return the number of bytes."""
         size = 0
         try:
             with self.disk.map_errors():
@@ -187,7 +187,7 @@ class FileTaskStore:
         return size
 
     async def _write_record(self, record: TaskRecord) -> Held:
-        """The encoded record in a part, which is not durable yet."""
+        """Return the encoded record in a part, which is not durable yet."""
         data, part = await self._run_blocking(self._encode, record, undo=lambda made: made[1].discard())
         await self._fill(part, _yield_once(data))
         return part
@@ -213,7 +213,7 @@ class FileTaskStore:
             _discard(image, part)
 
     def _find_earlier(self, record: TaskRecord) -> TaskRecord | None:
-        """The task that the account has created with this key. Raises TaskConflict when its digest differs."""
+        """Return the task that the account has created with this key. Raises TaskConflict when its digest differs."""
         try:
             earlier = self._records.read_blocking(self._read_key(record.key))
         except NotFound:
@@ -230,7 +230,7 @@ class FileTaskStore:
         return ""
 
     def _make_task(self, record: TaskRecord, image: Held | None, part: Held, limit: int | None) -> TaskRecord:
-        """In the order of the table above. A failure leaves nothing visible."""
+        """Create the task in the order of the table above. A failure leaves nothing visible."""
         disk = self.disk
         made: list[Path] = []
         marker = disk.part()
@@ -261,7 +261,7 @@ class FileTaskStore:
         return record
 
     def _place_marker(self, record: TaskRecord, marker: Held, limit: int | None) -> None:
-        """Count the task as active, unless its account has `limit` active ones: the marker is the place that it takes."""
+        """Count the task as active, unless its account has `limit` active ones: the marker counts the task."""
         with self.disk.hold_lock(lock_path(self.disk, "account", _hash_key(record.account, ""))):
             if limit is not None and self._count_active(record.account) >= limit:
                 raise too_many_tasks_error(limit)
@@ -291,7 +291,7 @@ class FileTaskStore:
         media_type, filename = str(about.get("media_type", "")), str(about.get("filename", ""))
         return StoredImage(self.disk, path, media_type, filename, status.st_size)
 
-    # Changing
+    # Changes
 
     async def save(self, record: TaskRecord, lease: Lease) -> None:
         _require_lease(record, lease)
@@ -327,10 +327,10 @@ class FileTaskStore:
         return was_there
 
     def _remove(self, record: TaskRecord) -> bool:
-        """Delete a task except for its date. Returns whether it existed."""
+        """Delete a task except for its date. Return whether it existed."""
         if record.key:
             with self.disk.hold_lock(lock_path(self.disk, "key", record.key)):
-                if self._read_key(record.key) == record.id:  # another task may have it by now
+                if self._read_key(record.key) == record.id:  # another task may have the key by now
                     self.disk.remove(self._key_path(record.key))
         self.disk.remove(self._image_path(record.id))
         self.disk.remove(self._cancel_path(record.id))
@@ -374,9 +374,9 @@ class FileTaskStore:
         return await self._run_blocking(self._list_active)
 
     def _list_active(self) -> ActiveTasks:
-        found = sorted(list_markers(self.disk))
-        self._leases.note_active(found)
-        return found
+        tasks = sorted(list_markers(self.disk))
+        self._leases.note_active(tasks)
+        return tasks
 
     async def count_active(self, account: str) -> int:
         return await self._run_blocking(self._count_active, account)
@@ -386,7 +386,7 @@ class FileTaskStore:
         return sum(task.account == mine for task in list_markers(self.disk))
 
     async def sweep(self, now: float) -> TaskIds:
-        """Batch by batch, so that other work on the disk can run in between."""
+        """Sweep batch by batch, so that other work on the disk can run in between."""
         sweep = Sweep(self.disk, read=self._records.read_blocking, remove=self._remove)
         gone: TaskIds = []
         for batch in await self._run_blocking(sweep.find_due, now):
@@ -407,16 +407,16 @@ class FileTaskStore:
     def _read_page(self, account: str, after: str, limit: int, newest_first: bool) -> TaskPage:
         if after and not ID.fullmatch(after):
             raise _make_after_error()
-        found: list[TaskRecord] = []
+        records: list[TaskRecord] = []
         try:
             for record in self._read_existing(self._index.ids(account, after, newest_first=newest_first)):
                 if record.account == account:
-                    found.append(record)
-                if len(found) > limit:
+                    records.append(record)
+                if len(records) > limit:
                     break
         except LookupError:
             raise _make_after_error() from None
-        return TaskPage(tuple(found[:limit]), len(found) > limit)
+        return TaskPage(tuple(records[:limit]), len(records) > limit)
 
     async def list_all(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
         return await self._run_blocking(self._search, after, limit, accepts)
@@ -427,15 +427,15 @@ class FileTaskStore:
             if after not in ids:
                 raise _make_after_error()
             ids = ids[ids.index(after) + 1 :]
-        found: list[TaskRecord] = []
+        matches: list[TaskRecord] = []
         last = ""
         for record in self._read_existing(ids[:MAX_SEARCHED]):
             if accepts(record):
-                if len(found) == limit:
-                    return TaskSearch(tuple(found), last)
-                found.append(record)
+                if len(matches) == limit:
+                    return TaskSearch(tuple(matches), last)
+                matches.append(record)
             last = record.id
-        return TaskSearch(tuple(found), ids[MAX_SEARCHED - 1] if len(ids) > MAX_SEARCHED else "")
+        return TaskSearch(tuple(matches), ids[MAX_SEARCHED - 1] if len(ids) > MAX_SEARCHED else "")
 
     def _read_existing(self, ids: Iterable[str]) -> Iterable[TaskRecord]:
         for task_id in ids:

@@ -1,7 +1,7 @@
-"""Deletes expired tasks from the folder of a `FileTaskStore`, and what dead processes have left there.
+"""The sweep of a `FileTaskStore`'s folder: it deletes expired tasks, and files that dead processes have left there.
 
-The date of a task is in the name of its entry in due/, in a folder per hour: tasks that are not due are not read. Blocks on the
-disk, also to read records, of which it reads up to BATCH at once: call it in threads.
+The date of a task is in the name of its entry in due/, in a folder per hour, so only due tasks are read. Blocks on the disk, even
+to read records, of which up to BATCH are read at a time: call it in threads.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def marker_name(task: ActiveTask) -> str:
 
 
 def find_marker_name(record: TaskRecord) -> str:
-    """The name of the marker of a task."""
+    """Return the name of the marker of a task."""
     return marker_name(
         ActiveTask(record.created_ns, compute_digest(record.provider), compute_digest(record.account), record.id)
     )
 
 
 def list_markers(disk: Disk) -> Iterator[ActiveTask]:
-    """The tasks that have not ended, and some that were not created completely, in no order. Lists one folder."""
+    """Return the tasks that have not ended, and some that were not created completely, in no order. Lists one folder."""
     for name in disk.names("active"):
-        if found := _MARKER.fullmatch(name):
-            yield ActiveTask(int(found[1]), found[2], found[3], found[4])
+        if match := _MARKER.fullmatch(name):
+            yield ActiveTask(int(match[1]), match[2], match[3], match[4])
         else:
             disk.report(disk.root / "active" / name)
 
 
 def due_path(disk: Disk, expires_at: float, task_id: str) -> Path:
-    """The entry of a task that expires at `expires_at`."""
+    """Return the entry of a task that expires at `expires_at`."""
     seconds = min(max(0.0, expires_at), LATEST_DATE)
     return disk.root / "due" / _format_hour(seconds) / f"{_to_microseconds(seconds):018d}.{task_id}"
 
@@ -77,15 +77,15 @@ class Sweep:
         """The keys that this sweep checks; other sweeps check the others."""
 
     def find_due(self, now: float) -> list[list[Path]]:
-        """The entries that are due, in batches."""
-        found: list[Path] = []
+        """Yield the entries that are due, in batches."""
+        due: list[Path] = []
         for hour in sorted(self._disk.names("due")):
             folder = self._disk.root / "due" / hour
             if not _HOUR.fullmatch(hour):
                 self._disk.report(folder)
             elif hour <= _format_hour(now):
-                found += self._find_due_in(folder, now)
-        return [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
+                due += self._find_due_in(folder, now)
+        return [due[start : start + BATCH] for start in range(0, len(due), BATCH)]
 
     def _find_due_in(self, folder: Path, now: float) -> Iterator[Path]:
         try:
@@ -116,7 +116,7 @@ class Sweep:
             except NotFound:
                 pass
             except MediaUnavailable:
-                continue  # of a newer gateway, which will delete it
+                continue  # a record of a newer gateway, which will delete it
             done.append(entry)
         for folder in {record_path(self._disk, task_id).parent for task_id in gone}:
             self._disk.sync(folder)
@@ -138,8 +138,9 @@ class Sweep:
     def _drop_marker(self, task: ActiveTask) -> bool:
         """Delete a marker whose process died before it wrote the record."""
         path, record = self._disk.root / "active" / marker_name(task), record_path(self._disk, task.id)
-        left = not os.path.lexists(record) and self._disk.is_left(path)
-        return left and not os.path.lexists(record) and self._disk.remove(path)  # which may have been written meanwhile
+        is_abandoned = not os.path.lexists(record) and self._disk.is_left(path)
+        # the record may have been written since
+        return is_abandoned and not os.path.lexists(record) and self._disk.remove(path)
 
     def _drop(self, folder: str, name: str, *, ours: bool) -> None:
         path = self._disk.root / folder / name

@@ -1,4 +1,4 @@
-"""Metrics of video tasks: how many wait and run, and how they end."""
+"""Metrics of video tasks: the numbers of waiting and running ones, and their ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tornado_gate.tasks.record import TaskRecord
 
 
 class TaskMetrics:
-    """Counts the tasks of an engine, from the moment it is made."""
+    """The counters of an engine's tasks, from its creation on."""
 
     def __init__(self, gate: Gate, engine: TaskEngine) -> None:
         self._gate = gate
@@ -21,7 +21,7 @@ class TaskMetrics:
         engine.on_end = self.note_end
 
     def count_active(self) -> None:
-        """How many video tasks wait and run, of all processes, and how old the oldest is."""
+        """Set the numbers of waiting and running video tasks, of all processes, and the age of the oldest."""
         engine = self._engine
         names = {engine.store.digest(name): name for name in self._gate.snapshot.config.providers}
         active = Counter(names.get(task.provider, "") for task in engine.queues.active)
@@ -29,12 +29,12 @@ class TaskMetrics:
         counts = {(name, "running"): min(number, places) for name, number in active.items()}
         counts |= {(name, "queued"): max(0, number - places) for name, number in active.items()}
         oldest = time.time() - engine.queues.active[0].created / 1e9 if engine.queues.active else 0.0
-        self._gate.metrics.set_video_tasks(counts, max(0.0, oldest))
+        self._gate.metrics.tasks.set_open(counts, max(0.0, oldest))
 
     def note_end(self, record: TaskRecord) -> None:
-        """One has ended: how, and after how long."""
+        """Count the end of a task, with its kind and its duration."""
         seconds = (record.completed_at or record.created_at) - record.created_at
-        found = self._gate.snapshot.models.find(record.model)
-        model = found.entry.name if found else ""
+        match = self._gate.snapshot.models.find(record.model)
+        model = match.entry.name if match else ""
         outcome: Literal["completed", "failed"] = "completed" if record.status == "completed" else "failed"
-        self._gate.metrics.count_video_ended(record.provider, model, outcome, max(0.0, seconds))
+        self._gate.metrics.tasks.count_ended(record.provider, model, outcome, max(0.0, seconds))

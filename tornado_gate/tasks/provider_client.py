@@ -1,6 +1,6 @@
-"""Calls the provider of a task, long after the request that created the task has ended.
+"""The calls to the provider of a task, long after the request that created the task has ended.
 
-Every call goes through the provider's usual three hooks, with the configuration that is in force when it is made.
+Every call goes through the provider's usual three hooks, with the configuration at the time of the call.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tornado_gate.types import (
 from tornado_gate.types.value import replace
 
 STATUS_SECONDS = 60.0
-"""Time limit of one poll or one cancellation, including its answer."""
+"""Time limit of one poll or one cancellation, including its response."""
 
 
 class ProviderClient:
-    """Calls the provider of a task.
+    """A client of the provider of a task.
 
-    The start of a task's work and the download of its videos count for the circuit of its target, by which new tasks choose
-    theirs.
+    The start of a task's work and the download of its videos count for the circuit of its target. New tasks choose their target
+    by this circuit.
     """
 
     def __init__(self, gate: Gate, fetcher: Fetcher) -> None:
@@ -67,19 +67,25 @@ class ProviderClient:
             return operation
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
-        """The state of the upstream's work; for a task without an operation, whether the upstream knows the task."""
+        """Return the state of the upstream's work.
+
+        For a task without an operation, find out whether the upstream has the task.
+        """
         request = VideoPoll(model=record.model, task_id=record.id, operation=record.operation)
         return await self._request_status(record, request)
 
     async def cancel(self, record: TaskRecord) -> None:
-        """Cancel the upstream's work, where the upstream can."""
+        """Cancel the upstream's work, if the upstream supports it."""
         if record.operation is not None:
             request = VideoCancel(model=record.model, task_id=record.id, operation=record.operation)
             await self._request_status(record, request)
 
     @asynccontextmanager
     async def download(self, record: TaskRecord, index: int) -> AsyncIterator[UpstreamResponse]:
-        """Video number `index` of finished work, within ``videos.download_seconds``; gaps are limited as in every stream."""
+        """Download video number `index` of finished work, within ``videos.download_seconds``.
+
+        Gaps are limited as in every stream.
+        """
         request = VideoDownload(model=record.model, task_id=record.id, operation=record.operation or {}, index=index)
         async with self._open_call(record) as (call, provider):
             timeouts = replace(call.target.timeouts, total=self._gate.snapshot.config.videos.download_seconds)
@@ -89,19 +95,19 @@ class ProviderClient:
                 incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
                 yield incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
             except (MediaFull, MediaUnavailable):
-                raise  # from the reader: the gateway's own storage
+                raise  # the error comes from the reader: the gateway's own storage
             except BaseException as error:
                 note_failure(self._gate, call, error)
                 raise
             note_success(self._gate, call)
 
     def may_repeat(self, record: TaskRecord) -> bool:
-        """Whether the task's provider allows to begin its work twice."""
+        """Return whether the task's provider allows to begin its work twice."""
         provider = self._gate.snapshot.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
     def find_other_key(self, record: TaskRecord) -> str:
-        """The fingerprint of another key of the task's provider that does not rest, or ""."""
+        """Return the fingerprint of another key of the task's provider that is not suspended, or ""."""
         provider = self._gate.snapshot.providers.get(record.provider)
         if provider is None or not provider.keys:
             return ""
@@ -118,7 +124,7 @@ class ProviderClient:
 
     @asynccontextmanager
     async def _open_call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
-        """A call for the task, closed at the end. Raises Unavailable when its provider is no longer configured."""
+        """Open a call for the task, and close it at the end. Raises Unavailable when its provider is no longer configured."""
         snapshot = self._gate.snapshot
         provider = snapshot.providers.get(record.provider)
         if provider is None:

@@ -1,7 +1,7 @@
 """The tasks that have not ended, by provider and account, as one look at the store has found them. No I/O.
 
-Each provider takes the tasks of its accounts in turn, and those of one account in the order of their creation: an account
-that queues a hundred tasks delays the next one of another account by one task. `TaskStore.acquire_turn` keeps the turns.
+At each provider the accounts alternate, and an account's tasks run in the order of their creation. So an account that queues a
+hundred tasks delays the next one of another account by one task. `TaskStore.acquire_turn` keeps the turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tornado_gate.tasks.store import ActiveTask, WaitingTasks
 
 
 class TaskQueues:
-    """The queues of `active`, which is sorted by creation. Does not change."""
+    """The queues of `active`, which is sorted by creation. Immutable."""
 
     def __init__(self, active: Sequence[ActiveTask] = ()) -> None:
         self.active = active
@@ -23,23 +23,23 @@ class TaskQueues:
             self._tasks[task.provider][task.account].append(task)
 
     def without(self, task_id: str) -> TaskQueues:
-        left = [task for task in self.active if task.id != task_id]
-        return self if len(left) == len(self.active) else TaskQueues(left)
+        others = [task for task in self.active if task.id != task_id]
+        return self if len(others) == len(self.active) else TaskQueues(others)
 
     def group_waiting(self, running: Container[str]) -> dict[str, WaitingTasks]:
-        """The tasks whose ids are not in `running`, by provider; only providers and accounts that have such tasks."""
-        found: dict[str, WaitingTasks] = {}
+        """Return the tasks whose ids are not in `running`, by provider; only providers and accounts that have such tasks."""
+        waiting_of_provider: dict[str, WaitingTasks] = {}
         for provider, accounts in self._tasks.items():
             waiting = {
                 account: deque([task for task in tasks if task.id not in running])
                 for account, tasks in accounts.items()
             }
-            if left := {account: tasks for account, tasks in waiting.items() if tasks}:
-                found[provider] = left
-        return found
+            if unfinished := {account: tasks for account, tasks in waiting.items() if tasks}:
+                waiting_of_provider[provider] = unfinished
+        return waiting_of_provider
 
     def find_position(self, task: ActiveTask, concurrency: int) -> int:
-        """The position of a waiting task, from 1, if accounts take turns and `concurrency` tasks run; it may be new."""
+        """Return the position of a waiting task, from 1, if accounts alternate and `concurrency` tasks run; it may be new."""
         accounts: Mapping[str, list[ActiveTask]] = self._tasks.get(task.provider, {})
         rank = bisect_left(accounts.get(task.account, ()), task)
         before = rank

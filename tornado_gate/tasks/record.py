@@ -1,7 +1,7 @@
 """The record of one task: the value, its allowed changes, and its encoding.
 
-The encoding is one JSON object, ``{"sha256": …, "record": {…}}``. The checksum covers the bytes of the inner object, so that a
-torn record, or one in which the disk has flipped a bit, is detected and never run.
+The encoding is one JSON object, ``{"sha256": …, "record": {…}}``. The checksum covers the bytes of the inner object. So a torn
+record, or a record with a flipped bit, is detected and never run.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _BODY_OFFSET = len(_HEAD) + 64 + len(_MIDDLE)
 
 
 class RecordDamaged(ValueError):
-    """The bytes are not a valid record."""
+    """An error: the bytes are not a valid record."""
 
 
 class RecordNewer(RecordDamaged):
-    """Written by a newer gateway: the record is intact, but this gateway cannot read it."""
+    """An error: the record is intact, but a newer gateway wrote it, and this gateway cannot read it."""
 
 
 class TaskRecord(Value, frozen=True, kw_only=True):
-    """Times are Unix seconds. `id` is ``video_`` and 32 hex digits.
+    """A task. Times are Unix seconds. `id` is ``video_`` and 32 hex digits.
 
     `account` owns the task, `caller_id` is the key that created it. `model` is the requested name, `provider` the entry of conf
     that makes the video with `upstream_model`, and `operation` the upstream's name for its work, None while it is unknown.
     `provider_key` is the fingerprint of the key with which it is made, if the entry has several.
 
-    `step` is the gateway's progress, `status` the one that the caller sees. `request` is the VideoRequest as JSON without its
-    image: `image` has that one's media_type, filename and size, and the store has its bytes. `digest` is that of the request,
-    `key` that of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of `videos`;
-    each is `duration` seconds long. `failures` counts consecutive failures, `spent` is how many seconds the task has been run,
-    by all processes. `webhook` has url, attempts and next_at. `asked` are request fields that responses repeat.
-    `requested_by` is what the usage ledger will say of the caller, `reserved` what the task has reserved of budgets.
+    `step` is the gateway's progress, `status` the status for the caller. `request` is the VideoRequest as JSON without its image:
+    `image` has the image's media_type, filename and size, and the store has its bytes. `digest` is the digest of the request,
+    `key` the digest of the idempotency key, "" without one; the store sets it. `files` are the downloaded videos, out of
+    `videos`; each is `duration` seconds long. `failures` counts consecutive failures, `spent` is the seconds that all processes
+    have run the task. `webhook` has url, attempts and next_at. `asked` are request fields that responses repeat. `requested_by`
+    is the usage ledger's data about the caller, `reserved` are the task's reservations of budgets.
     """
 
     id: str
@@ -98,7 +98,7 @@ class TaskRecord(Value, frozen=True, kw_only=True):
 
     @property
     def created_ns(self) -> int:
-        """`created_at` in nanoseconds, to the microsecond that a float of today can hold."""
+        """Return `created_at` in nanoseconds, to the microsecond that a float of today can hold."""
         return max(0, round(self.created_at * 1e6)) * 1000
 
     @property
@@ -115,20 +115,20 @@ _NOT_STORED = {"image", "reply_state", "task_id"}
 
 
 def encode_request(request: VideoRequest) -> dict[str, Any]:
-    """The fields of a request that differ from their defaults, without its image, as JSON values."""
+    """Return the fields of a request that differ from their defaults, without its image, as JSON values."""
     values = {name: getattr(request, name) for name in _REQUEST_DEFAULTS if name not in _NOT_STORED}
-    given = {name: value for name, value in values.items() if value != _REQUEST_DEFAULTS[name]}
-    return dict(json.loads(_encode(given)))
+    changed = {name: value for name, value in values.items() if value != _REQUEST_DEFAULTS[name]}
+    return dict(json.loads(_encode(changed)))
 
 
 def decode_request(record: TaskRecord, image: FileSource | None) -> VideoRequest:
-    """The request of a record, with the id of the task and its image. Fields that no longer exist are dropped."""
-    known = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _NOT_STORED}
-    return VideoRequest(**known, task_id=record.id, image=image)
+    """Return the request of a record, with the id of the task and its image. Fields that no longer exist are dropped."""
+    fields = {name: value for name, value in record.request.items() if name in _REQUEST_DEFAULTS.keys() - _NOT_STORED}
+    return VideoRequest(**fields, task_id=record.id, image=image)
 
 
 def advance(record: TaskRecord, *, again: bool = False, **changes: Any) -> TaskRecord:
-    """The record with `changes`. Raises ValueError for a step or a status that goes back.
+    """Return the record with `changes`. Raises ValueError for a step or a status that goes back.
 
     `again` allows a task that has not ended to go back to "new". Progress never falls, even where the upstream's does.
     """
@@ -148,14 +148,17 @@ def _is_backward(order: tuple[str, ...], now: str, then: str) -> bool:
 
 
 def encode_record(record: TaskRecord) -> bytes:
-    """The bytes that `decode_record` reads. Raises TypeError for a value that JSON does not have."""
+    """Return the bytes that `decode_record` reads. Raises TypeError for a value that JSON does not have."""
     values = {name: getattr(record, name) for name in _FIELDS}
     body = _encode({**values, "files": [asdict(file) for file in record.files]})
     return _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
 
 
 def decode_record(data: bytes) -> TaskRecord:
-    """Raises RecordNewer for a record of a newer gateway, RecordDamaged for everything else that `encode_record` has not made."""
+    """Return the record in `raw`.
+
+    Raises RecordNewer for a record of a newer gateway, and RecordDamaged for everything else that `encode_record` has not made.
+    """
     body = data[_BODY_OFFSET : -len(_TAIL)]
     frame = _HEAD + hashlib.sha256(body).hexdigest().encode() + _MIDDLE + body + _TAIL
     if not data:

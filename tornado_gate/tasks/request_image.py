@@ -10,11 +10,13 @@ from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, Data, FileSource, Link
 
 DECODED_CHARS = 4 * 256 * 1024
-"""Base64 that is decoded at once; a multiple of four."""
+"""The number of Base64 characters that are decoded in one step; a multiple of four."""
 
 
 async def load_image(call: Call, image: FileSource, param: str) -> FileSource:
-    """The image with its content: one at an address is downloaded, because the address may hold another when the task runs.
+    """Return the image with its content.
+
+    An image at an address is downloaded now, because the address may change before the task runs.
 
     Raises InvalidField for the caller's field `param`.
     """
@@ -26,7 +28,7 @@ async def load_image(call: Call, image: FileSource, param: str) -> FileSource:
 
 
 def describe_image(image: FileSource | None) -> Mapping[str, Any] | None:
-    """Media type, filename and size in bytes, as the record keeps them. None without a loaded image."""
+    """Return media type, filename and size in bytes, for the record. Return None without a loaded image."""
     match image:
         case None | Link():
             return None
@@ -37,7 +39,7 @@ def describe_image(image: FileSource | None) -> Mapping[str, Any] | None:
 
 
 def stream_image(image: FileSource | None) -> AsyncIterator[bytes] | None:
-    """The bytes of a loaded image, in chunks. None without one."""
+    """Return the bytes of a loaded image, in chunks. Return None without one."""
     match image:
         case None | Link():
             return None
@@ -48,7 +50,7 @@ def stream_image(image: FileSource | None) -> AsyncIterator[bytes] | None:
 
 
 async def _decode(text: str) -> AsyncIterator[bytes]:
-    """The bytes of base64 that `pictures.check` has accepted, in either alphabet."""
+    """Yield the bytes of base64 that `pictures.check` has accepted, in either alphabet."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     for start in range(0, len(plain), DECODED_CHARS):
         piece = plain[start : start + DECODED_CHARS]

@@ -1,14 +1,14 @@
-"""The life of one task, from what its record says to its end. The process that holds the lease of the task runs it.
+"""The life of one task, from the state in its record to its end. The process that holds the lease of the task runs it.
 
-The record says how far the task is (`step`), and is durable before each call of the upstream that must not be made twice:
+The record has the progress of the task (`step`), and is durable before each call of the upstream that must not be made twice:
 
     new       the upstream has not been called
     starting  the upstream may have been called; after a crash the run queries whether the upstream has the task, or
               calls it again if its provider allows this
-    running   its operation is known, and is polled at the provider's pace, however often callers poll the task
+    running   its operation is known, and is polled at the provider's pace, independent of the callers' polls
     fetching  the upstream has finished; its videos are downloaded one by one
     telling   completed or failed; its webhook has not been sent yet
-    done      nothing is left to do
+    done      all work is finished
 """
 
 from __future__ import annotations
@@ -52,32 +52,32 @@ NOT_BEGUN = (UpstreamConnectTimeout, UpstreamOverloaded, UpstreamRateLimited, Up
 ABOUT_KEY = (UpstreamKeyRefused, UpstreamRateLimited)
 LOST_TASK_CODE = "upstream_lost_task"
 CANCEL_CHECK_SECONDS = 1.0
-"""How often a run looks whether the task was cancelled."""
+"""The interval at which a run checks whether the task was cancelled."""
 MAX_FAILURES = 60
-"""Polls that may fail in a row before the task fails; with the pauses between them this is about half an hour."""
+"""The number of consecutive failed polls after which the task fails; with the pauses between them this is about half an hour."""
 MAX_UNKNOWN = 20
-"""Polls in a row that may be answered with a status that the provider does not know."""
+"""The maximum number of consecutive polls with a status that the provider cannot interpret."""
 MAX_LOST = 3
-"""Polls that may be answered with "lost" before the task fails."""
+"""The number of polls with the status "lost" after which the task fails."""
 MAX_PAUSE = 30.0
 MAX_DOWNLOADS = 8
 """Attempts to download a finished video."""
 MAX_LENGTH_DIGITS = 18
-"""Digits of a Content-Length that are looked at."""
+"""The maximum number of digits of a Content-Length that are read."""
 UNCERTAIN_START_MESSAGE = (
     "The gateway stopped while it started this task, and the upstream cannot report whether it has it. "
     "Send the request again."
 )
 DOWNLOAD_FAILED = "The finished video could not be downloaded:"
 TOO_LARGE_CODES = frozenset({"upstream_answer_too_large", "upstream_compression_too_high", "upstream_file_too_large"})
-"""Codes of downloads that are not tried again: the next one would be as large."""
+"""Codes of downloads that are not tried again: the next download would be as large."""
 VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
 SNIFFED_BYTES = 64
 """The beginning that shows whether a file is a video; no video is smaller."""
 
 
 class Provider(Protocol):
-    """The provider of a task; `provider_client.ProviderClient` is the implementation."""
+    """The interface to the provider of a task; `provider_client.ProviderClient` implements it."""
 
     async def begin(
         self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None
@@ -85,24 +85,24 @@ class Provider(Protocol):
     async def poll(self, record: TaskRecord) -> VideoOperation: ...
     async def cancel(self, record: TaskRecord) -> None: ...
     def download(self, record: TaskRecord, index: int) -> Any:
-        """An async context manager that gives an UpstreamResponse whose chunks are the file."""
+        """Return an async context manager with an UpstreamResponse whose chunks are the file."""
 
     def may_repeat(self, record: TaskRecord) -> bool:
-        """Whether the upstream's work may be started twice, as at an upstream that is inside this process."""
+        """Return whether the upstream's work may be started twice, as at an upstream inside this process."""
 
     def find_other_key(self, record: TaskRecord) -> str:
-        """The fingerprint of another key of the task's provider that does not rest, or ""."""
+        """Return the fingerprint of another key of the task's provider that is not suspended, or ""."""
 
 
 class Sender(Protocol):
-    """Sends the webhooks of tasks; `webhook_sender.WebhookSender` is the implementation."""
+    """The interface for sending the webhooks of tasks; `webhook_sender.WebhookSender` implements it."""
 
     async def send(self, record: TaskRecord) -> float | None:
-        """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
+        """Make one attempt. Return the seconds until the next one; None when it was delivered, or no attempt is left."""
 
 
 class RunContext(Value, frozen=True):
-    """What every run needs.
+    """The parts that every run needs.
 
     `withdraw` is called with the id of the task before each change, `publish` with the record when the change is durable: readers
     in between read the store, where other processes see the change as soon as it is written. `note_end` is called once with each
@@ -126,7 +126,7 @@ class RunContext(Value, frozen=True):
 class TaskRun:
     """One run of a task. `slot` is released when the upstream is not needed any more.
 
-    `translated` is the translation that was made when the task was created. It is used for the first call only.
+    `translated` is the translation made when the task was created. It is used for the first call only.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class TaskRun:
         self._needed_room = 0  # bytes, of a video for which the storage had no room
 
     async def run(self) -> None:
-        """Take step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is.
+        """Execute step after step to the end. Raises GateError when the store cannot be written: then the task stays as it is.
 
         Returns earlier if the upstream must be called again after the slot was released: the engine starts the task again.
         """
@@ -187,13 +187,13 @@ class TaskRun:
                 await self._download()
 
     def _measure_spent(self) -> float:
-        """Seconds for which this task has been run, independent of changes of the system clock."""
+        """Return the seconds for which this task has been run, independent of changes of the system clock."""
         return time.monotonic() - self._began
 
     async def _save(self, *, again: bool = False, **changes: Any) -> None:
         changed = advance(self.record, again=again, **changes)
         if not again and _strip_volatile(changed) == _strip_volatile(self.record):
-            self.record = changed  # nothing that has to outlive this process
+            self.record = changed  # the change need not outlive this process
             return
         self.record = replace(changed, updated_at=time.time(), spent=round(self._measure_spent(), 3))
         self._context.withdraw(self.record.id)
@@ -206,7 +206,7 @@ class TaskRun:
     # Starting
 
     async def _begin(self) -> None:
-        """Call the upstream, unless the task is cancelled meanwhile."""
+        """Call the upstream, unless the task is cancelled first."""
         request = decode_request(self.record, await self._store.find_image(self.record.id))
         translated, self._translated = self._translated, None
         start = asyncio.ensure_future(self._provider.begin(self.record, request, translated))
@@ -228,7 +228,10 @@ class TaskRun:
         await self._apply(operation)
 
     async def _handle_start_error(self, error: GateError) -> None:
-        """Call again only if the upstream surely has not started; otherwise ask it: the video might be made, and paid, twice."""
+        """Call again only if the upstream surely has not started.
+
+        Otherwise query it: the video might be made, and paid, twice.
+        """
         surely_not = isinstance(error, NOT_BEGUN)
         if not error.retryable or self.record.failures >= MAX_FAILURES:
             await self._fail(error.code, error.message)
@@ -241,7 +244,7 @@ class TaskRun:
             self._start_error = error
 
     async def _resume_start(self) -> None:
-        """The upstream was called, but its response is unknown: query whether it has the task."""
+        """Query whether the upstream has the task: it was called, but its response is unknown."""
         try:
             operation = await self._provider.poll(self.record)
         except UnsupportedOperation:
@@ -282,15 +285,15 @@ class TaskRun:
             await self._pause(compute_backoff(failures))
 
     async def _apply(self, operation: VideoOperation) -> None:
-        """Take over the state of the upstream's work."""
-        known = self.record.operation if operation.operation is None else operation.operation
+        """Apply the state of the upstream's work."""
+        operation_id = self.record.operation if operation.operation is None else operation.operation
         pause = operation.poll_after or self._rules.poll_seconds
-        common: dict[str, Any] = {"operation": known, "failures": 0, "next_poll_at": time.time() + pause}
+        common: dict[str, Any] = {"operation": operation_id, "failures": 0, "next_poll_at": time.time() + pause}
         match operation.status:
             case "completed":
                 await self._apply_completed(operation, common)
             case "failed":
-                await self._save(operation=known)
+                await self._save(operation=operation_id)
                 message = operation.error or "The upstream could not make this video."
                 await self._fail(operation.code or "generation_failed", message)
             case "lost":
@@ -329,7 +332,7 @@ class TaskRun:
     # Downloading
 
     async def _download(self) -> None:
-        """Download the next finished video; it is in the record before the one after it is downloaded."""
+        """Download the next finished video. It is in the record before the next download begins."""
         try:
             stored = await self._run_unless_cancelled(self._store_video(len(self.record.files)))
         except FileTooLarge as error:
@@ -337,7 +340,7 @@ class TaskRun:
             return
         except (MediaFull, MediaUnavailable) as error:
             log.warning("the video of task %s cannot be stored now, will retry: %s", self.record.id, error.message)
-            self._release_slot()  # the upstream has finished: tasks of accounts that have room need not wait
+            self._release_slot()  # the upstream has finished: tasks of accounts with free slots need not wait
             await self._pause(MAX_PAUSE)
             return
         except GateError as error:
@@ -356,8 +359,8 @@ class TaskRun:
     async def _store_video(self, index: int) -> MediaFile:
         """Download video number `index` to the storage.
 
-        After a MediaFull the upstream is not called again before there is room for the announced length; without one, for twice
-        of what had arrived, so that a video without an end is not downloaded again and again.
+        After a MediaFull the upstream is called again when there is room for the announced length. Without one, twice the
+        received length must be free, so that an endless video is not downloaded repeatedly.
         """
         files, account = self._context.files, self.record.account
         if self._needed_room:
@@ -377,7 +380,7 @@ class TaskRun:
                 raise
 
     async def _run_unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of `work`; None if the task was cancelled meanwhile: then `work` has ended without one."""
+        """Return the result of `work`. If the task is cancelled first, end `work` and return None."""
         running = asyncio.ensure_future(work)
         try:
             while not (await asyncio.wait([running], timeout=CANCEL_CHECK_SECONDS))[0]:
@@ -391,7 +394,7 @@ class TaskRun:
     async def _handle_download_error(self, error: GateError) -> None:
         failures = self.record.failures + 1
         if error.code == LOST_TASK_CODE and self._provider.may_repeat(self.record):
-            await self._save(step="new", again=True, operation=None)  # the videos that are downloaded stay
+            await self._save(step="new", again=True, operation=None)  # downloaded videos stay
         elif failures >= MAX_DOWNLOADS or isinstance(error, UpstreamRefused) or error.code in TOO_LARGE_CODES:
             await self._fail("download_failed", f"{DOWNLOAD_FAILED} {error.message}")
         else:
@@ -416,7 +419,8 @@ class TaskRun:
         now = time.time()
         step = "done" if self.record.webhook is None else "telling"
         changes |= {"step": step, "completed_at": now, "expires_at": now + self._rules.keep_seconds}
-        self._context.record_usage(advance(self.record, **changes))  # before: a row that is written twice counts once
+        # before the end is durable: a row that is written twice counts once
+        self._context.record_usage(advance(self.record, **changes))
         await self._save(**changes)
         self._context.note_end(self.record)
 
@@ -428,7 +432,7 @@ class TaskRun:
         self._release_slot()
 
     async def _send_webhook(self) -> None:
-        """Make the next attempt to send the webhook. The slot is free for other tasks meanwhile."""
+        """Make the next attempt to send the webhook. The slot is free for other tasks during it."""
         self._release_slot()
         webhook = dict(self.record.webhook or {})
         await self._pause(webhook.get("next_at", 0.0) - time.time())
@@ -441,30 +445,30 @@ class TaskRun:
 
     async def _pause(self, seconds: float) -> None:
         """Sleep for at most MAX_PAUSE, but end soon after the task was cancelled."""
-        ends = time.monotonic() + min(max(0.0, seconds), MAX_PAUSE)  # whatever has happened to the system clock
-        while (left := ends - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, CANCEL_CHECK_SECONDS))
+        ends = time.monotonic() + min(max(0.0, seconds), MAX_PAUSE)  # independent of changes of the system clock
+        while (seconds_left := ends - time.monotonic()) > 0:
+            await asyncio.sleep(min(seconds_left, CANCEL_CHECK_SECONDS))
             if self.record.status not in ENDED_STATUSES and await self._store.is_cancel_requested(self.record.id):
                 return
 
 
 def _strip_volatile(record: TaskRecord) -> TaskRecord:
-    """The record without the fields that change with every poll and need not outlive the process."""
+    """Return the record without the fields that change with every poll and need not outlive the process."""
     return replace(record, next_poll_at=0.0, spent=0.0, updated_at=0.0)
 
 
 def _limit_progress(operation: VideoOperation) -> int:
-    """0 to 99: 100 is for tasks whose videos are here."""
+    """Return the progress within 0 to 99: 100 is for tasks whose videos are here."""
     return min(99, max(0, operation.progress or 0))
 
 
 def compute_backoff(failures: int) -> float:
-    """Seconds before the next attempt: 1, 2, 4, … up to MAX_PAUSE, and up to a quarter more at random."""
+    """Return the seconds before the next attempt: 1, 2, 4, … up to MAX_PAUSE, and up to a quarter more at random."""
     return min(MAX_PAUSE, 2.0 ** min(failures - 1, 10)) * (1 + secrets.randbelow(250) / 1000)
 
 
 def get_announced_length(incoming: UpstreamResponse) -> int:
-    """The announced length of a file in bytes; 0 if it is missing or the file is compressed."""
+    """Return the announced length of a file in bytes; 0 if it is missing or the file is compressed."""
     length = incoming.headers.get("content-length", "")
     if "content-encoding" in incoming.headers or not length.isdecimal():
         return 0
@@ -472,9 +476,9 @@ def get_announced_length(incoming: UpstreamResponse) -> int:
 
 
 class VideoCheck:
-    """Reads the chunks of a video; `size` is the number of bytes that have arrived.
+    """A check of the chunks of a video; `size` is the number of bytes that have arrived.
 
-    What is no video is refused by its first bytes, whatever type is declared, and a file that ends before its own end.
+    A file that is no video is refused by its first bytes, independent of the declared type. So is a file that is incomplete.
     """
 
     def __init__(self, incoming: UpstreamResponse) -> None:

@@ -1,6 +1,6 @@
-"""What callers do with video tasks: create, show, wait for, follow, list, download, delete and remix them.
+"""The operations of callers on video tasks: create, show, wait for, follow, list, download, delete and remix them.
 
-A caller sees the tasks of its own account only. `engine.py` runs the tasks. Knows no wire format and no HTTP.
+A caller sees the tasks of its own account only. `engine.py` runs the tasks. The service uses no wire format and no HTTP.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class TaskService:
     async def _create_task(
         self, call: Call, request: VideoRequest, targets: Sequence[Candidate], remixed_from: str | None = None
     ) -> tuple[Call, TaskRecord]:
-        """The call for its target, and the new task, or the one that has the call's idempotency key.
+        """Return the call for its target, and the new task, or the task that has the call's idempotency key.
 
         The key is looked up before a target is chosen: a repeated request returns its task although no target is available.
         """
@@ -120,7 +120,9 @@ class TaskService:
         record = await self._make_record(call, request, remixed_from)
         earlier = await self._store.find_earlier(record, key) if key else None
         if earlier is not None:
-            target, _ = next((one for one in targets if one[0].provider == earlier.provider), targets[0])
+            target, _ = next(
+                (candidate for candidate in targets if candidate[0].provider == earlier.provider), targets[0]
+            )
             return replace(call, target=target), earlier
         target, provider = await self._admit(call, targets, request)
         try:
@@ -145,24 +147,24 @@ class TaskService:
         return call, stored
 
     async def _admit(self, call: Call, targets: Sequence[Candidate], request: VideoRequest) -> Candidate:
-        """The first target that can be chosen and whose own bounds are not reached; what the task may use is reserved.
+        """Return the first available target whose own bounds are not reached, after reserving the task's maximum usage.
 
         Raises RateLimited, and Unavailable when every circuit is open.
         """
-        admission, left = self._gate.admission, list(targets)
+        admission, remaining = self._gate.admission, list(targets)
         while True:
-            candidate = choose_target(self._gate, self._gate.snapshot, call, left)
+            candidate = choose_target(self._gate, self._gate.snapshot, call, remaining)
             if not admission.is_active and not call.caller.bounds:
                 return candidate
             refusal = await admission.enter(self._gate.snapshot, call, candidate[0], _estimate_task(request))
             if refusal is None:
                 return candidate
-            left = [one for one in left if one[0].provider != candidate[0].provider]
-            if not left:
+            remaining = [offer for offer in remaining if offer[0].provider != candidate[0].provider]
+            if not remaining:
                 raise refusal
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
-        """The record of a task without its target."""
+        """Return the record of a task without its target."""
         now = time.time()
         return TaskRecord(
             id=request.task_id,
@@ -186,7 +188,10 @@ class TaskService:
     async def _store_task(
         self, record: TaskRecord, request: VideoRequest, key: str, translated: TranslatedRequest | None
     ) -> TaskRecord:
-        """Make the task durable and have it run. Raises RateLimited when the account has too many tasks that have not ended."""
+        """Make the task durable and let an engine run it.
+
+        Raises RateLimited when the account has too many tasks that have not ended.
+        """
         limit = self.engine.rules.queued_per_account
         if request.image is not None and await self._store.count_active(record.account) >= limit:
             raise too_many_tasks_error(limit)  # before the image is stored; `create` checks again, exactly
@@ -199,7 +204,10 @@ class TaskService:
     async def answer(
         self, snapshot: Snapshot, call: Call, request: TaskRequest, wire_format: FormatLane
     ) -> tuple[Call, Reply | MediaFile]:
-        """Answer a request about existing tasks: a reply, or the file to send. Raises NotFound for tasks of other accounts."""
+        """Serve a request about existing tasks: return a reply, or the file to send.
+
+        Raises NotFound for tasks of other accounts.
+        """
         if request.action == "list":
             return call, _reply(call, request, wire_format, await self.list(call, request))
         record = await self.find(call, request.task_id)
@@ -219,14 +227,14 @@ class TaskService:
                 return call, self._render(call, request, wire_format, record)
 
     async def find(self, call: Call, task_id: str) -> TaskRecord:
-        """A task of the caller's account. Raises the same NotFound for a task of another account as for one that never was."""
+        """Return a task of the caller's account. Raises the same NotFound for another account's task as for a missing one."""
         record = await self.engine.get(task_id)
         if record.account != call.caller.account:
             raise task_not_found_error()
         return record
 
     def show(self, call: Call, record: TaskRecord) -> VideoTask:
-        """The task as its caller sees it, with signed addresses of its videos when it is completed."""
+        """Return the task as its caller sees it, with signed addresses of its videos when it is completed."""
         base = call.files.public_url if call.files is not None else ""
         expires = record.expires_at or time.time()
         files = record.files if record.status == "completed" else ()
@@ -234,19 +242,19 @@ class TaskService:
         return build_video_task(record, position=self.engine.find_position(record), urls=urls)
 
     async def list(self, call: Call, request: TaskRequest) -> TaskList:
-        """A page of the account's tasks."""
+        """Return a page of the account's tasks."""
         page = await self._store.list(call.caller.account, request.after, request.limit, request.order)
         return TaskList(tasks=tuple(self.show(call, record) for record in page.records), has_more=page.has_more)
 
     async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord:
-        """The task when it has ended, or after `seconds`."""
+        """Return the task when it has ended, or after `seconds`."""
         ends = time.monotonic() + seconds
-        while record.status not in ENDED_STATUSES and (left := ends - time.monotonic()) > 0:
-            record = await self.engine.wait_for_change(record, left)
+        while record.status not in ENDED_STATUSES and (seconds_left := ends - time.monotonic()) > 0:
+            record = await self.engine.wait_for_change(record, seconds_left)
         return record
 
     async def follow(self, call: Call, record: TaskRecord) -> AsyncIterator[StreamEvent]:
-        """The task now and after each change of its status or progress, until it has ended."""
+        """Yield the task now and after each change of its status or progress, until it has ended."""
         while record.status not in ENDED_STATUSES:
             yield TaskResult(task=self.show(call, record), last=False)
             before = record
@@ -255,7 +263,7 @@ class TaskService:
         yield TaskResult(task=self.show(call, record))
 
     async def find_content(self, record: TaskRecord, index: int) -> MediaFile:
-        """Video number `index` of a completed task. Raises NotFound (video_not_ready, video_not_found)."""
+        """Return video number `index` of a completed task. Raises NotFound (video_not_ready, video_not_found)."""
         if record.status != "completed":
             state = "was not created" if record.status == "failed" else "is not ready yet"
             raise NotFound(f"The video {state}: its task is '{record.status}'.", code="video_not_ready")
@@ -268,7 +276,7 @@ class TaskService:
         """Cancel the task if it has not ended, then delete it with its videos."""
         if record.status not in ENDED_STATUSES:
             await self.engine.cancel(record)
-            record = await self._store.get(record.id)  # with the files that were downloaded meanwhile
+            record = await self._store.get(record.id)  # with the files that were downloaded since
         for file in record.files:
             await self.files.delete(file.id)
         await self.engine.delete(record.id)
@@ -284,7 +292,7 @@ def _reply(call: Call, request: Request, wire_format: FormatLane, event: StreamE
 
 
 def _estimate_task(request: VideoRequest) -> Estimate:
-    """What a task may use, for its bounds."""
+    """Return the estimated usage of a task, for its bounds."""
     size = f"{request.width}x{request.height}" if request.width and request.height else ""
     number = request.n or 1
     if request.seconds is None:
@@ -293,7 +301,7 @@ def _estimate_task(request: VideoRequest) -> Estimate:
 
 
 def get_idempotency_key(call: Call) -> str:
-    """The caller's Idempotency-Key, "" without one. Raises InvalidField for one that is too long or not printable."""
+    """Return the caller's Idempotency-Key, "" without one. Raises InvalidField for one that is too long or not printable."""
     key = call.headers.get(KEY_HEADER, "")
     if len(key) > MAX_KEY_LENGTH or not key.isprintable():
         raise InvalidField(
@@ -303,7 +311,7 @@ def get_idempotency_key(call: Call) -> str:
 
 
 async def compute_digest(model: str, request: VideoRequest, remixed_from: str | None) -> str:
-    """SHA-256 of what was requested, its image included: equal requests under one idempotency key are one task."""
+    """Return the SHA-256 of the request, its image included: equal requests under one idempotency key are one task."""
     fields = [model, encode_request(request), remixed_from]
     digest = hashlib.sha256(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
     chunks = stream_image(request.image)

@@ -17,7 +17,7 @@ from tornado_gate.types import Upload
 
 
 class TaskConflict(RequestError):
-    """The request contradicts an earlier one of the same caller."""
+    """An error: the request contradicts an earlier one of the same caller."""
 
     status = 409
     code = "conflict"
@@ -33,14 +33,14 @@ class ActiveTask(NamedTuple):
 
 
 class TaskPage(NamedTuple):
-    """A page of an account's tasks; `has_more` says whether others follow."""
+    """A page of an account's tasks; `has_more`: others follow."""
 
     records: tuple[TaskRecord, ...]
     has_more: bool
 
 
 class TaskSearch(NamedTuple):
-    """Tasks of all accounts that were found, and the id after which the search continues; "" at its end."""
+    """The tasks of all accounts that match a search, and the id after which the search continues; "" at its end."""
 
     records: tuple[TaskRecord, ...]
     next: str
@@ -49,14 +49,14 @@ class TaskSearch(NamedTuple):
 ActiveTasks = list[ActiveTask]
 TaskIds = list[str]
 WaitingTasks = dict[str, deque[ActiveTask]]
-"""Tasks of one provider by the digest of their account, those of an account oldest first."""
+"""The tasks of one provider by the digest of their account, oldest first within an account."""
 
 
 class Slot(Protocol):
-    """A place among the running tasks of a provider entry. It ends with its process at the latest."""
+    """A slot for a running task of a provider entry. It ends with its process at the latest."""
 
     def release(self) -> None:
-        """Release it; the second time has no effect."""
+        """Release the slot; the second call has no effect."""
 
 
 class Lease(Protocol):
@@ -69,7 +69,7 @@ class Lease(Protocol):
     def is_held(self) -> bool: ...
 
     def release(self) -> None:
-        """Release it; the second time has no effect."""
+        """Release the lease; the second call has no effect."""
 
 
 class Turn(NamedTuple):
@@ -90,7 +90,10 @@ class TaskStore(Protocol):
         """Finish the changes that have begun. Leases and slots that are still held end with the process."""
 
     def digest(self, text: str) -> str:
-        """The digest of an account or a provider in an `ActiveTask`: 8 hex digits. Two may have the same, which is rare."""
+        """Return the digest of an account or a provider in an `ActiveTask`: 8 hex digits.
+
+        Two may have the same, which is rare.
+        """
 
     # One task
 
@@ -102,31 +105,36 @@ class TaskStore(Protocol):
         *,
         limit: int | None = None,
     ) -> TaskRecord:
-        """Store a new task and its image; engines find it from then on. Returns the record as it was stored.
+        """Store a new task and its image; engines find it from then on. Return the record as it was stored.
 
-        Raises RateLimited (too_many_tasks) when the account has `limit` tasks that have not ended. The limit is exact, also when
+        Raises RateLimited (too_many_tasks) when the account has `limit` tasks that have not ended. The limit is exact, even when
         several processes create tasks at the same time.
 
-        If the account has used the idempotency key for a task that still exists, no task is created: that one is returned if
-        its digest is the same, and TaskConflict is raised if not. Of several processes that use one key at the same time, one
-        creates the task. `created_at` may change by microseconds, so that no two tasks of a process have the same.
+        If the account has used the idempotency key for a task that still exists, no task is created. The existing task is
+        returned if its digest is the same, and TaskConflict is raised if not. If several processes use one key at the same time,
+        one creates the task. `created_at` may change by microseconds, so that no two tasks of a process have the same.
         """
 
     async def find_earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
-        """The task that `create` would return for this record and key instead of a new one. Raises TaskConflict as it does."""
+        """Return the task that `create` would return for this record and key instead of a new one.
+
+        Raises the same TaskConflict.
+        """
 
     async def get(self, task_id: str) -> TaskRecord:
-        """Raises NotFound (task_not_found), also for an invalid id and for a damaged record."""
+        """Return the record. Raises NotFound (task_not_found), also for an invalid id and for a damaged record."""
 
     async def find_image(self, task_id: str) -> Upload | None:
-        """The image of a task that has not ended, None for one without. Raises NotFound when the task does not exist."""
+        """Return the image of a task that has not ended, None without an image. Raises NotFound when the task does not exist."""
 
     async def save(self, record: TaskRecord, lease: Lease) -> None:
-        """Replace the record. Raises ValueError without the task's lease, NotFound when the task was deleted meanwhile: it
-        is not created again."""
+        """Replace the record.
+
+        Raises ValueError without the task's lease, and NotFound when the task was deleted: it is not created again.
+        """
 
     async def finish(self, record: TaskRecord, lease: Lease) -> None:
-        """`save` a task that is done, remove it from the active ones and delete its image. May be called again."""
+        """Save a task that is done, remove it from the active ones and delete its image. May be called again."""
 
     async def delete(self, task_id: str) -> None:
         """Delete the task and everything that belongs to it, including its idempotency key. Raises NotFound."""
@@ -135,51 +143,65 @@ class TaskStore(Protocol):
         """Request that the process which runs the task cancels it. Raises NotFound."""
 
     async def is_cancel_requested(self, task_id: str) -> bool:
-        """Whether its cancellation was requested; false for a task that has ended."""
+        """Return whether its cancellation was requested; false for a task that has ended."""
 
     # The right to work
 
     async def acquire_lease(self, task_id: str) -> Lease | None:
-        """The lease of a task that has not ended; None when it is held, here or elsewhere, or the task does not exist."""
+        """Return the lease of a task that has not ended.
+
+        Return None when the lease is held, here or elsewhere, or the task does not exist.
+        """
 
     async def acquire_slot(self, provider: str, limit: int) -> Slot | None:
-        """One of the `limit` slots that a provider, given by its digest, has over all processes; None when all are held."""
+        """Return one of the `limit` slots that a provider has over all processes; None when all are held.
+
+        `provider` is its digest.
+        """
 
     async def acquire_turn(self, provider: str, limit: int, waiting: WaitingTasks) -> Turn | None:
-        """The task of a provider, given by its digest, that is to run now; None without a free slot or a task to run.
+        """Return the task of a provider, identified by its digest, that is to run now; None without a free slot or a task to run.
 
-        Accounts take turns, over all processes: it is the oldest task of the account whose last turn is longest ago. The tasks
-        that were considered are removed from `waiting`: this one, and those that run already or no longer exist.
+        Accounts alternate, over all processes: it is the oldest task of the account whose last turn is longest ago. The tasks
+        that were considered are removed from `waiting`: this one, and tasks that run already or no longer exist.
         """
 
     # Many tasks
 
     async def list_active(self) -> ActiveTasks:
-        """The tasks that have not ended, oldest first. Reads no record."""
+        """Return the tasks that have not ended, oldest first. Reads no record."""
 
     async def count_active(self, account: str) -> int:
-        """The number of tasks of this account that have not ended."""
+        """Return the number of tasks of this account that have not ended."""
 
     async def list(self, account: str, after: str, limit: int, order: Literal["asc", "desc"]) -> TaskPage:
-        """At most `limit` tasks of the account, oldest or newest first, that follow the task `after` ("": from the start).
-        Raises InvalidField when the account has no task `after`."""
+        """Return at most `limit` tasks of the account, oldest or newest first, that follow the task `after` ("": from the start).
+
+        Raises InvalidField when the account has no task `after`.
+        """
 
     async def list_all(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
-        """At most `limit` tasks of all accounts for which `accepts` is true, newest first, that follow the task `after`.
-        One search reads a bounded number of records, so it may find fewer and yet continue. Raises InvalidField as `list`."""
+        """Return at most `limit` tasks of all accounts for which `accepts` is true, newest first, that follow the task `after`.
+
+        One search reads a bounded number of records, so it may find fewer and yet continue. Raises InvalidField as `list`.
+        """
 
     async def sweep(self, now: float) -> TaskIds:
-        """Delete the tasks that have ended and expired at `now`, without reading others, and what dead processes have left.
-        Returns the ids of the deleted tasks."""
+        """Delete the tasks that have ended and expired at `now`, and files that dead processes have left.
+
+        Other tasks are not read.
+
+        Return the ids of the deleted tasks.
+        """
 
 
 def compute_digest(text: str) -> str:
-    """8 hex digits."""
+    """Return a digest of 8 hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def task_not_found_error() -> NotFound:
-    """The same error for a task that never existed, one that was deleted, and one of another account."""
+    """Return the error for a task that never existed, was deleted, or belongs to another account."""
     return NotFound("The task does not exist or has expired. Check its id.", param="task_id", code="task_not_found")
 
 

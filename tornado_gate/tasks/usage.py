@@ -1,7 +1,7 @@
-"""The usage of video tasks: a row of the ledger for each task that has ended, whatever process ended it.
+"""The usage of video tasks: a row of the ledger for each task that has ended, in any process.
 
-The row's id and moment are those of the task, so that a task which ends twice, because a process died while it wrote that, has
-one row. It stands in the hour in which the video was requested.
+The row has the task's id and moment. So a task has one row even if it ends twice, because a process died while it wrote the end.
+The row stands in the hour in which the video was requested.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ FAILED_STATUS = 502
 
 
 def describe_caller(call: Call) -> dict[str, Any]:
-    """What the ledger will say of who requested a task, as JSON values: key, user, team and tags."""
+    """Return the ledger's data about the caller of a task, as JSON values: key, user, team and tags."""
     caller = call.caller
     tags = collect_tags(caller.tags, [call.headers[name] for name in TAG_HEADERS if name in call.headers])
     return {"key_name": caller.name, "user": caller.user, "team": caller.team, "tags": tags}
 
 
 def record_task(gate: Gate, record: TaskRecord) -> None:
-    """Add a task that has ended to the ledger. A failed one costs nothing, one that its caller cancelled what it has made."""
+    """Add a task that has ended to the ledger.
+
+    A failed task costs nothing. A task that its caller cancelled costs its finished work.
+    """
     gate.ledger.add(_make_entry(gate, record))
 
 
 def settle_task(gate: Gate, record: TaskRecord) -> None:
-    """Settle what a task has reserved of budgets: to what it cost. Called once, when its end is stored."""
+    """Settle the task's reservations of budgets to its cost. Called once, when its end is stored."""
     if record.reserved:
         entry = _make_entry(gate, record)
         cost = price_row(entry, NO_USAGE, entry.outcome or find_outcome(entry.status, entry.error_code))
@@ -75,7 +78,7 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
 
 
 def make_caller(record: TaskRecord) -> Caller:
-    """The caller of a task, as far as it is known after the request."""
+    """Return the caller of a task, as far as it is known after the request."""
     by = record.requested_by
     return Caller(
         id=record.caller_id,
@@ -88,7 +91,7 @@ def make_caller(record: TaskRecord) -> Caller:
 
 
 def _count_seconds(record: TaskRecord) -> float:
-    """The seconds of all videos together; what was requested if the upstream did not say how long they are."""
+    """Return the seconds of all videos together. If the upstream did not report their length, return the requested seconds."""
     return sum(
         float(seconds)
         for file in record.files
@@ -97,7 +100,7 @@ def _count_seconds(record: TaskRecord) -> float:
 
 
 def _count_made_seconds(record: TaskRecord) -> float:
-    """The seconds that an upstream had made of a cancelled task, by its progress; all if it has told none."""
+    """Return the seconds that an upstream had made of a cancelled task, by its progress; all if it has reported none."""
     seconds = record.request.get("seconds")
     if not isinstance(seconds, (int, float)):
         return 0.0

@@ -9,7 +9,7 @@ from tornado_gate.types import VideoTask
 
 
 def build_video_task(record: TaskRecord, *, position: int | None = None, urls: Sequence[str] = ()) -> VideoTask:
-    """The task of an answer. `position` is its position in the queue, `urls` are the addresses of its videos."""
+    """Return the task of a response. `position` is its position in the queue, `urls` are the addresses of its videos."""
     request = record.request
     width, height = request.get("width"), request.get("height")
     seconds = request.get("seconds")

@@ -1,7 +1,7 @@
 """The secrets that webhooks are signed with: one for each account, in one SQLite file that all processes of a machine share.
 
 A secret is 256 random bits. After a rotation the previous secrets stay valid for ROTATION_SECONDS, in which webhooks have a
-signature of each. An account whose secret is empty gets no webhooks.
+signature with each secret. An account whose secret is empty gets no webhooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECRET_BYTES = 32
 PREFIX = "whsec_"
 ROTATION_SECONDS = 24 * 3600.0
 MAX_SECRETS = 4
-"""Secrets of one account that are valid at a time; another rotation ends the oldest."""
+"""The number of valid secrets of one account; another rotation ends the oldest."""
 
 _SCHEMA = Schema(
     version=1,
@@ -31,7 +31,7 @@ _SCHEMA = Schema(
 
 
 class WebhookSecretError(Exception):
-    """The file cannot be used; the message says why and what to do."""
+    """An error: the file cannot be used. The message has the reason and the remedy."""
 
 
 class WebhookSecretStore:
@@ -46,16 +46,19 @@ class WebhookSecretStore:
         self._file.close()
 
     def get(self, account: str) -> tuple[str, ...]:
-        """The valid secrets of an account, the current one first; () if its webhooks are off. The first call creates one."""
+        """Return the valid secrets of an account, the current one first; () if its webhooks are off.
+
+        The first call creates one.
+        """
         self._make()
         with self._file.use_connection() as connection:
-            found = _select(connection, account)
-        if not found:
+            valid = _select_secrets(connection, account)
+        if not valid:
             with self._file.transaction() as connection:
-                found = _select(connection, account)  # another process may have created it
-                if not found:
-                    found = [_add(connection, account, _make_secret())]
-        return tuple(found) if found[0] else ()
+                valid = _select_secrets(connection, account)  # another process may have created it
+                if not valid:
+                    valid = [_add(connection, account, _make_secret())]
+        return tuple(valid) if valid[0] else ()
 
     def rotate(self, account: str) -> str:
         """Create a new secret for an account and return it. The previous ones expire in ROTATION_SECONDS."""
@@ -85,13 +88,13 @@ class WebhookSecretStore:
             self._made = True
 
 
-def _select(connection: sqlite3.Connection, account: str) -> list[str]:
-    """The valid secrets, newest first; previous ones that are empty are omitted."""
+def _select_secrets(connection: sqlite3.Connection, account: str) -> list[str]:
+    """Return the valid secrets, newest first; previous ones that are empty are omitted."""
     select = (
         "SELECT secret FROM webhook_secrets WHERE account = ? AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
     )
-    found = [str(row[0]) for row in connection.execute(select, (account, time.time()))]
-    return found[:1] + [secret for secret in found[1:] if secret]
+    current = [str(row[0]) for row in connection.execute(select, (account, time.time()))]
+    return current[:1] + [secret for secret in current[1:] if secret]
 
 
 def _add(connection: sqlite3.Connection, account: str, secret: str) -> str:

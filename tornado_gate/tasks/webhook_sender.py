@@ -1,4 +1,4 @@
-"""Sends the webhook of a task that has ended: one signed POST, repeated until the receiver accepts it.
+"""The webhook of a task that has ended: one signed POST, repeated until the receiver accepts it.
 
 Headers and signature follow the Standard Webhooks specification (github.com/standard-webhooks/standard-webhooks), bodies follow
 OpenAI's events ``video.completed`` and ``video.failed``, which are signed in the same way: the SDKs of both verify them.
@@ -27,20 +27,20 @@ from tornado_gate.types import VideoTask
 log = logging.getLogger(__name__)
 
 MIN_SECRET_BYTES = 24
-"""Of the specification, which allows 24 to 64."""
+"""The minimum of the specification, which allows 24 to 64."""
 
 ATTEMPT_SECONDS = 20.0
-"""How long a receiver may take to answer; the specification recommends 15 to 30."""
+"""The time that a receiver may take to respond; the specification recommends 15 to 30."""
 ATTEMPTS = 8
 FIRST_PAUSE = 10.0
 MAX_PAUSE = 1200.0
-"""Pauses of 10, 30, 90, 270, 810, 1200 and 1200 seconds: eight attempts in one hour."""
+"""The maximum pause. The pauses are 10, 30, 90, 270, 810, 1200 and 1200 seconds: eight attempts in one hour."""
 JITTER = 0.1
 GONE = 410
 
 
 class WebhookSender:
-    """Sends the webhooks of tasks, signed with the secrets of their account."""
+    """A sender of the webhooks of tasks, signed with the secrets of their account."""
 
     def __init__(self, fetcher: Fetcher, secrets: WebhookSecretStore) -> None:
         self._fetcher = fetcher
@@ -51,7 +51,7 @@ class WebhookSender:
         self._secrets.close()
 
     async def send(self, record: TaskRecord) -> float | None:
-        """Make one attempt. Returns the seconds until the next one; None when it was delivered or given up."""
+        """Make one attempt. Return the seconds until the next one; None when it was delivered, or no attempt is left."""
         webhook, task = record.webhook or {}, build_video_task(record)
         body, event = build_payload(task), make_event_id(task)
         url = str(webhook.get("url"))
@@ -68,7 +68,7 @@ class WebhookSender:
         return compute_pause(int(webhook.get("attempts", 0)) + 1)
 
     async def is_off(self, account: str) -> bool:
-        """Whether the webhooks of this account are off; False when that cannot be read now."""
+        """Return whether the webhooks of this account are off; False when that cannot be read now."""
         try:
             return not await asyncio.to_thread(self._secrets.get, account)
         except WebhookSecretError as error:
@@ -77,15 +77,15 @@ class WebhookSender:
 
 
 def make_event_id(task: VideoTask) -> str:
-    """The id of the event, the same for every attempt, so that a receiver can recognise repetitions.
+    """Return the id of the event, the same for every attempt, so that a receiver can recognise repetitions.
 
-    It holds no full stop, which separates the parts of what is signed.
+    It holds no full stop, which separates the parts of the signed text.
     """
     return "evt_" + hashlib.sha256(f"{task.id}\n{task.status}".encode()).hexdigest()[:32]
 
 
 def build_payload(task: VideoTask) -> bytes:
-    """The body for a task that has ended; the same bytes for every attempt. Raises ValueError for one that has not ended.
+    """Return the body for a task that has ended, the same bytes for every attempt. Raises ValueError for a running task.
 
     It contains neither the prompt nor addresses of files: the receiver requests the task by its id.
     """
@@ -113,14 +113,17 @@ def build_payload(task: VideoTask) -> bytes:
 
 
 def sign(secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of ``webhook-signature``: a signature with each secret, between spaces. Raises ValueError for an invalid one."""
+    """Return the value of ``webhook-signature``: a signature with each secret, between spaces.
+
+    Raises ValueError for an invalid one.
+    """
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     digests = [hmac.digest(_decode_secret(secret), signed, "sha256") for secret in secrets]
     return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
 
 
 def _decode_secret(secret: str) -> bytes:
-    """The key in ``whsec_`` and base64. Raises ValueError, with a message that contains no part of the secret."""
+    """Return the key in ``whsec_`` and base64. Raises ValueError, with a message that contains no part of the secret."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except ValueError:
@@ -131,7 +134,7 @@ def _decode_secret(secret: str) -> bytes:
 
 
 def compute_pause(attempts: int, chance: Callable[[], float] = random.random) -> float | None:
-    """Seconds to wait after `attempts` attempts; None when no more are made.
+    """Return the seconds to wait after `attempts` attempts; None after the last one.
 
     `chance` (0 to 1) changes it by up to a tenth, so that webhooks that failed together are not repeated together.
     """
@@ -153,9 +156,9 @@ async def deliver(
     *,
     account: str = "",
 ) -> bool:
-    """Make one attempt. Returns True when no other is needed: the receiver answered 2xx, or 410, which declines them.
+    """Make one attempt. Return True when it was the last: the receiver responded 2xx, or 410, which declines webhooks.
 
-    `clock` returns Unix seconds. Each attempt is signed anew, because receivers reject signatures that are minutes old.
+    `clock` returns Unix seconds. Each attempt is signed again, because receivers reject signatures that are minutes old.
     """
     timestamp = int(clock())
     headers = {

@@ -1,4 +1,4 @@
-"""Access log lines on their way from the event loop to the thread that writes the log. Knows no wire format.
+"""Access log lines on their way from the event loop to the thread that writes the log. Independent of wire formats.
 
 A line is a tuple on a deque: no lock, no `logging.LogRecord`, and one wake-up of the thread per batch.
 """
@@ -22,9 +22,9 @@ _ENDED_AS_THE_STATUS_SAYS = ("", "complete", "refused", "failed")
 class AccessLine(Value, frozen=True):
     """The log line of one request.
 
-    `caller` is the key's id, `client` the caller's IP address, `usage` counts tokens, `bytes_out` is the size of the body.
-    `error` is the code of the error that the response is or ends with, also when the status is 200; `outcome` says how the
-    response ended, as in the usage ledger.
+    `caller` is the key's id, `client` the caller's IP address, `usage` counts tokens, `bytes_out` is the size of the
+    body. `error` is the code of the error that the response is or ends with, even when the status is 200. `outcome` is
+    how the response ended, as in the usage ledger.
     """
 
     method: str
@@ -54,7 +54,7 @@ class AccessLine(Value, frozen=True):
         return f"{self.message()}\n{names}"
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the line in order; unknown ones are left out."""
+        """Return the fields of the line in order. Unknown fields are omitted."""
         usage = self.usage
         fields: dict[str, Any] = {
             "method": self.method,
@@ -130,10 +130,12 @@ class AccessBuffer:
             self._wake()
 
     def request_wake(self) -> None:
-        """Call `wake` for the next line. Check for lines again after this: one added just before has not called `wake`."""
+        """Call `wake` for the next line. Check for lines again after this: a line added just before has not called
+        `wake`.
+        """
         self._awake = False
 
-    def take(self, most: int, until: int | None = None) -> list[StampedLine]:
+    def take_lines(self, most: int, until: int | None = None) -> list[StampedLine]:
         """Return up to `most` lines in order, none newer than `until` (nanoseconds)."""
         lines = self._lines
         taken: list[StampedLine] = []

@@ -8,9 +8,11 @@ from typing import Final
 from tornado_gate.types import Target
 
 MOST_SECRETS: Final = 8
-"""Of one key of a provider entry. The latest are kept: an upstream may still repeat the one before."""
+"""The number of secrets of one key of a provider entry. The latest are kept, because an upstream may still repeat the
+previous one.
+"""
 MOST_KEYS: Final = 1000
-"""Those that were used last are kept."""
+"""The number of keys with secrets. The most recently used are kept."""
 
 
 class FetchedSecrets:
@@ -22,19 +24,19 @@ class FetchedSecrets:
         self._lock = threading.Lock()
 
     def add(self, target: Target, secret: str) -> None:
-        """Note a secret of the target's provider entry; a known one changes nothing."""
+        """Add a secret of the target's provider entry. A known secret changes nothing."""
         key = target.provider, target.key
         if secret in self._latest.get(key, ()):
             return
         with self._lock:
-            latest = dict(self._latest)  # others read meanwhile
+            latest = dict(self._latest)  # other threads read at the same time
             latest[key] = (*latest.pop(key, ()), secret)[-MOST_SECRETS:]
             while len(latest) > MOST_KEYS:
                 del latest[next(iter(latest))]
             self._latest = latest
             self.revision += 1
 
-    def find(self, target: Target) -> tuple[str, ...]:
+    def find_secrets(self, target: Target) -> tuple[str, ...]:
         return self._latest.get((target.provider, target.key), ()) if self._latest else ()
 
     def list(self) -> set[str]:
@@ -42,4 +44,4 @@ class FetchedSecrets:
 
 
 FETCHED: Final = FetchedSecrets()
-"""Those of this process."""
+"""The fetched secrets of this process."""

@@ -1,11 +1,11 @@
-"""Structured logs without secrets, on the standard library. Knows nothing of requests except `AccessLine`.
+"""Structured logs without secrets, on the standard library. Independent of requests, except for `AccessLine`.
 
-The event loop only puts a record into a bounded queue; a thread redacts, formats and writes it. A full queue drops records and
-logs their number later: a slow terminal must not slow requests. Access log lines are not records: they wait in their own buffer
-and are written in batches, at most `BATCH_SECONDS` later.
+The event loop only puts a record into a bounded queue; a thread redacts, formats and writes it. A full queue drops
+records and logs their number later: a slow terminal must not slow requests. Access log lines are not records: they wait
+in their own buffer and are written in batches, at most `BATCH_SECONDS` later.
 
-One JSON object per line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, the fields logged with
-``extra={"fields": {...}}``, and ``exception`` or ``stack`` if present. As text, the same as ``key=value``.
+One JSON object per line: ``time`` (ISO 8601, UTC, milliseconds), ``level``, ``logger``, ``message``, the fields logged
+with ``extra={"fields": {...}}``, and ``exception`` or ``stack`` if present. As text, the same as ``key=value``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class _Formatter(logging.Formatter):
         )
 
     def format_lines(self, batch: Sequence[StampedLine]) -> str:
-        """Format access log lines as `format` would. All are searched for secrets at once, singly only after a hit."""
+        """Format access log lines as `format` would. All are searched for secrets together; single lines only after a
+        hit.
+        """
         texts = [line.secret_bearing_texts() for _, line in batch]
         harmless = self.scrubber.is_clean("\n".join(texts))
         written: list[str] = []
@@ -159,7 +161,7 @@ class _Output(logging.StreamHandler[TextIO]):
         self._lines = formatter.format_lines
 
     def write_lines(self, batch: Sequence[StampedLine]) -> None:
-        """Write access log lines in one call. Never raises, because the writer thread must go on."""
+        """Write access log lines in one call. Never raises, because the writer thread must continue."""
         try:
             text = self._lines(batch)
             self.acquire()
@@ -183,7 +185,7 @@ class _Queue(QueueHandler):
         self._dropped = 0
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Convert to text what may change before writing or would keep a request's memory alive."""
+        """Convert values to text if they may change before writing, or would keep a request's memory alive."""
         prepared = logging.LogRecord.__new__(logging.LogRecord)  # copy.copy takes six times as long
         prepared.__dict__.update(record.__dict__)
         prepared.msg, prepared.args = _get_message(record), None
@@ -201,7 +203,7 @@ class _Queue(QueueHandler):
             self._dropped += 1
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Count a record that cannot be prepared as dropped; the standard handler would print it with its secrets."""
+        """Count a record that cannot be prepared as dropped. The standard handler would print it with its secrets."""
         self._dropped += 1
 
     def take_dropped(self) -> int:
@@ -217,11 +219,11 @@ class _Queue(QueueHandler):
 
 
 _WAKE_RECORD = logging.makeLogRecord({})
-"""Marks access log lines in the queue; never written itself."""
+"""A mark for access log lines in the queue; it is never written."""
 
 
 class _Writer(QueueListener):
-    """The thread's end. Records are written at once, access log lines when the oldest has waited for `BATCH_SECONDS`."""
+    """The thread's end. Records are written immediately, access log lines when the oldest has waited for `BATCH_SECONDS`."""
 
     def __init__(self, source: _Queue, lines: AccessBuffer, output: _Output) -> None:
         super().__init__(source.queue, output)
@@ -256,7 +258,7 @@ class _Writer(QueueListener):
     def _write_lines(self, until: int | None = None) -> None:
         if until is None:
             self._due = None
-        while batch := self._lines.take(BATCH_LINES, until):
+        while batch := self._lines.take_lines(BATCH_LINES, until):
             self._output.write_lines(batch)
             self._report_dropped()
 
@@ -273,7 +275,7 @@ class _Writer(QueueListener):
         self.queue.put(self._sentinel, timeout=_SECONDS_TO_FLUSH)  # type: ignore[attr-defined]  # typeshed omits it
 
     def finish(self) -> None:
-        """Write queued records and stop; gives up after some seconds if the stream blocks."""
+        """Write queued records and stop. If the stream blocks, stop after some seconds."""
         thread: threading.Thread | None = self._thread
         if thread is None:
             return
@@ -285,7 +287,7 @@ class _Writer(QueueListener):
 
 
 class Logging:
-    """The installed logging. `close` writes what is queued; later records are written synchronously."""
+    """The installed logging. `close` writes queued records; later records are written synchronously."""
 
     def __init__(self, output: _Output, scrubber: Scrubber) -> None:
         self.scrubber = scrubber
@@ -298,11 +300,11 @@ class Logging:
         self._start_writer()
 
     def _start_writer(self) -> None:
-        self.lines = AccessBuffer(QUEUE_RECORDS, self._wake)
+        self.lines = AccessBuffer(QUEUE_RECORDS, self._wake_writer)
         self._writer = _Writer(self._queue, self.lines, self._output)
         self._writer.start()
 
-    def _wake(self) -> None:
+    def _wake_writer(self) -> None:
         try:
             self._queue.queue.put_nowait(_WAKE_RECORD)
         except queue.Full:

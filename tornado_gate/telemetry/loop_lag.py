@@ -1,4 +1,4 @@
-"""Measures how late the event loop runs, and counts its tasks."""
+"""Measure the delay of the event loop, and count its tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tornado_gate.telemetry.metrics import Metrics
 
 
 class LoopLagMonitor:
-    """Schedules a callback in the event loop every `interval_seconds` and measures its delay.
+    """A monitor of the event loop. It schedules a callback every `interval_seconds` and measures its delay.
 
-    Reports the largest delay of each `period_seconds` and the number of tasks to `metrics`, and flushes `metrics` at every
-    callback and at the end. Calls `on_delay` with every delay. Call `start` inside the loop; both calls may be repeated.
+    It reports the largest delay of each `period_seconds` and the number of tasks to `metrics`, and flushes `metrics` at
+    every callback and at the end. It calls `on_delay` with every delay. Call `start` inside the loop; both calls may be
+    repeated.
     """
 
     def __init__(
@@ -47,15 +48,15 @@ class LoopLagMonitor:
 
     def _schedule_tick(self) -> None:
         self._due = self._loop.time() + self._interval
-        self._handle = self._loop.call_later(self._interval, self._tick)
+        self._handle = self._loop.call_later(self._interval, self._measure_delay)
 
-    def _tick(self) -> None:
+    def _measure_delay(self) -> None:
         now = self._loop.time()
         delay = now - self._due
         self._largest = max(self._largest, delay)
         self.on_delay(delay)
         if now >= self._period_ends:
-            self._metrics.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
+            self._metrics.process.observe_loop(self._largest, len(asyncio.all_tasks(self._loop)))
             self._largest = 0.0
             self._period_ends = now + self._period
         self._schedule_tick()

@@ -1,4 +1,4 @@
-"""How much memory this process, or its container, uses. Reads files of the kernel, which never block."""
+"""The memory in use by this process, or its container. The kernel's files are read, which never block."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ContainerMemory:
-    """The memory limit of the control group of this process, version 1 or 2, and what its processes use of it together.
+    """The memory limit of the control group of this process, version 1 or 2, and the memory that its processes use
+    together.
 
-    What the kernel can take back at once, files that were read long ago, is not counted. `limit` is None without a limit.
+    Memory that the kernel can reclaim immediately is not counted: files that were read long ago. `limit` is None
+    without a limit.
     """
 
     def __init__(self, root: Path = _ROOT, own_groups: Path = _OWN_GROUPS) -> None:
@@ -29,7 +31,7 @@ class ContainerMemory:
                 self._inactive = names[2]
 
     def read_used(self) -> int:
-        """The bytes in use; 0 if they cannot be read."""
+        """Return the bytes in use; 0 if they cannot be read."""
         used = _read_number(self._used) or 0
         try:
             details = self._details.read_text(encoding="ascii")
@@ -40,7 +42,7 @@ class ContainerMemory:
 
 
 def read_resident_bytes() -> int:
-    """The memory of this process; 0 where the kernel does not tell it."""
+    """Return the memory of this process; 0 where the kernel does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except OSError:
@@ -48,24 +50,26 @@ def read_resident_bytes() -> int:
 
 
 def _list_folders(root: Path, own_groups: Path) -> list[tuple[Path, tuple[str, str, str]]]:
-    """The folders of the groups of this process, with the names of their files: limit, use, and the entry of inactive files."""
+    """Return the folders of the groups of this process, with the names of their files: limit, use, and the entry of
+    inactive files.
+    """
     second = ("memory.max", "memory.current", "inactive_file")
     first = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    found = [(root, second), (root / "memory", first)]
+    folders = [(root, second), (root / "memory", first)]
     try:
         lines = own_groups.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        return found
+        return folders
     for line in lines:
         _, controllers, path = (line + "::").split(":", 2)
         path = path.rstrip(":").strip("/")
         if not path or (controllers and "memory" not in controllers.split(",")):
             continue
         base, names = (root / "memory", first) if controllers else (root, second)
-        while path:  # a limit of a group applies to those inside it
-            found.append((base / path, names))
+        while path:  # a limit of a group also applies to the groups inside it
+            folders.append((base / path, names))
             path = path.rpartition("/")[0]
-    return found
+    return folders
 
 
 def _read_number(path: Path) -> int | None:

@@ -1,7 +1,7 @@
 """The folder of the files through which the processes of a gateway count together (PROMETHEUS_MULTIPROC_DIR).
 
-The files are mapped into memory: a process that writes to a new page of one on a full disk is killed (SIGBUS). So they are in
-/dev/shm, which is no disk, wherever it has room, and else in the data directory.
+The files are mapped into memory: if the disk is full, a process that writes to a new page is killed (SIGBUS). So they
+are in /dev/shm, which is no disk, wherever it has room, and else in the data directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tornado_gate.telemetry.metrics import DIRECTORY_VARIABLE
+from tornado_gate.telemetry.metrics.series import DIRECTORY_VARIABLE
 from tornado_gate.types.value import Value
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -37,7 +37,7 @@ class MetricsFolder(Value, frozen=True):
 
 
 def choose_parent(data_dir: Path) -> Path:
-    """The folder of the folders of all runs with this data directory."""
+    """Return the folder of the folders of all runs with this data directory."""
     name = hashlib.sha256(os.fsencode(data_dir.resolve())).hexdigest()[:24]
     parent = SHARED_MEMORY / f"tornado-gate-{name}"
     try:
@@ -48,15 +48,15 @@ def choose_parent(data_dir: Path) -> Path:
             if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077:
                 return parent
     except OSError:
-        pass  # there is none, or it cannot be written
+        pass  # it does not exist, or is not writable
     return data_dir / "metrics"
 
 
 def prepare_folder(parent: Path) -> MetricsFolder:
     """Create the folder of this run, and name it in the environment. Call before the first `Metrics`.
 
-    Folders of runs that have ended are deleted, also those with other data directories, whose gateway was killed; that of a
-    gateway which this one replaces is not.
+    Folders of ended runs are deleted, even with other data directories, because their gateway was killed. If this
+    gateway replaces another one, the other's folder stays.
     """
     if parent.parent == SHARED_MEMORY:
         for other in parent.parent.glob("tornado-gate-*"):
@@ -74,18 +74,20 @@ def prepare_folder(parent: Path) -> MetricsFolder:
 
 
 def _lock_parent(parent: Path) -> int:
-    """The descriptor of the folder, locked: another start could delete the new folder in it before that is locked."""
+    """Return the descriptor of the folder, locked. Otherwise another start could delete the new folder in it before
+    that is locked.
+    """
     while True:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(parent, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.fstat(lock).st_nlink:
             return lock
-        os.close(lock)  # it was deleted meanwhile
+        os.close(lock)  # it was deleted in the same moment
 
 
 def _remove_parent(parent: Path) -> None:
-    """Delete the folder of a data directory in shared memory if none of its runs goes on."""
+    """Delete the folder of a data directory in shared memory if none of its runs continues."""
     with suppress(OSError):
         status = parent.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -94,7 +96,7 @@ def _remove_parent(parent: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove_left_overs(parent)
-            parent.rmdir()  # an OSError if something is left
+            parent.rmdir()  # an OSError if it is not empty
         finally:
             os.close(lock)
 

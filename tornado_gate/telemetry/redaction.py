@@ -1,7 +1,8 @@
-"""Removes secrets from text. Knows nothing of logs; pure.
+"""Removal of secrets from text. Independent of logs; pure.
 
-`Scrubber` is for logs. `redact_answer` and `redact_error` are for data from an upstream to a caller: it must not contain the
-target's key, even if the upstream repeats it. `mask_secret` makes a secret that a provider has fetched known to all of them.
+`Scrubber` is for logs. `redact_answer` and `redact_error` are for data from an upstream to a caller: it must not
+contain the target's key, even if the upstream repeats it. `mask_secret` adds a secret that a provider has fetched to
+all of them.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ _OWN_FIELDS = frozenset(
 
 
 class Scrubber:
-    """Replaces known secrets, and texts that look like keys, with ``***``. Thread-safe.
+    """A scrubber. It replaces known secrets, and texts that look like keys, with ``***``. Thread-safe.
 
-    Known are those that it is given, and those that providers have fetched. Its cost is bounded: text is cut to a maximum length,
-    structures to a depth and a number of items.
+    The known secrets come from `replace` and from providers that have fetched some. The cost is bounded:
+    text is cut to a maximum length, structures to a depth and a number of items.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -66,25 +67,28 @@ class Scrubber:
         self.replace(secrets)
 
     def replace(self, secrets: Iterable[str]) -> None:
-        """Set the secrets that are given. Their spellings in URLs and in JSON are derived."""
+        """Set the known secrets. Their spellings in URLs and in JSON are derived."""
         self._given = frozenset(map(str, secrets))
-        self._learn()
+        self._add_fetched_secrets()
 
-    def _learn(self) -> None:
+    def _add_fetched_secrets(self) -> None:
         self._revision = FETCHED.revision
         known: set[str] = set()
         for secret in self._given | FETCHED.list():
             if len(secret) >= SHORTEST_SECRET:
                 known |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
-        # In this order: other threads search meanwhile, and find at least what both sets have in common.
+        # The order matters: other threads search at the same time, and find at least the secrets that both sets have in
+        # common.
         self._heads = frozenset(secret[:SHORTEST_SECRET] for secret in known)
         self._longest = max(map(len, known), default=0)
         self._secrets = tuple(sorted(known, key=len, reverse=True))
 
     def _contains_secret(self, text: str) -> bool:
-        """Whether `text` contains a secret. With very many secrets, only those whose prefix occurs in `text` are searched for."""
+        """Return whether `text` contains a secret. If there are very many, only secrets whose prefix occurs in `text`
+        are searched.
+        """
         if self._revision != FETCHED.revision:
-            self._learn()
+            self._add_fetched_secrets()
         if len(self._secrets) > MANY_SECRETS:
             windows = {text[at : at + SHORTEST_SECRET] for at in range(len(text) - SHORTEST_SECRET + 1)}
             if self._heads.isdisjoint(windows):
@@ -94,7 +98,7 @@ class Scrubber:
     def scrub_text(self, text: str, longest: int = MESSAGE_CHARACTERS) -> str:
         """Return `text` without secrets, cut to `longest` characters."""
         if self._revision != FETCHED.revision:
-            self._learn()
+            self._add_fetched_secrets()
         margin = self._longest
         cut = len(text) > longest + margin
         if cut:
@@ -112,7 +116,7 @@ class Scrubber:
         return text[:longest] + "…" if cut or len(text) > longest else text
 
     def is_clean(self, text: str) -> bool:
-        """Whether `text`, of any length, would stay unchanged."""
+        """Return whether `text`, of any length, would stay unchanged."""
         if _SUSPICIOUS.search(text.lower()) is not None or self._contains_secret(text):
             return False
         return "@" not in text or mask_logins(text) == text
@@ -141,11 +145,13 @@ class Scrubber:
 # Data from an upstream
 
 MASKED_CHARACTERS: Final = 16
-"""Shorter secrets are often ordinary words (`none`, `EMPTY`, `ollama`): they are not masked in responses and headers."""
+"""The length from which secrets are masked in responses and headers. Shorter ones are often ordinary words (`none`,
+`ollama`).
+"""
 SHORTEST_NAMED: Final = 4
 """Secrets of at least this length are masked in an error after a word such as `key`."""
 LONG_PIECE_BYTES: Final = 4096
-"""In a longer piece, single bytes of a secret are searched for first, which takes a fraction of the time."""
+"""In a longer chunk, single bytes of a secret are searched for first, which takes a fraction of the time."""
 
 _MASK_BYTES: Final = MASK.encode()
 _MOST_MARKS: Final = 8
@@ -157,7 +163,7 @@ _BEFORE: Final = (
 )
 """Left boundary of a word: no character of the key alphabet, unless it ends an escape of JSON or of a URL."""
 _AFTER: Final = rb"(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])"
-"""Right boundary of a word. A full stop belongs to the word only if the word goes on after it."""
+"""Right boundary of a word. A full stop belongs to the word only if the word continues after it."""
 _NAMED: Final = r"(?i:(?:bearer|key|token|secret|password)(?: (?:provided|given|sent|is|was))?[\s:=\"'`]{1,4})"
 """Text in an error before a key."""
 _BINARY: Final = ("audio/", "image/", "video/")
@@ -167,14 +173,15 @@ _ESCAPE_START_TEXT: Final = "\\u00"
 _PARTIAL_ESCAPE: Final = re.compile(rb"\\(?:u(?:0(?:0[0-9A-Fa-f]?)?)?)?\Z")
 """The beginning of an escape of JSON at the end of a chunk."""
 _ERROR: Final = re.compile(rb'"error"\s*:\s*[{"]|"type"\s*:\s*"error"|^event: error', re.MULTILINE)
-"""An error inside an answer or a stream, in every wire format. `"error": null` is part of ordinary answers."""
+"""An error inside a response or a stream, in every wire format. `"error": null` is part of ordinary responses."""
 
 
 def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamResponse:
-    """Return `incoming` with `***` in place of the target's secrets in headers and body; `incoming` itself if it has none.
+    """Return `incoming` with `***` in place of the target's secrets in headers and body; `incoming` itself if it has
+    none.
 
-    In a body, a secret is masked if it is a whole word, also if it is split across two chunks. Audio, images and videos are not
-    changed. The body becomes a `stages.Flow`, which carries steps that are added later: no iterator is added.
+    In a body, a secret is masked if it is a whole word, even if it is split across two chunks. Audio, images and videos
+    are not changed. The body becomes a `stages.Flow`, which carries steps that are added later: no iterator is added.
     """
     mask = make_mask(target)
     if mask is None or not mask.masks_answers:
@@ -206,10 +213,11 @@ def redact_error(target: Target, error: GateError) -> GateError:
 
 
 def mask_secret(target: Target, secret: str) -> None:
-    """Mask `secret`, which a provider has fetched or made for `target`, as the target's key: in answers, errors and logs.
+    """Mask `secret`, which a provider has fetched or made for `target`, like the target's key: in responses, errors and
+    logs.
 
-    Call it before the secret is sent, as often as you like. The latest few of each key are kept, so that tokens that were renewed
-    leave.
+    Call it before the secret is sent; repeated calls are allowed. The latest few of each key are kept, so renewed
+    tokens are removed after a while.
     """
     FETCHED.add(target, secret)
 
@@ -217,7 +225,7 @@ def mask_secret(target: Target, secret: str) -> None:
 def make_mask(target: Target) -> SecretMask | None:
     """Return the mask for the secrets of `target`; None if it has none."""
     headers = tuple(target.headers.items()) if target.headers else ()
-    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find(target))
+    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find_secrets(target))
 
 
 @lru_cache(maxsize=256)
@@ -234,7 +242,7 @@ def _mask_of(
 
 
 class SecretMask:
-    """Replaces secrets with `***`: in whole bodies and single messages, in headers, in error messages."""
+    """A mask that replaces secrets with `***`: in whole bodies and single messages, in headers, in error messages."""
 
     __slots__ = ("_anywhere", "_ends", "_escape", "_escapes", "_last_bytes", "_marked", "_named", "_texts", "_words")
 
@@ -255,35 +263,36 @@ class SecretMask:
 
     @property
     def masks_answers(self) -> bool:
-        """Whether a secret is long enough to be masked outside of errors."""
+        """Return whether a secret is long enough to be masked outside of errors."""
         return bool(self._texts)
 
     def mask_body(self, raw: bytes) -> bytes:
-        """Return the complete body `raw` with its secrets masked; `raw` itself if there are none."""
+        """Return the complete body `raw` with its secrets masked; `raw` itself if it contains no secret."""
         plain = self.undo_escapes(raw)
         return self._choose_pattern(plain).sub(_MASK_BYTES, plain) if self.holds(plain) else raw
 
     def _choose_pattern(self, raw: bytes) -> re.Pattern[bytes]:
-        """Return the pattern of the secrets in `raw`: whole words, but in an error anywhere."""
+        """Return the pattern of the secrets in `raw`: whole words, but anywhere in an error."""
         return self._words if _ERROR.search(raw) is None else self._anywhere
 
     def undo_escapes(self, raw: bytes) -> bytes:
-        """Return the JSON text `raw` with the characters of secrets plain that are escaped as ``\\u00XX``, which means the same.
+        r"""Return the JSON text `raw` with plain characters in place of escapes ``\u00XX`` of the characters of
+        secrets. Its value is the same.
 
-        Upstreams write few characters so, mostly such that keys do not contain: then `raw` itself is returned.
+        Upstreams escape few characters, and most of these do not occur in keys. In that case `raw` itself is returned.
         """
         if b"\\" not in raw or raw.find(_ESCAPE_START) < 0 or self._escape.search(raw) is None:
             return raw
-        return self._escapes.sub(lambda found: found[1] + bytes((int(found[2], 16),)), raw)
+        return self._escapes.sub(lambda match: match[1] + bytes((int(match[2], 16),)), raw)
 
     def mask_text(self, text: str) -> str:
-        """As `mask_body`, for a text."""
+        """Mask a text as `mask_body` does."""
         if _ESCAPE_START_TEXT not in text and not any(secret in text for secret in self._texts):
             return text
         return self.mask_body(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Return `headers` with secrets masked anywhere in a value; `headers` itself if there are none."""
+        """Return `headers` with secrets masked anywhere in a value; `headers` itself if they contain no secret."""
         values = "\n".join(headers.values())
         for secret in self._texts:
             if secret in values:
@@ -309,7 +318,7 @@ class SecretMask:
         return text
 
     def holds(self, raw: bytes) -> bool:
-        """Whether `raw` contains a secret, as a whole word or not."""
+        """Return whether `raw` contains a secret, as a whole word or not."""
         long = len(raw) > LONG_PIECE_BYTES
         for needle, marks in self._marked:
             if long and _lacks_a_mark(raw, marks):
@@ -331,20 +340,24 @@ class SecretMask:
         return cut + max(_measure_overlap(raw[-len(end) :], end) for end in self._ends)
 
     def mask_slice(self, raw: bytes, start: int, until: int) -> tuple[list[bytes], int]:
-        """Mask each secret of `raw` that begins between `start` and `until`; return the pieces and where they end."""
+        """Mask each secret of `raw` that begins between `start` and `until`. Returns the pieces and the position where
+        they end.
+        """
         pieces: list[bytes] = []
-        for found in self._choose_pattern(raw).finditer(raw, start):
-            if found.start() >= until:
+        for match in self._choose_pattern(raw).finditer(raw, start):
+            if match.start() >= until:
                 break
-            pieces += (raw[start : found.start()], _MASK_BYTES)
-            start = found.end()
+            pieces += (raw[start : match.start()], _MASK_BYTES)
+            start = match.end()
         end = max(start, until)
         pieces.append(raw[start:end])
         return pieces, end
 
 
 def _compile_short_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Return a pattern for short secrets after a word such as `key`. Those of letters alone are words and not masked."""
+    """Return a pattern for short secrets after a word such as `key`. Secrets of letters alone are words and are not
+    masked.
+    """
     kept = sorted((secret for secret in secrets if not secret.isalpha()), key=len, reverse=True)
     if not kept:
         return None
@@ -358,7 +371,9 @@ def _find_rare_bytes(needle: bytes) -> tuple[bytes, ...]:
 
 
 def _lacks_a_mark(raw: bytes, marks: tuple[bytes, ...]) -> bool:
-    """Whether one of `marks` is missing. Images and vectors mostly lack the hyphen, and a single byte is found quickly."""
+    """Return whether one of `marks` is missing. Images and vectors mostly lack the hyphen, and a single byte is found
+    quickly.
+    """
     return any(raw.find(mark) < 0 for mark in marks)
 
 
@@ -371,7 +386,9 @@ def _measure_overlap(tail: bytes, needle: bytes) -> int:
 
 
 class _MaskChunks(stages.Step[bytes, bytes]):
-    """Masks secrets in the chunks of a body. A chunk's end that may begin a secret is held back until the next chunk."""
+    """A step that masks secrets in the chunks of a body. A chunk's end that may begin a secret is held back until the
+    next chunk.
+    """
 
     __slots__ = ("_context", "_held", "_mask")
 
@@ -393,7 +410,7 @@ class _MaskChunks(stages.Step[bytes, bytes]):
                 if end:
                     out.append(chunk[:end])
             elif undecided or self._held or self._mask.holds(chunk):
-                if ready := self._pass(chunk, len(chunk) - undecided):
+                if ready := self._mask_until(chunk, len(chunk) - undecided):
                     out.append(ready)
             else:
                 enough = len(chunk) >= _CONTEXT_BYTES
@@ -402,13 +419,13 @@ class _MaskChunks(stages.Step[bytes, bytes]):
 
     def end(self, out: list[bytes]) -> None:
         if self._held:
-            out.append(self._pass(self._held, len(self._held)))
+            out.append(self._mask_until(self._held, len(self._held)))
 
     def fail(self, error: GateError) -> GateError:
         return self._mask.mask_error(error)
 
-    def _pass(self, chunk: bytes, until: int) -> bytes:
-        """Return `chunk` up to `until`, masked, and hold back the rest."""
+    def _mask_until(self, chunk: bytes, until: int) -> bytes:
+        """Return `chunk` up to `until`, masked, and hold back the remaining bytes."""
         before = self._context
         pieces, end = self._mask.mask_slice(before + chunk, len(before), len(before) + until)
         self._held = chunk[end - len(before) :]

@@ -1,8 +1,8 @@
 """Plain counters of requests, which are added to the Prometheus series periodically.
 
-A series of prometheus_client takes a lock for each change, and writes to a file with several processes; a request changes a
-dozen. These counters are integers that only grow. Only the event loop changes them, and the flushing side remembers what it has
-already added: a flush in another thread needs no lock and loses nothing.
+A series of prometheus_client takes a lock for each change, and writes to a file with several processes; a request
+changes a dozen. These counters are integers that only grow. Only the event loop changes them. The flushing side records
+the part that it has added, so a flush in another thread needs no lock and loses no count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _get_token_counts: Callable[[Usage], tuple[int | None, ...]] = attrgetter(*_USAG
 
 
 class DeferredCounter:
-    """A growing number, and how much of it has been added to a Prometheus counter."""
+    """A growing number, and the part that has been added to a Prometheus counter."""
 
     __slots__ = ("_told", "value")
 
@@ -39,7 +39,9 @@ class DeferredCounter:
         self.value = self._told = 0
 
     def flush(self, counter: Callable[[], Counter]) -> None:
-        """Add the difference to `counter()`, which is called only if there is one: a series of zero must not exist."""
+        """Add the difference to `counter()`. If there is no difference, it is not called, because a series of zero must
+        not exist.
+        """
         value = self.value
         if value > self._told:
             counter().inc(value - self._told)
@@ -47,7 +49,7 @@ class DeferredCounter:
 
 
 class DeferredHistogram:
-    """Seconds by bucket, and how much of them has been added to a Prometheus histogram with the same `bounds`."""
+    """Seconds by bucket, and the part that has been added to a Prometheus histogram with the same `bounds`."""
 
     __slots__ = ("_bounds", "_buckets", "_sum", "_told", "_told_sum")
 
@@ -62,16 +64,16 @@ class DeferredHistogram:
         self._sum += seconds
 
     def flush(self, histogram: Callable[[], Histogram]) -> None:
-        """Add the difference to `histogram()`, which is called only if there is one."""
+        """Add the difference to `histogram()`, which is called only if there is a difference."""
         buckets, total = self._buckets.copy(), self._sum
         if buckets == self._told:
             return
-        # prometheus_client has no public method for many values at once; this is what `observe` does for each.
-        told = histogram()
-        for bucket, value, before in zip(told._buckets, buckets, self._told, strict=True):
+        # prometheus_client has no public method for many values together; this is what `observe` does for each.
+        series = histogram()
+        for bucket, value, before in zip(series._buckets, buckets, self._told, strict=True):
             if value > before:
                 bucket.inc(value - before)
-        told._sum.inc(total - self._told_sum)
+        series._sum.inc(total - self._told_sum)
         self._told, self._told_sum = buckets, total
 
 

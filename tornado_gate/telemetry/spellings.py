@@ -20,7 +20,7 @@ def list_spellings(secret: str) -> Iterator[str]:
     yield secret.replace("/", "\\/")
     for quoted in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
         yield quoted
-        yield _PERCENT.sub(lambda found: found[0].lower(), quoted)
+        yield _PERCENT.sub(lambda match: match[0].lower(), quoted)
     yield base64.b64encode(secret.encode()).decode().rstrip("=")
     yield base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
 

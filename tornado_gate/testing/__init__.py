@@ -1,11 +1,11 @@
-"""For authors of plugins: contracts to inherit, upstreams with scripted answers, and a gateway inside the test's process.
+"""Tools for authors of plugins: contracts to inherit, upstreams with scripted responses, and a gateway in the test's process.
 
 A provider's test names a request, the upstream body it must become, recorded chunks and the events they must become::
 
     class TestAcme(ProviderContract):
         plugin = tornado_gate_acme
         request = chat("Hello")
-        outgoing = {"model": "acme-1", "turns": [{"who": "user", "says": "Hello"}]}
+        outgoing = {"model": "acme-1", "turns": [{"role": "user", "text": "Hello"}]}
         chunks = [b'data: {"word": "Hi"}\\n\\n', …]
         events = [ResponseStart(model="acme-1"), …]
 
@@ -14,7 +14,7 @@ A provider with several operations has `cases`. A provider without an HTTP upstr
 of ``tornado-gate plugins check``. docs/plugin-testing.md has examples.
 
 The package does not need pytest, which finds the inherited tests by their names. If pytest runs, it explains the asserts of the
-contracts as those of test modules.
+contracts like the asserts of test modules.
 """
 
 import sys

@@ -17,19 +17,19 @@ KEY = "secret-of-the-test"
 
 
 def load_provider(plugin: Any) -> ProviderLane:
-    """The hooks of a provider plugin (a module or another object with hooks), checked against the specification."""
+    """Return the hooks of a provider plugin (a module or another object with hooks), checked against the specification."""
     host = PluginHost()
     return ProviderLane(host, host.add("under-test", plugin), [])
 
 
 def load_format(plugin: Any) -> FormatLane:
-    """The hooks of a format plugin, checked against the specification."""
+    """Return the hooks of a format plugin, checked against the specification."""
     host = PluginHost()
     return FormatLane(host, host.add("under-test", plugin), [])
 
 
 def chat(text: str = "Hello", **fields: Any) -> ChatRequest:
-    """A chat request of one user message."""
+    """Return a chat request of one user message."""
     message = Message(role="user", parts=(Text(text=text),))
     return ChatRequest(**{"model": "test-model", "messages": (message,), **fields})
 
@@ -37,9 +37,10 @@ def chat(text: str = "Hello", **fields: Any) -> ChatRequest:
 def target_of(
     lane: ProviderLane | None = None, entry: ProviderEntry | None = None, *, plugin: str = "", **fields: Any
 ) -> Target:
-    """The target that `entry` becomes when the plugin of `lane` configures it; `fields` replace fields of the target.
+    """Return the target that `entry` becomes when the plugin of `lane` configures it. `fields` replace fields of the
+    target.
 
-    `plugin` is the name under which the plugin is installed; by default that of the lane.
+    `plugin` is the name under which the plugin is installed; the default is the name in `lane`.
     """
     entry = entry or ProviderEntry(name="test", base_url="http://upstream.test/v1", api_key=KEY)
     capabilities = lane.configure(entry) if lane else None
@@ -64,7 +65,7 @@ def call_to(
     upstream_model: str = "upstream-model",
     **fields: Any,
 ) -> Call:
-    """A call whose target is `entry` as the plugin configured it; `model` at the upstream is `upstream_model`.
+    """Return a call whose target is `entry` as the plugin configured it. `upstream_model` is the model at the upstream.
 
     `fields` are fields of the call. For a target with other fields, pass ``target=target_of(…)``.
     """
@@ -82,7 +83,7 @@ def call_to(
 
 
 async def iterate(items: Iterable[Any]) -> AsyncIterator[Any]:
-    """`items` as an async iterator, such as the chunks of an upstream or stream events. An exception among them is raised."""
+    """Yield `items`, such as the chunks of an upstream or stream events. An exception among them is raised."""
     for item in items:
         if isinstance(item, BaseException):
             raise item
@@ -90,20 +91,20 @@ async def iterate(items: Iterable[Any]) -> AsyncIterator[Any]:
 
 
 def chunks_of(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """The chunks of an upstream's response; see `iterate`."""
+    """Return the chunks of an upstream's response; see `iterate`."""
     return iterate(pieces)
 
 
 async def collect_chunks(reply: Reply) -> list[bytes]:
-    """The chunks of a reply, as the caller gets them."""
+    """Return the chunks of a response, as the caller receives them."""
     return [chunk async for chunk in reply.chunks]
 
 
 def wire_request(route: Route, body: Mapping[str, Any] | bytes | None = None, **fields: Any) -> WireRequest:
-    """The request of a caller of `route`. `body` is a JSON value or its text; None is a request without a body.
+    """Return the request of a caller of `route`. `body` is a JSON value or its text; None is a request without a body.
 
-    `path_arguments` among the `fields` fill the segments of the path. With ``form=True`` the `body` holds the text fields of
-    a form.
+    `path_arguments` among the `fields` fill the segments of the path. With ``form=True`` the `body` holds the text
+    fields of a form.
     """
     form = bool(fields.get("form"))
     raw = body if isinstance(body, bytes) else b"" if body is None or form else orjson.dumps(body)

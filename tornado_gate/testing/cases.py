@@ -1,4 +1,6 @@
-"""Cases of contracts: a request with the upstream's recorded answer, and a vendor's error with what callers get of it."""
+"""Cases of contracts: a request with the upstream's recorded response, and a vendor's error with the response to the
+caller.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,19 @@ from tornado_gate.types import Request, StreamEvent
 from tornado_gate.types.value import Value, field
 
 UNCHECKED: Any = msgspec.UNSET
-"""The value of what a case does not check."""
+"""The value of a field that a case does not check."""
 
 
 class Case(Value, frozen=True, kw_only=True):
-    """One request of a provider, and the upstream's answer to it. What is not given is not checked.
+    """One request of a provider, and the upstream's response to it. Fields without a value are not checked.
 
-    `outgoing` is the body of the upstream request: its JSON value, bytes, a form's fields, or None for a request without a body.
-    `method`, `headers` (some of them) and `path` (the end of the URL) are checked too. `losses` are the fields that must be
-    reported as dropped.
+    `outgoing` is the body of the upstream request: its JSON value, bytes, a form's fields, or None for a request
+    without a body. `method`, `headers` (some of them) and `path` (the end of the URL) are checked too. `losses` are the
+    fields that must be reported as dropped.
 
-    `chunks` are the recorded answer, with its `status` and `content_type`, and `events` what they must become; None for an answer
-    that is not translated, such as a downloaded file. `call_fields` are fields of the call, `upstream_model` the model's name.
+    `chunks` are the recorded response, with its `status` and `content_type`. `events` are the expected events; None for
+    a response that is not translated, such as a downloaded file. `call_fields` are fields of the call, `upstream_model`
+    the model's name.
     """
 
     request: Request
@@ -42,7 +45,7 @@ class Case(Value, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The case's name in messages."""
+        """Return the case's name in messages."""
         return self.name or type(self.request).__name__
 
     @property
@@ -51,10 +54,12 @@ class Case(Value, frozen=True, kw_only=True):
 
 
 class ErrorCase(Value, frozen=True, kw_only=True):
-    """An error of the vendor: the upstream answers with `status` and `body`, and the caller must get `expected_status`.
+    """An error of the vendor. The upstream responds with `status` and `body`, and the caller must receive
+    `expected_status`.
 
-    `body` is bytes or a JSON value. `code`, `param` and `message` (a part of it) are checked if given, and so is `retry_after`,
-    the header that the caller must get. The error may also be in the body of a successful answer (`status` 200).
+    `body` is bytes or a JSON value. `code`, `param` and `message` (a part of it) are checked if set. The same applies
+    to `retry_after`, the header that the caller must receive. The error may also be in the body of a successful
+    response (`status` 200).
     """
 
     status: int
@@ -69,7 +74,7 @@ class ErrorCase(Value, frozen=True, kw_only=True):
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the body."""
+        """Return the bytes of the body."""
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
@@ -82,4 +87,4 @@ COMMON_ERRORS = (
     ),
     ErrorCase(status=500, expected_status=502, body=b"<html>no JSON</html>", content_type="text/html"),
 )  # fmt: skip
-"""What the core's table makes of the usual statuses: the default of `ProviderContract.errors`."""
+"""The errors that the core's table makes of the usual statuses: the default of `ProviderContract.errors`."""

@@ -1,4 +1,4 @@
-"""What a plugin tells the conformance kit of ``tornado-gate plugins check`` about itself."""
+"""A plugin's declaration for the conformance kit of ``tornado-gate plugins check``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from tornado_gate.types.value import Value, field
 
 
 class Conformance(Value, frozen=True, kw_only=True):
-    """How the kit drives a plugin. Every field has a default; a provider that speaks a known wire format needs none.
+    """The kit's settings for a plugin. Every field has a default. A provider that accepts a supported wire format needs
+    no other value.
 
-    For providers: `settings` are those of the provider entry in conf; `base_path` is appended to the upstream's address;
-    `api_key` is the key of the entry ("" for none; None: one that the kit makes), and `sends_key` false says that the plugin does
-    not send it as it is. `models` are names of upstream models by operation, for a plugin with facts about models. `answer` makes
-    the upstream's answer to each request; without it the answers are those of the plugin's contracts. In `settings` the texts
-    ``{chat}``, ``{speech}``, … become names of models of the gateway, for a provider made of other models.
+    For providers: `settings` are the settings of the provider entry in conf; `base_path` is appended to the upstream's
+    address. `api_key` is the key of the entry ("" for none; None: the kit makes a key). `sends_key` false means that
+    the plugin does not send the key unchanged. `models` are names of upstream models by operation, for a plugin with
+    facts about models. `answer` makes the upstream's response to each request; without it the responses come from the
+    plugin's contracts. In `settings` the texts ``{chat}``, ``{speech}``, … become names of models of the gateway, for a
+    provider made of other models.
 
     For wrappers and formats: `plugin_settings` are the settings under ``plugins:``.
     """

@@ -1,4 +1,4 @@
-"""An upstream for tests: a real HTTP server with a scripted answer."""
+"""An upstream for tests: a real HTTP server with a scripted response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tornado_gate.types.value import State, field
 
 
 class FakeUpstream(State):
-    """A real HTTP server that answers every request with `status`, `headers` and `chunks`, and records the requests."""
+    """A real HTTP server that sends `status`, `headers` and `chunks` in response to every request, and records the
+    requests.
+    """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})

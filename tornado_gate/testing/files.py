@@ -43,11 +43,11 @@ class FakeFetcher(State):
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         self.requests.append((url, tuple(kinds), param))
-        found = self.files.get(url, self.default)
-        if isinstance(found, GateError):
-            raise found
-        assert found is not None, f"the test has no file at {url}, which '{param}' names"
-        return FetchedFile(media_type=self.media_type, data=found, url=url)
+        file = self.files.get(url, self.default)
+        if isinstance(file, GateError):
+            raise file
+        assert file is not None, f"the test has no file at {url}, which '{param}' names"
+        return FetchedFile(media_type=self.media_type, data=file, url=url)
 
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""

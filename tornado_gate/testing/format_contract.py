@@ -19,13 +19,14 @@ ERROR = InvalidField("messages.0", "'messages.0' is wrong.")
 
 
 class FormatContract:
-    """A format: `body` becomes `request`, and `events` become `reply`, which is bytes or the value of a JSON reply.
+    """A format: `body` becomes `request`, and `events` become `reply`, which is bytes or the value of a JSON response.
 
-    `path` is the path of a POST route of the format; by default its first POST route. `wire_fields` are further fields of
-    the wire request (``headers``, ``query``, ``path_arguments``), `call_fields` fields of the call. `error` are the members that
-    the body of the error `ERROR` must have; by default the four strings message, type, param and code in ``error``.
+    `path` is the path of a POST route of the format; by default its first POST route. `wire_fields` are further fields
+    of the wire request (``headers``, ``query``, ``path_arguments``), `call_fields` fields of the call. `error` are the
+    members that the body of the error `ERROR` must have; by default the four strings message, type, param and code in
+    ``error``.
 
-    Override `normalize_request` and `normalize_reply` where they hold something that differs from run to run.
+    Override `normalize_request` and `normalize_reply` if their values differ from run to run.
     """
 
     plugin: ClassVar[Any]
@@ -42,18 +43,18 @@ class FormatContract:
         return load_format(self.plugin)
 
     def route(self) -> Route:
-        """The route that `body` is for."""
+        """Return the route of `body`."""
         return next(route for route in self.lane().routes if route.method == "POST" and self.path in ("", route.path))
 
     def call(self) -> Call:
         return call_to(**{"operation": self.route().operation, **self.call_fields})
 
     def wire(self, body: Mapping[str, Any]) -> WireRequest:
-        """The request of a caller with this body."""
+        """Return the request of a caller with this body."""
         return wire_request(self.route(), body, **self.wire_fields)
 
     def make_example(self) -> tuple[str, RouteExample]:
-        """The path of the route, and `body` as an example for the conformance kit, which fills in the model."""
+        """Return the path of the route, and `body` as an example for the conformance kit, which fills in the model."""
         body = {name: value for name, value in self.body.items() if name != "model"}
         fields = self.wire_fields
         arguments = {name: value for name, value in fields.get("path_arguments", {}).items() if name != "model"}
@@ -64,20 +65,20 @@ class FormatContract:
         return self.route().path, example
 
     def translate_request(self) -> Request:
-        """The request that `body` becomes."""
+        """Return the request that `body` becomes."""
         return asyncio.run(self.lane().translate_request(self.call(), self.wire(self.body)))
 
     def normalize_request(self, request: Request) -> Request:
-        """`request` without `reply_state`, which only the format reads, and without random ids."""
+        """Return `request` without `reply_state`, which only the format reads, and without random ids."""
         return replace(request, reply_state=None) if isinstance(request, CommonRequest) else request
 
     def normalize_reply(self, reply: bytes) -> bytes:
-        """The body of a reply without random ids and times."""
+        """Return the body of a response without random ids and times."""
         return reply
 
     def test_the_body_becomes_the_common_request(self) -> None:
-        found = self.normalize_request(self.translate_request())
-        check_equal(found, self.request, "translate_request made another request of `body` than `request` says.")
+        request = self.normalize_request(self.translate_request())
+        check_equal(request, self.request, "translate_request made another request of `body` than `request`.")
 
     def test_events_become_the_reply(self) -> None:
         async def collect() -> bytes:
@@ -85,13 +86,13 @@ class FormatContract:
             reply = self.lane().translate_response(self.call(), request, iterate(self.events))
             return b"".join(await collect_chunks(reply))
 
-        found = self.normalize_reply(asyncio.run(collect()))
-        value = found if isinstance(self.reply, bytes) else json.loads(found)
-        check_equal(value, self.reply, "translate_response made another reply of `events` than `reply` says.")
+        rendered = self.normalize_reply(asyncio.run(collect()))
+        value = rendered if isinstance(self.reply, bytes) else json.loads(rendered)
+        check_equal(value, self.reply, "translate_response made another response of `events` than `reply`.")
 
     def test_errors_have_the_four_strings(self) -> None:
         body = json.loads(self.lane().translate_error(None, ERROR))
-        what = "translate_error gave another body for the error `ERROR` than `error` says."
+        what = "translate_error returned another body for the error `ERROR` than `error`."
         check_equal(pick_members(body, self.error), self.error, what)
 
     def test_an_empty_body_is_a_request_error_and_no_crash(self) -> None:
@@ -108,7 +109,7 @@ class FormatContract:
 
 
 def pick_members(value: Any, names: Mapping[str, Any]) -> Any:
-    """Those members of a JSON object that `names` has too, also in nested objects; a missing one is left out."""
+    """Return the members of a JSON object that `names` has too, including nested objects. A missing member is omitted."""
     if not isinstance(value, Mapping):
         return value
     return {

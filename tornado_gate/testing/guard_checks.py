@@ -1,4 +1,4 @@
-"""Drives the cases of a guard: in both lanes, whole and streamed, with every split of the stream, in all wire formats."""
+"""Drive the cases of a guard: in both lanes, whole and streamed, with every split of the stream, in all wire formats."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 async def check_requests(add: Add, options: PluginOptions, cases: Sequence[GuardCase]) -> list[str]:
-    """What the upstream got of each text, in both lanes."""
-    found: list[str] = []
+    """Return the problems of the texts that the upstream received, in both lanes."""
+    problems: list[str] = []
     async with open_site(add, options) as site:
         for case in cases:
             for lane in LANES:
                 way = Way(name="request", body={"ask": case.text})
                 answer = await site.send(lane, way)
-                received = [one.body for one in site.upstream.received]
+                received = [request.body for request in site.upstream.received]
                 where = f"request {case.text!r}, {lane} lane"
-                found += [f"{where}: {what}" for what in judge_request(case, answer, received)]
-    return found
+                problems += [f"{where}: {what}" for what in judge_request(case, answer, received)]
+    return problems
 
 
 def judge_request(case: GuardCase, answer: CallerAnswer, received: Sequence[bytes]) -> Iterator[str]:
-    """What is wrong with what the upstream received of a text."""
+    """Yield the problems of a text that the upstream received."""
     if case.becomes is None:
         if received:
             yield "the request was blocked too late: the upstream got it"
@@ -49,17 +49,17 @@ def judge_request(case: GuardCase, answer: CallerAnswer, received: Sequence[byte
 
 
 async def check_responses(add: Add, options: PluginOptions, cases: Sequence[GuardCase]) -> list[str]:
-    """What the caller got of each text, in both lanes, whole and at every split of a stream."""
-    found: list[str] = []
+    """Return the problems of the texts that the caller received, in both lanes, whole and at every split of a stream."""
+    problems: list[str] = []
     async with open_site(add, options) as site:
         for case in cases:
             for lane in LANES:
                 whole = json_answer({"answer": case.text}) if lane == "verbatim" else _render_whole(case.text)
-                found += await _check_answer(site, case, lane, whole, "whole", streamed=False)
+                problems += await _check_answer(site, case, lane, whole, "whole", streamed=False)
                 for pieces in split_text(case.text):
                     what = f"stream of {pieces!r}"
-                    found += await _check_answer(site, case, lane, render_words(pieces), what, streamed=True)
-    return found[:20]
+                    problems += await _check_answer(site, case, lane, render_words(pieces), what, streamed=True)
+    return problems[:20]
 
 
 def _render_whole(text: str) -> UpstreamAnswer:
@@ -67,7 +67,7 @@ def _render_whole(text: str) -> UpstreamAnswer:
 
 
 def split_text(text: str) -> Iterator[list[str]]:
-    """The text in one piece, in two pieces at each place, and one character at a time."""
+    """Yield the text as one string, as two strings with every possible split, and as single characters."""
     yield [text]
     for at in range(1, len(text)):
         yield [text[:at], text[at:]]
@@ -78,13 +78,13 @@ async def _check_answer(
     site: WrapperSite, case: GuardCase, lane: Lane, answer: UpstreamAnswer, what: str, *, streamed: bool
 ) -> list[str]:
     way = Way(name="answer", body={"stream": streamed}, answer=answer)
-    given = await site.send(lane, way)
+    response = await site.send(lane, way)
     where = f"answer {case.text!r}, {lane} lane, {what}"
-    return [f"{where}: {problem}" for problem in judge_answer(case, given, streamed=streamed)]
+    return [f"{where}: {problem}" for problem in judge_answer(case, response, streamed=streamed)]
 
 
 def judge_answer(case: GuardCase, answer: CallerAnswer, *, streamed: bool) -> Iterator[str]:
-    """What is wrong with the caller's answer to a text of a model."""
+    """Yield the problems of the caller's response with a text of a model."""
     for part in list_hidden(case):
         if contains_text(answer.body, part):
             yield f"the caller got {part!r}, which must be hidden: {answer.body[:300].decode('utf-8', 'replace')}"
@@ -103,7 +103,7 @@ def _judge_block(case: GuardCase, answer: CallerAnswer) -> Iterator[str]:
 
 
 def list_hidden(case: GuardCase) -> Sequence[str]:
-    """The parts of a text that nobody may see."""
+    """Return the parts of a text that neither callers nor upstreams may receive."""
     if case.hidden:
         return case.hidden
     return () if case.becomes == case.text else (case.text,)

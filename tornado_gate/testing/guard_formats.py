@@ -1,6 +1,7 @@
-"""Drives the cases of a guard in every installed wire format that says where its texts are, in both lanes.
+"""Drive the cases of a guard in both lanes, in every installed wire format that declares its texts.
 
-What a format renders on the common lane without the guard is what the upstream of the verbatim lane answers.
+On the common lane without the guard, the format renders responses. The upstream of the verbatim lane sends these
+responses.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ QUESTION = "Hello"
 
 
 class Trial(Value, frozen=True, kw_only=True):
-    """A case in one request of a format; `is_request` tells on which side its text is."""
+    """A case in one request of a format. If `is_request` is true, its text is in the request, otherwise in the response."""
 
     case: GuardCase
     example: Example
@@ -45,44 +46,46 @@ class Trial(Value, frozen=True, kw_only=True):
 async def check_formats(
     plugin: Any, options: PluginOptions, requests: Sequence[GuardCase], responses: Sequence[GuardCase]
 ) -> list[str]:
-    """What is wrong with the cases, [] if nothing is."""
-    examples = [one for given in find_formats().values() for one in given if _is_chat(one)]
+    """Return the problems of the cases; [] if there are none."""
+    examples = [example for of_format in find_formats().values() for example in of_format if _is_chat(example)]
     trials = [
-        Trial(case=case, example=replace(one, given=_ask(one, case.text)), is_request=True)
-        for one in examples
+        Trial(case=case, example=replace(example, given=_set_prompt(example, case.text)), is_request=True)
+        for example in examples
         for case in requests
     ]
-    asked = [replace(one, given=_ask(one, QUESTION)) for one in examples]
-    trials += [Trial(case=case, example=one, is_request=False) for one in asked for case in responses]
+    with_question = [replace(example, given=_set_prompt(example, QUESTION)) for example in examples]
+    trials += [Trial(case=case, example=example, is_request=False) for example in with_question for case in responses]
     usual = await _collect_replies(trials)
     trials = [trial for trial in trials if trial.is_request or _shows_text(trial, usual[id(trial)])]
-    found = await _drive(plugin, options, trials, {}, frozenset())
+    problems = await _drive_trials(plugin, options, trials, {}, frozenset())
     forwarded = [trial for trial in trials if trial.example.route.wire_format]
     speaks = frozenset(trial.example.route.wire_format for trial in forwarded)
-    return found + await _drive(plugin, options, forwarded, usual, speaks)
+    return problems + await _drive_trials(plugin, options, forwarded, usual, speaks)
 
 
 def _is_chat(example: Example) -> bool:
-    """Whether an example is a plain chat with a prompt: the cases of guards are put there."""
+    """Return whether an example is a plain chat with a prompt, which can hold the cases of guards."""
     return example.operation == example.route.operation == "chat" and bool(
         example.route.texts and not example.has_tool and not example.has_picture and _find_prompt(example) is not None
     )
 
 
 def _shows_text(trial: Trial, reply: UpstreamAnswer) -> bool:
-    """Whether the usual reply has the model's text as a text, and not in opaque data, such as a compacted conversation."""
+    """Return whether the usual response has the model's text as a text. Opaque data, such as a compacted conversation,
+    does not count.
+    """
     return any(trial.case.text in text for text in join_texts(reply.body))
 
 
 def _find_prompt(example: Example) -> int | None:
-    """The number of the first text of the caller in the body."""
+    """Return the index of the caller's first text in the body."""
     assert example.route.texts is not None
     texts = view_request(example.route.texts, example.given.body).texts
     return next((number for number, text in enumerate(texts) if text.kind == "user"), None)
 
 
-def _ask(example: Example, text: str) -> Any:
-    """The example with another prompt."""
+def _set_prompt(example: Example, text: str) -> Any:
+    """Return the example with another prompt."""
     number = _find_prompt(example)
     assert example.route.texts is not None
     assert number is not None
@@ -92,7 +95,7 @@ def _ask(example: Example, text: str) -> Any:
 
 
 class _Upstream:
-    """What the upstream answers to the current trial."""
+    """The upstream's response to the current trial."""
 
     def __init__(self, replies: Mapping[int, UpstreamAnswer]) -> None:
         self._replies = replies
@@ -107,9 +110,9 @@ class _Upstream:
 
 
 async def _collect_replies(trials: Sequence[Trial]) -> dict[int, UpstreamAnswer]:
-    """The replies without the guard, as answers of an upstream, by the id of the trial."""
+    """Return the responses without the guard, as responses of an upstream, by the id of the trial."""
     upstream = _Upstream({})
-    found = {}
+    replies = {}
     async with open_driver(
         PROVIDER, list(find_formats()), Conformance(), upstream, added={PROVIDER: ReferenceHttpProvider()}
     ) as driver:
@@ -117,36 +120,36 @@ async def _collect_replies(trials: Sequence[Trial]) -> dict[int, UpstreamAnswer]
             upstream.trial = trial
             answer = (await driver.send(trial.example)).answer
             content_type = answer.headers.get("content-type", "")
-            found[id(trial)] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
-    return found
+            replies[id(trial)] = UpstreamAnswer(steps=split_frames(answer.body), content_type=content_type)
+    return replies
 
 
-async def _drive(
+async def _drive_trials(
     plugin: Any,
     options: PluginOptions,
     trials: Sequence[Trial],
     replies: Mapping[int, UpstreamAnswer],
     speaks: frozenset[str],
 ) -> list[str]:
-    """The problems of all trials on one lane: the verbatim lane with `speaks`."""
+    """Return the problems of all trials on one lane. With `speaks`, this is the verbatim lane."""
     upstream = _Upstream(replies)
     added = {PROVIDER: ReferenceHttpProvider(speaks), WRAPPER: plugin}
-    found: list[str] = []
+    problems: list[str] = []
     async with open_driver(
         PROVIDER, list(find_formats()), Conformance(), upstream, {WRAPPER: options}, added
     ) as driver:
         for trial in trials:
             upstream.trial = trial
-            found += [problem async for problem in _judge(driver, trial, "verbatim" if speaks else "common")]
-    return found
+            problems += [problem async for problem in _judge_trial(driver, trial, "verbatim" if speaks else "common")]
+    return problems
 
 
-async def _judge(driver: Driver, trial: Trial, lane: str) -> Any:
+async def _judge_trial(driver: Driver, trial: Trial, lane: str) -> Any:
     exchange = await driver.send(trial.example)
     where = trial.describe(lane)
     problems: Iterator[str]
     if trial.is_request:
-        problems = judge_request(trial.case, exchange.answer, [one.body for one in exchange.received])
+        problems = judge_request(trial.case, exchange.answer, [request.body for request in exchange.received])
     else:
         problems = judge_answer(trial.case, exchange.answer, streamed=exchange.is_stream)
     for problem in problems:

@@ -1,4 +1,4 @@
-"""What a provider sends: the body of its upstream request in a comparable form, and its head."""
+"""The requests of a provider: the body in a comparable form, and the head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tornado_gate.types import Call, UpstreamRequest
 
 
 async def read_outgoing(outgoing: UpstreamRequest) -> Any:
-    """The body of an upstream request, in the shape of `ProviderContract.outgoing`."""
+    """Return the body of an upstream request, in the shape of `ProviderContract.outgoing`."""
     if outgoing.json is not None or outgoing.body is None:
         return outgoing.json
     body = outgoing.body
@@ -27,28 +27,28 @@ async def read_outgoing(outgoing: UpstreamRequest) -> Any:
 
 
 def parse_form(content_type: str, raw: bytes) -> dict[str, Any]:
-    """The fields of a form as strings, or as bytes if they are files; a field that comes several times is an array."""
+    """Return the fields of a form as strings, or as bytes if they are files. A repeated field is an array."""
     message = message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + raw)
-    found: dict[str, list[Any]] = {}
+    fields: dict[str, list[Any]] = {}
     for part in message.walk():
         if part.is_multipart():
             continue
         data = part.get_payload(decode=True)
         assert isinstance(data, bytes)
         name = str(part.get_param("name", header="content-disposition"))
-        found.setdefault(name, []).append(data.decode() if part.get_filename() is None else data)
-    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+        fields.setdefault(name, []).append(data.decode() if part.get_filename() is None else data)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
 
 
 def check_head(case: Case, call: Call, outgoing: UpstreamRequest) -> None:
-    """Compare method, path and headers of an upstream request, and the reported losses, with what the case says of them."""
+    """Compare method, path, headers and reported losses of an upstream request with the values in the case."""
     if case.method:
         check_equal(outgoing.method, case.method, f"{case.label}: another method than `method`.")
     path = outgoing.url.partition("?")[0]
     assert path.endswith(case.path), f"{case.label}: the URL {path} does not end with `path`, {case.path}. See {GUIDE}."
-    given = {name.lower(): value for name, value in outgoing.headers.items()}
-    found = {name: given.get(name.lower()) for name in case.headers}
-    check_equal(found, dict(case.headers), f"{case.label}: other headers than `headers`.")
+    sent = {name.lower(): value for name, value in outgoing.headers.items()}
+    actual = {name: sent.get(name.lower()) for name in case.headers}
+    check_equal(actual, dict(case.headers), f"{case.label}: other headers than `headers`.")
     if case.losses is not None:
-        what = f"{case.label}: other fields are reported with call.drop_field than `losses` says."
+        what = f"{case.label}: other fields are reported with call.drop_field than in `losses`."
         check_equal(sorted(call.losses), sorted(case.losses), what)

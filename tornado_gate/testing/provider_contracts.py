@@ -36,10 +36,10 @@ from tornado_gate.types import (
 
 
 class BaseProviderContract:
-    """What every provider promises. `plugin` and `request` must be set; the rest has defaults.
+    """The promises of every provider. `plugin` and `request` must be set; the other attributes have defaults.
 
-    `call_fields` are fields of the call, such as ``operation`` or a `FakeFetcher` as ``fetcher``; `unserved` is a request that
-    the provider must refuse.
+    `call_fields` are fields of the call, such as ``operation`` or a `FakeFetcher` as ``fetcher``; `unserved` is a
+    request that the provider must refuse.
     """
 
     plugin: ClassVar[Any]
@@ -53,13 +53,13 @@ class BaseProviderContract:
         return load_provider(self.plugin)
 
     def call(self, case: Case | None = None) -> Call:
-        """The call of `request`, or of a case."""
+        """Return the call of `request`, or of a case."""
         model = case.upstream_model if case and case.upstream_model else self.upstream_model
         fields = {**self.call_fields, **(case.call_fields if case else {})}
         return call_to(self.lane(), self.entry, upstream_model=model, **fields)
 
     def translate_request(self) -> UpstreamRequest:
-        """The upstream request that `request` becomes."""
+        """Return the upstream request that `request` becomes."""
         return asyncio.run(self.lane().translate_request(self.call(), self.request))
 
     def test_a_request_that_is_not_served_is_refused_cleanly(self) -> None:
@@ -77,14 +77,14 @@ class BaseProviderContract:
 
 
 class ProviderContract(BaseProviderContract):
-    """A provider with an HTTP upstream: `request` becomes `outgoing`, and the answer `chunks` becomes `events`.
+    """A provider with an HTTP upstream: `request` becomes `outgoing`, and the response `chunks` becomes `events`.
 
-    `outgoing` is the JSON value of the body; bytes for a body that is no JSON; None for a request without a body; for a form a
-    mapping of its fields to strings, to arrays of strings, or to the bytes of a file. `content_type` is the Content-Type of the
-    answer. `sends_key` is False for a provider that does not send its key as it is, but signs with it.
+    `outgoing` is the JSON value of the body; bytes for a body that is not JSON; None for a request without a body; for
+    a form a mapping of its fields to strings, to arrays of strings, or to the bytes of a file. `content_type` is the
+    Content-Type of the response. `sends_key` is False for a provider that does not send its key, but signs with it.
 
-    `cases` are further requests with their answers, for a provider with several operations; with cases the attributes above may
-    be left out. `errors` are the vendor's errors, and what callers must get of them.
+    `cases` are further requests with their responses, for a provider with several operations. With cases the attributes
+    above may be omitted. `errors` are the vendor's errors, with the responses that callers must receive.
     """
 
     outgoing: ClassVar[Any]
@@ -101,7 +101,7 @@ class ProviderContract(BaseProviderContract):
             cls.request = cls.cases[0].request
 
     def list_cases(self) -> list[Case]:
-        """The case that the attributes describe, if they do, and `cases`."""
+        """Return the case that the attributes describe, if they do, and `cases`."""
         if not hasattr(self, "chunks"):
             assert self.cases, f"{type(self).__name__} has neither `chunks` nor `cases`. See {GUIDE}."
             return list(self.cases)
@@ -116,11 +116,11 @@ class ProviderContract(BaseProviderContract):
         return [own, *self.cases]
 
     def translate(self, case: Case, call: Call) -> UpstreamRequest:
-        """The upstream request of a case."""
+        """Return the upstream request of a case."""
         return asyncio.run(self.lane().translate_request(call, case.request))
 
     def read(self, pieces: Iterable[bytes], status: int = 200, case: Case | None = None) -> list[StreamEvent]:
-        """The events of an upstream's answer that comes in `pieces`."""
+        """Return the events of an upstream's response that arrives in the chunks `pieces`."""
         request = case.request if case else self.request
         content_type = case.content_type if case else self.content_type
 
@@ -137,9 +137,9 @@ class ProviderContract(BaseProviderContract):
             call = self.call(case)
             outgoing = self.translate(case, call)
             if case.outgoing is not UNCHECKED:
-                found = asyncio.run(read_outgoing(outgoing))
+                body = asyncio.run(read_outgoing(outgoing))
                 check_equal(
-                    found, case.outgoing, f"{case.label}: translate_request gave another body than `outgoing` says."
+                    body, case.outgoing, f"{case.label}: translate_request returned another body than `outgoing`."
                 )
             check_head(case, call, outgoing)
 
@@ -159,9 +159,9 @@ class ProviderContract(BaseProviderContract):
     def test_recorded_chunks_become_the_events(self) -> None:
         for case in self.list_cases():
             if case.events is not None:
-                found = self.read(case.chunks, case.status, case)
+                events = self.read(case.chunks, case.status, case)
                 check_equal(
-                    found, list(case.events), f"{case.label}: translate_response gave other events than `events`."
+                    events, list(case.events), f"{case.label}: translate_response gave other events than `events`."
                 )
 
     def test_one_byte_at_a_time_gives_the_same_events(self) -> None:
@@ -184,19 +184,19 @@ class ProviderContract(BaseProviderContract):
 
 
 class InProcessProviderContract(BaseProviderContract):
-    """A provider whose own `call_upstream` makes the answer, without a network: `request` becomes `events`.
+    """A provider whose own `call_upstream` makes the response, without a network: `request` becomes `events`.
 
-    Override `normalize` where events hold something that differs from run to run.
+    Override `normalize` if values in events differ from run to run.
     """
 
     events: ClassVar[Sequence[StreamEvent]]
 
     def normalize(self, event: StreamEvent) -> StreamEvent:
-        """`event` without random ids and times."""
+        """Return `event` without random ids and times."""
         return event
 
     def answer(self) -> list[StreamEvent]:
-        """The events of the answer to `request`, through all hooks."""
+        """Return the events of the response to `request`, through all hooks."""
 
         async def collect() -> list[StreamEvent]:
             lane, call = self.lane(), self.call()
@@ -218,7 +218,7 @@ class InProcessProviderContract(BaseProviderContract):
 
 
 class RealtimeProviderContract(BaseProviderContract):
-    """A provider whose own `open_socket` opens the session that `request`, a `RealtimeRequest`, asks for.
+    """A provider whose own `open_socket` opens the session of `request`, a `RealtimeRequest`.
 
     `first_event` is the type of the first event that the session sends.
     """
@@ -240,7 +240,7 @@ class RealtimeProviderContract(BaseProviderContract):
 
 
 def join_sound(events: Iterable[StreamEvent]) -> list[StreamEvent]:
-    """`events` with the sound of adjacent `SpeechChunk`s in one: bytes are passed on in the chunks in which they come."""
+    """Join the sound of adjacent `SpeechChunk`s in `events`, because bytes are passed on in the chunks of their arrival."""
     joined: list[StreamEvent] = []
     for event in events:
         if isinstance(event, SpeechChunk) and joined and isinstance(last := joined[-1], SpeechChunk):
@@ -251,7 +251,9 @@ def join_sound(events: Iterable[StreamEvent]) -> list[StreamEvent]:
 
 
 def check_order(events: Iterable[StreamEvent]) -> None:
-    """Raises OrderError if `events` come in an order that is not allowed, and AssertionError if the last one is missing."""
+    """Check the order of `events`. Raises OrderError if it is not allowed, and AssertionError if the last event is
+    missing.
+    """
     checker = OrderChecker()
     for event in events:
         checker.check(event)

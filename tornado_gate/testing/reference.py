@@ -1,4 +1,6 @@
-"""The provider of the kit: serves every operation but videos and sessions, over HTTP or without an upstream, in both lanes."""
+"""The provider of the kit. It serves every operation except videos and sessions, over HTTP or without an upstream, in
+both lanes.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ OPERATIONS = frozenset(
 
 
 class ReferenceProvider:
-    """Answers by itself, without an upstream."""
+    """A provider that responds by itself, without an upstream."""
 
     OPERATIONS: ClassVar[frozenset[str]] = OPERATIONS
 
@@ -88,7 +90,7 @@ class ReferenceProvider:
 
 
 class ReferenceHttpProvider:
-    """Answers what its upstream says, whose answers `answer_upstream` makes. Accepts the wire formats `speaks` unchanged."""
+    """A provider whose upstream sends the responses of `answer_upstream`. It accepts the wire formats `speaks` unchanged."""
 
     def __init__(self, speaks: frozenset[str] = frozenset()) -> None:
         self.speaks = speaks
@@ -130,8 +132,8 @@ class ReferenceHttpProvider:
         if not isinstance(words, list):
             raise UpstreamError("The reference upstream sent no words.")
         if isinstance(request, ChatRequest):
-            said = (PartDelta(index=0, data="".join(words)),)
-            for event in (START, PartStart(index=0, kind="text"), *said, *ENDING):
+            parts = (PartDelta(index=0, data="".join(words)),)
+            for event in (START, PartStart(index=0, kind="text"), *parts, *ENDING):
                 yield event
             return
         for event in answer_request(request):
@@ -153,7 +155,7 @@ async def _parse_stream(incoming: UpstreamResponse) -> AsyncIterator[StreamEvent
 
 
 def answer_upstream(request: ReceivedRequest) -> UpstreamAnswer:
-    """The answer of the reference provider's upstream."""
+    """Return the response of the reference provider's upstream."""
     if (request.json or {}).get("stream"):
         return sse_answer(*({"word": word} for word in WORDS), {"why": "end"})
     return json_answer({"words": list(WORDS)})
@@ -171,7 +173,7 @@ _SERVED = (
 
 
 def answer_request(request: Request) -> tuple[StreamEvent, ...]:
-    """The events with which the reference provider answers a request."""
+    """Return the events with which the reference provider responds to a request."""
     match request:
         case ChatRequest():
             return ANSWER

@@ -1,4 +1,4 @@
-"""The wire format of the kit: the simplest one that has whole answers and streams, in both lanes."""
+"""The wire format of the kit: the simplest format that has whole responses and streams, in both lanes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ PATH = "/reference"
 
 
 class ReferenceFormat:
-    """``POST /reference`` with ``{"model", "ask", "stream"}``: ``{"answer": "…"}``, or events with a word each. Also verbatim."""
+    """The format: ``POST /reference`` with ``{"model", "ask", "stream"}``.
+
+    The response is ``{"answer": "…"}``, or events with a word each. The verbatim lane is supported too.
+    """
 
     @format_impl
     def routes(self) -> list[Route]:
@@ -83,7 +86,7 @@ class ReferenceFormat:
 
 
 def check_body(wire: WireRequest) -> None:
-    """Raises InvalidField for a body without a text."""
+    """Check a body. Raises InvalidField for a body without a text."""
     if not isinstance(wire.json.get("ask"), str):
         raise InvalidField("ask", "'ask' must be a string.")
 
@@ -105,7 +108,7 @@ async def _render_whole(events: AsyncIterator[StreamEvent]) -> AsyncIterator[byt
 
 
 class _Meter:
-    """Reads the frames of a stream: ``why`` ends it."""
+    """A meter of the frames of a stream. A frame with ``why`` ends the stream."""
 
     def __init__(self, meter: Any) -> None:
         self.meter = meter

@@ -1,4 +1,4 @@
-"""An upstream on a real socket that answers as a function says: for the conformance kit, and for contracts with errors.
+"""An upstream on a real socket, with responses from a function, for the conformance kit, and for contracts with errors.
 
 Unlike `FakeUpstream` it can reset the connection, wait until the client leaves, and write its bytes at chosen borders.
 """
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 _QUIET = logging.getLogger(f"{__name__}.aiohttp")
-_QUIET.disabled = True  # a reset is an error for aiohttp, and what was asked for
+_QUIET.disabled = True  # aiohttp logs a reset as an error, but here it is intended
 SOCKET_BYTES = 64 * 1024
 """Size of the socket's send buffer, so that a reader that does not read stops the upstream soon."""
 
 WEBSOCKET = "websocket"
-"""The content type of an answer that is a WebSocket."""
+"""The content type of a response that is a WebSocket."""
 
 
 class Fault(Enum):
-    """A step of an answer that is no bytes. HANG: send nothing until the client leaves. RESET: reset the connection."""
+    """A step of a response other than bytes. HANG: send no bytes until the client leaves. RESET: reset the connection."""
 
     HANG = "hang"
     RESET = "reset"
 
 
 class Endless(Value, frozen=True):
-    """A step of an answer: `frame` again and again, until `most` bytes are written."""
+    """A step of a response: `frame` again and again, until `most` bytes are written."""
 
     frame: bytes
     most: int
@@ -46,7 +46,8 @@ Step = bytes | Fault | Endless
 
 
 class UpstreamAnswer(Value, frozen=True, kw_only=True):
-    """The answer to one request: `steps` are written one after the other. A fault as first step comes before the status line.
+    """The response to one request. `steps` are written one after the other. A fault as first step comes before the
+    status line.
 
     With the content type `WEBSOCKET` the steps are the first messages of a WebSocket.
     """
@@ -58,12 +59,12 @@ class UpstreamAnswer(Value, frozen=True, kw_only=True):
 
     @property
     def body(self) -> bytes:
-        """All bytes of the answer."""
+        """Return all bytes of the response."""
         return b"".join(step for step in self.steps if isinstance(step, bytes))
 
 
 def json_answer(value: Any, status: int = 200, **headers: str) -> UpstreamAnswer:
-    """An answer of one JSON value."""
+    """Return a response of one JSON value."""
     body = json.dumps(value, ensure_ascii=False).encode()
     return UpstreamAnswer(
         steps=(body,), status=status, headers={name.replace("_", "-"): text for name, text in headers.items()}
@@ -71,8 +72,10 @@ def json_answer(value: Any, status: int = 200, **headers: str) -> UpstreamAnswer
 
 
 def sse_answer(*frames: Any, end: bytes = b"") -> UpstreamAnswer:
-    """An answer of server-sent events: each frame is a JSON value, or a pair of the event's name and its JSON value."""
-    steps = [_render_frame(*one) if isinstance(one, tuple) else _render_frame("", one) for one in frames]
+    """Return a response of server-sent events. Each frame is a JSON value, or a pair of the event's name and its JSON
+    value.
+    """
+    steps = [_render_frame(*frame) if isinstance(frame, tuple) else _render_frame("", frame) for frame in frames]
     return UpstreamAnswer(steps=(*steps, end) if end else tuple(steps), content_type="text/event-stream")
 
 
@@ -82,9 +85,10 @@ def _render_frame(name: str, value: Any) -> bytes:
 
 
 class ReceivedRequest(State):
-    """A request that the upstream has received. Header names are lower case; `closed`: its client left before the answer's end.
+    """A request that the upstream has received. Header names are lower case. `closed`: its client left before the end
+    of the response.
 
-    `sent` counts the bytes of the answer that were written.
+    `sent` counts the bytes of the response that were written.
     """
 
     method: str
@@ -102,7 +106,7 @@ class ReceivedRequest(State):
 
     @property
     def json(self) -> Any:
-        """The body as a JSON value; None if it is none."""
+        """Return the body as a JSON value; None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -113,7 +117,7 @@ Answerer = Callable[[ReceivedRequest], UpstreamAnswer]
 
 
 class ScriptedUpstream:
-    """A server on a free port of this machine. `answer` makes the answer to each request; `received` are the requests."""
+    """A server on a free port of this machine. `answer` makes the response to each request; `received` are the requests."""
 
     def __init__(self, answer: Answerer) -> None:
         self.answer = answer
@@ -130,7 +134,7 @@ class ScriptedUpstream:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
         bound.bind(("127.0.0.1", 0))
         runner = web.ServerRunner(
-            web.Server(self._handle, handler_cancellation=True, logger=_QUIET), shutdown_timeout=0.1
+            web.Server(self._handle_request, handler_cancellation=True, logger=_QUIET), shutdown_timeout=0.1
         )
         await runner.setup()
         self.url = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -141,11 +145,11 @@ class ScriptedUpstream:
             await runner.cleanup()
 
     def forget(self) -> None:
-        """Forget the requests so far."""
+        """Delete the records of earlier requests."""
         self.received.clear()
         self.arrived.clear()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         received = ReceivedRequest(
@@ -157,16 +161,16 @@ class ScriptedUpstream:
         try:
             answer = self.answer(received)
             if answer.content_type == WEBSOCKET:
-                return await self._talk(request, answer)
-            return await self._play(request, received, answer)
+                return await self._send_messages(request, answer)
+            return await self._play_steps(request, received, answer)
         except (asyncio.CancelledError, ConnectionError):
             received.closed = True
             raise
         finally:
             received.ended.set()
 
-    async def _talk(self, request: web.BaseRequest, answer: UpstreamAnswer) -> web.StreamResponse:
-        """A WebSocket: the steps are messages; it stays open until the client closes it."""
+    async def _send_messages(self, request: web.BaseRequest, answer: UpstreamAnswer) -> web.StreamResponse:
+        """Send the steps as messages of a WebSocket, which stays open until the client closes it."""
         from aiohttp import web
 
         connection = web.WebSocketResponse()
@@ -178,7 +182,7 @@ class ScriptedUpstream:
             pass
         return connection
 
-    async def _play(
+    async def _play_steps(
         self, request: web.BaseRequest, received: ReceivedRequest, answer: UpstreamAnswer
     ) -> web.StreamResponse:
         from aiohttp import web
@@ -189,15 +193,15 @@ class ScriptedUpstream:
             await response.prepare(request)
         for step in answer.steps:
             if step is Fault.RESET:
-                _reset(request)
+                _reset_connection(request)
                 raise ConnectionResetError
             if step is Fault.HANG:
                 await asyncio.Event().wait()
-            await self._write(response, received, step)
+            await self._write_step(response, received, step)
         await response.write_eof()
         return response
 
-    async def _write(self, response: web.StreamResponse, received: ReceivedRequest, step: Step) -> None:
+    async def _write_step(self, response: web.StreamResponse, received: ReceivedRequest, step: Step) -> None:
         pieces = [step] if isinstance(step, bytes) else []
         if isinstance(step, Endless):
             pieces = [step.frame] * (step.most // len(step.frame))
@@ -206,7 +210,7 @@ class ScriptedUpstream:
             received.sent += len(piece)
 
 
-def _reset(request: web.BaseRequest) -> None:
+def _reset_connection(request: web.BaseRequest) -> None:
     """Reset the connection: a close with a linger time of zero sends RST."""
     transport = request.transport
     if transport is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CALLER_KEY = "sk-gate-caller-key-that-must-not-leave-the-gateway"
 CALLER_SOCKET_BYTES = 64 * 1024
 LEFT_SECONDS = 3.0
-"""Time until the tasks of a request must have ended after its answer."""
+"""Seconds after its response within which the tasks of a request must end."""
 
 
 class CallerRequest(Value, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class CallerRequest(Value, frozen=True, kw_only=True):
 
 
 class CallerAnswer(Value, frozen=True, kw_only=True):
-    """What the caller got. `broken`: the connection ended before the body did."""
+    """The response that the caller received. `broken`: the connection ended before the body did."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,7 +68,7 @@ class Stage:
         self._calm: set[asyncio.Task[Any]] = set()
 
     async def send(self, request: CallerRequest) -> CallerAnswer:
-        """Send a request and read its whole answer."""
+        """Send a request and read its whole response."""
         import aiohttp
 
         async with self.sending(request) as response:
@@ -83,11 +83,13 @@ class Stage:
 
     @asynccontextmanager
     async def sending(self, request: CallerRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request; the block reads of the answer what it wants. At its end the connection is closed."""
+        """Send a request; the block reads the parts of the response that it needs. At the end of the block the
+        connection is closed.
+        """
         import aiohttp
 
         headers = {"Authorization": f"Bearer {CALLER_KEY}", **request.headers}
-        given: dict[str, Any] = {"json": request.body} if request.body is not None else {}
+        options: dict[str, Any] = {"json": request.body} if request.body is not None else {}
         if request.form is not None:
             form = aiohttp.FormData()
             for name, value in request.form.items():
@@ -95,8 +97,8 @@ class Stage:
                     form.add_field(name, value)
                 else:
                     form.add_field(name, value[2], filename=value[0], content_type=value[1])
-            given = {"data": form}
-        response = await self._session.request(request.method, self.url + request.path, headers=headers, **given)
+            options = {"data": form}
+        response = await self._session.request(request.method, self.url + request.path, headers=headers, **options)
         try:
             yield response
         finally:
@@ -104,28 +106,30 @@ class Stage:
 
     @asynccontextmanager
     async def holding(self, request: CallerRequest) -> AsyncIterator[None]:
-        """Send a request, and read nothing of its answer inside the block. At its end the connection is closed."""
-        asking = asyncio.create_task(self._hold(request))
+        """Send a request, and read no part of its response inside the block. At the end of the block the connection is
+        closed.
+        """
+        asking = asyncio.create_task(self._hold_request(request))
         try:
             yield
         finally:
             asking.cancel()
             await asyncio.wait([asking])
 
-    async def _hold(self, request: CallerRequest) -> None:
+    async def _hold_request(self, request: CallerRequest) -> None:
         async with self.sending(request):
             await asyncio.Event().wait()
 
     def connect(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
-        """A WebSocket to the gateway."""
+        """Return a WebSocket to the gateway."""
         return self._session.ws_connect(self.url + path, headers={"Authorization": f"Bearer {CALLER_KEY}"})
 
     def mark_calm(self) -> None:
-        """Remember the tasks that run now: later ones belong to requests."""
+        """Record the tasks that run now. Later tasks belong to requests."""
         self._calm = set(asyncio.all_tasks())
 
     async def find_left_tasks(self) -> list[str]:
-        """Names of the tasks that still run `LEFT_SECONDS` after the requests, [] as soon as there are none."""
+        """Return the names of the tasks that still run `LEFT_SECONDS` after the requests; [] as soon as there are none."""
         loop = asyncio.get_running_loop()
         end = loop.time() + LEFT_SECONDS
         while left := self._list_new_tasks():
@@ -140,7 +144,7 @@ class Stage:
 
 
 def _is_of_kit(task: asyncio.Task[Any]) -> bool:
-    """Whether a task belongs to the kit's own client or upstream, which are made with aiohttp."""
+    """Return whether a task belongs to the kit's own client or upstream, which are made with aiohttp."""
     code = getattr(task.get_coro(), "cr_code", None)
     return code is None or "aiohttp" in code.co_filename
 
@@ -163,7 +167,7 @@ async def open_stage(
     async with AsyncExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="tornado-gate-")))
         config = make_config(folder, host, models, providers, **rest)
-        services, url = await _serve(closing, config, host)
+        services, url = await _start_server(closing, config, host)
         connector = aiohttp.TCPConnector(force_close=True, limit=0, socket_factory=_make_small_socket)
         session = aiohttp.ClientSession(connector=connector, read_bufsize=16 * 1024, trust_env=False)
         await closing.enter_async_context(session)
@@ -173,7 +177,7 @@ async def open_stage(
 def make_config(
     folder: Path, host: PluginHost, models: Mapping[str, ModelEntry], providers: Sequence[ProviderConfig], **rest: Any
 ) -> Config:
-    """A configuration with one key, no retries, and files below `folder`."""
+    """Return a configuration with one key, no retries, and files below `folder`."""
     values: dict[str, Any] = {
         "path": None,
         "server": ServerConfig(data_dir=folder, access_log=False),
@@ -188,7 +192,7 @@ def make_config(
     return Config(**{**values, **rest})
 
 
-async def _serve(closing: AsyncExitStack, config: Config, host: PluginHost) -> tuple[Services, str]:
+async def _start_server(closing: AsyncExitStack, config: Config, host: PluginHost) -> tuple[Services, str]:
     from tornado_gate.accounts.keys import KeyStore
     from tornado_gate.http.server.front import HttpServer
     from tornado_gate.server.app import make_app, make_services
@@ -208,7 +212,9 @@ async def _serve(closing: AsyncExitStack, config: Config, host: PluginHost) -> t
 
 
 def _make_small_socket(address: Any) -> socket.socket:
-    """A socket of the caller with a small receive buffer, so that a caller who does not read stops the gateway soon."""
+    """Return a socket of the caller with a small receive buffer, so that a caller who does not read stops the gateway
+    soon.
+    """
     family, kind, protocol = address[:3]
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CALLER_SOCKET_BYTES)

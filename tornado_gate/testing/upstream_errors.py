@@ -1,4 +1,4 @@
-"""Sends a request to an upstream that answers with a vendor's error, and checks the error that the provider makes of it."""
+"""Send a request to an upstream that responds with a vendor's error, and check the provider's error."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 
 async def check_error(contract: ProviderContract, expected: ErrorCase) -> None:
-    """Raises AssertionError unless the first request of `contract` fails as `expected` says."""
+    """Check that the first request of `contract` fails as `expected` describes. Raises AssertionError."""
     case = contract.list_cases()[0]
     label = f"An answer with status {expected.status}"
     error = await _find_error(contract, case, expected)
     if error is None:
         raise AssertionError(f"{label} did not become an error: raise a GateError, see {GUIDE}.")
-    _check(label, "status", error.status, expected.expected_status)
+    _check_value(label, "status", error.status, expected.expected_status)
     for name in ("code", "param"):
         if value := getattr(expected, name):
-            _check(label, name, error.body()[name], value)
-    found = error.message
-    assert expected.message in found, (
-        f"{label} became the message {found!r}, without {expected.message!r}. See {GUIDE}."
+            _check_value(label, name, error.body()[name], value)
+    message = error.message
+    assert expected.message in message, (
+        f"{label} became the message {message!r}, without {expected.message!r}. See {GUIDE}."
     )
-    assert contract.entry.api_key not in found, f"{label}: the message of the error has the API key. See {GUIDE}."
+    assert contract.entry.api_key not in message, f"{label}: the message of the error has the API key. See {GUIDE}."
     if expected.retry_after:
-        _check(label, "Retry-After", error.headers.get("Retry-After"), expected.retry_after)
+        _check_value(label, "Retry-After", error.headers.get("Retry-After"), expected.retry_after)
 
 
-def _check(label: str, name: str, found: Any, expected: Any) -> None:
-    assert found == expected, (
-        f"{label} became an error with {name} {found!r}, not {expected!r}. Map the vendor's codes with "
+def _check_value(label: str, name: str, actual: Any, expected: Any) -> None:
+    assert actual == expected, (
+        f"{label} became an error with {name} {actual!r}, not {expected!r}. Map the vendor's codes with "
         f"tornado_gate.http.upstream_errors.error_for_status; see {GUIDE}."
     )
 
 
 async def _find_error(contract: ProviderContract, case: Case, expected: ErrorCase) -> GateError | None:
-    """The error of the answer `expected`, raised by a hook or as the last event; None if there is none."""
+    """Return the error of the response `expected`, raised by a hook or as the last event; None if there is none."""
     from tornado_gate.http.upstream import Pool
     from tornado_gate.types import Timeouts
 
@@ -55,13 +55,13 @@ async def _find_error(contract: ProviderContract, case: Case, expected: ErrorCas
     pool = Pool(Timeouts(connect=2))
     try:
         async with ScriptedUpstream(lambda request: answer).serving() as upstream:
-            call = _aim(contract.call(case), upstream.url)
-            return await _run(contract, case, replace(call, pool=pool))
+            call = _aim_call(contract.call(case), upstream.url)
+            return await _run_call(contract, case, replace(call, pool=pool))
     finally:
         await pool.close()
 
 
-async def _run(contract: ProviderContract, case: Case, call: Call) -> GateError | None:
+async def _run_call(contract: ProviderContract, case: Case, call: Call) -> GateError | None:
     lane = contract.lane()
     try:
         async with call.closing:
@@ -75,7 +75,7 @@ async def _run(contract: ProviderContract, case: Case, call: Call) -> GateError 
     return None
 
 
-def _aim(call: Call, url: str) -> Call:
-    """The call with its target at the test's upstream, and the path of its base URL."""
+def _aim_call(call: Call, url: str) -> Call:
+    """Return the call with its target at the test's upstream, and the path of its base URL."""
     path = urlsplit(call.target.base_url).path
     return replace(call, target=replace(call.target, base_url=url + path))

@@ -1,4 +1,5 @@
-"""What every wrapper promises where it has nothing to do: for `WrapperContract` and for the conformance kit.
+"""The promises of every wrapper for requests that it does not change, for `WrapperContract` and for the conformance
+kit.
 
 Each function returns the broken promises as texts, [] if there are none.
 """
@@ -26,64 +27,66 @@ Add = Callable[[PluginHost], str]
 
 
 async def find_changes(add: Add, options: PluginOptions) -> list[str]:
-    """Answers of all kinds that differ from those without the wrapper, and exceptions of the wrapper."""
-    usual = await _collect(None, PluginOptions())
-    found = []
-    wrapped = await _collect(add, options)
+    """Return the responses of all kinds that differ with and without the wrapper, and exceptions of the wrapper."""
+    usual = await _collect_answers(None, PluginOptions())
+    changes = []
+    wrapped = await _collect_answers(add, options)
     for way, (answer, failures) in wrapped.items():
         if failures:
-            found.append(f"{way}: the wrapper failed: {failures}. It must raise nothing but a GateError.")
+            changes.append(f"{way}: the wrapper failed: {failures}. It must raise nothing but a GateError.")
         if answer != usual[way][0]:
-            found.append(
+            changes.append(
                 f"{way}: another answer than without the wrapper:\n{describe_difference(answer, usual[way][0])}"
             )
-    return found
+    return changes
 
 
-async def _collect(add: Add | None, options: PluginOptions) -> dict[str, tuple[dict[str, Any], str]]:
-    """The answers by lane and way, each with the failures of plugins."""
-    found = {}
+async def _collect_answers(add: Add | None, options: PluginOptions) -> dict[str, tuple[dict[str, Any], str]]:
+    """Return the responses by lane and way, each with the failures of plugins."""
+    answers = {}
     async with open_site(add, options) as site:
         for lane in LANES:
             for way in list_ways():
                 site.stage.services.gate.host.failures.clear()
                 answer = await site.send(lane, way)
                 failures = "; ".join(f"{name}: {text}" for name, text in site.find_failures().items())
-                found[f"{lane} lane, {way.name}"] = describe_answer(answer), failures
-    return found
+                answers[f"{lane} lane, {way.name}"] = describe_answer(answer), failures
+    return answers
 
 
 async def find_leaks(add: Add, options: PluginOptions) -> list[str]:
-    """What is left after callers have left, by lane."""
-    found = []
+    """Return the tasks and connections that remain after callers have left, by lane."""
+    leaks = []
     async with open_site(add, options) as site:
         for lane in LANES:
             for streamed in (False, True):
                 what = await site.leave(lane, streamed=streamed)
                 if what:
                     way = "a stream" if streamed else "a whole answer"
-                    found.append(
+                    leaks.append(
                         f"{lane} lane, the caller left {way}: {what}. Let CancelledError pass, and close what you open."
                     )
-    return found
+    return leaks
 
 
 async def find_floods(add: Add, options: PluginOptions) -> list[str]:
-    """Lanes in which a caller who does not read does not stop the upstream."""
-    found = []
+    """Return the lanes in which a caller who does not read does not stop the upstream."""
+    floods = []
     async with open_site(add, options) as site:
         for lane in LANES:
             sent = await site.stall(lane)
             if sent > MOST_BYTES:
-                found.append(
+                floods.append(
                     f"{lane} lane: the upstream sent {sent:,} bytes to a caller who reads nothing. Pass items on while you read "
                     "them (tornado_gate.streams.stages.add_step), and collect no answer."
                 )
-    return found
+    return floods
 
 
 def find_accepted_settings(add: Add, settings: Any) -> str:
-    """What is wrong if the plugin accepts settings that it must refuse, or refuses them without a ConfigError; "" if nothing."""
+    """Return the problem if the plugin accepts settings that it must refuse, or refuses them without a ConfigError;
+    else "".
+    """
     host = PluginHost()
     name = add(host)
     try:
@@ -100,6 +103,6 @@ def find_accepted_settings(add: Add, settings: Any) -> str:
 
 
 async def with_site(add: Add, options: PluginOptions, use: Callable[[WrapperSite], Any]) -> Any:
-    """The result of the coroutine function `use` with a site."""
+    """Return the result of the coroutine function `use` with a site."""
     async with open_site(add, options) as site:
         return await use(site)

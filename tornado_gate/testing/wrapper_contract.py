@@ -17,10 +17,11 @@ from tornado_gate.types.value import Value
 
 
 class WrapperCase(Value, frozen=True, kw_only=True):
-    """What a wrapper does to one request: the caller asks `ask`, the upstream answers `words`, and the caller gets `answer`.
+    """The effect of a wrapper on one request. The caller sends `ask`, the upstream sends `words`, and the caller
+    receives `answer`.
 
-    `answer` is the text of the answer; None for one that is not compared. `status` and `code` are those of a refused request, and
-    `headers` are headers that the answer must have.
+    `answer` is the text of the response; None if it is not compared. `status` and `code` belong to a refused request.
+    `headers` are headers that the response must have.
     """
 
     ask: str = "Hello"
@@ -32,10 +33,11 @@ class WrapperCase(Value, frozen=True, kw_only=True):
 
 
 class WrapperContract:
-    """A wrapper: `plugin` with `settings` does what `cases` say, and changes nothing else.
+    """A wrapper: `plugin` with `settings` behaves as `cases` describe, and changes no other request.
 
-    The tests run a gateway with a reference format and a reference provider, in both lanes, on real sockets. `bad_settings` are
-    settings that must be refused with a `ConfigError`. The usual requests, which must pass unchanged, ask "Hello".
+    The tests run a gateway with a reference format and a reference provider, in both lanes, on real sockets.
+    `bad_settings` are settings that must be refused with a `ConfigError`. The usual requests, which must pass
+    unchanged, ask "Hello".
     """
 
     plugin: ClassVar[Any]
@@ -73,7 +75,7 @@ class WrapperContract:
 
 
 async def check_case(site: WrapperSite, case: WrapperCase, lane: Lane, *, streamed: bool) -> None:
-    """Send the request of a case, and compare the answer."""
+    """Send the request of a case, and compare the response."""
     answers = render_words(case.words, streamed=streamed)
     if lane == "verbatim" and not streamed:
         answers = json_answer({"answer": "".join(case.words)})
@@ -90,14 +92,15 @@ async def check_case(site: WrapperSite, case: WrapperCase, lane: Lane, *, stream
 
 
 def report(problems: list[str]) -> None:
-    """Raises AssertionError with all problems."""
+    """Raise AssertionError with all problems, if there are any."""
     assert not problems, "\n\n".join([*problems, f"See {GUIDE}."])
 
 
 class GuardCase(Value, frozen=True, kw_only=True):
-    """A text and what a guard makes of it: `becomes` the text after it; None if it is blocked, with `status` and `code`.
+    """A text and the result of a guard. `becomes` is the text after the guard; None if it is blocked, with `status` and
+    `code`.
 
-    `hidden` are the parts that no caller and no upstream may see; by default the whole text if it changes.
+    `hidden` are the parts that neither callers nor upstreams may receive; by default the whole text if it changes.
     """
 
     text: str
@@ -108,10 +111,10 @@ class GuardCase(Value, frozen=True, kw_only=True):
 
 
 class GuardContract(WrapperContract):
-    """A guard: `requests` and `responses` are texts of callers and of models, and what the guard makes of each.
+    """A guard: `requests` and `responses` are texts of callers and of models, with the expected results.
 
-    They are sent in both lanes, whole and streamed, with every split of the stream into two pieces and one character at a time,
-    and in each installed wire format that says where its texts are.
+    They are sent in both lanes, whole and streamed, with every split of the stream into two parts and one character at
+    a time, and in each installed wire format that declares its texts.
     """
 
     requests: ClassVar[Sequence[GuardCase]] = ()
@@ -124,6 +127,6 @@ class GuardContract(WrapperContract):
         report(asyncio.run(check_responses(add_object(self.plugin), self.options(), self.responses)))
 
     def test_texts_of_every_wire_format_are_reviewed(self) -> None:
-        from tornado_gate.testing.guard_formats import check_formats  # imports much that few contracts need
+        from tornado_gate.testing.guard_formats import check_formats  # imports many modules that few contracts need
 
         report(asyncio.run(check_formats(self.plugin, self.options(), self.requests, self.responses)))

@@ -1,6 +1,6 @@
 """A gateway around one wrapper: the reference format, the reference provider in both lanes, and a scripted upstream.
 
-The same request is sent with and without the wrapper, so that every difference is the wrapper's.
+The same request is sent with and without the wrapper, so that the wrapper causes every difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ERROR: Final = b'{"error": {"message": "reference fault", "code": "fault"}}'
 
 
 class Way(Value, frozen=True, kw_only=True):
-    """A way in which an answer can go: what the upstream answers instead of its usual answer, and the model."""
+    """A kind of response: the model, and the upstream's response in place of its usual one."""
 
     name: str
     answer: UpstreamAnswer | None = None
@@ -48,7 +48,7 @@ class Way(Value, frozen=True, kw_only=True):
 
 
 def list_ways() -> list[Way]:
-    """Answers of all kinds: whole and streamed, refused, failed, broken, in pieces, and of a hook that raises."""
+    """Return responses of all kinds: whole and streamed, refused, failed, broken, in chunks, and of a hook that raises."""
     made = UpstreamAnswer(steps=(_ERROR,))
     frames = render_words(("Half ", "an ", "answer"))
     ways = [
@@ -75,7 +75,7 @@ def list_ways() -> list[Way]:
 
 
 def render_words(words: Sequence[str], *, streamed: bool = True) -> UpstreamAnswer:
-    """The answer of the reference upstream with these words, on the common lane."""
+    """Return the response of the reference upstream with these words, on the common lane."""
     return (
         sse_answer(*({"word": word} for word in words), {"why": "stop"})
         if streamed
@@ -84,19 +84,19 @@ def render_words(words: Sequence[str], *, streamed: bool = True) -> UpstreamAnsw
 
 
 def cut_bytes(answer: UpstreamAnswer) -> UpstreamAnswer:
-    """The same answer, one byte at a time."""
+    """Split a response into single bytes."""
     return replace(answer, steps=tuple(bytes([byte]) for byte in answer.body))
 
 
 class WrapperSite:
-    """The gateway. `answer` is what the upstream answers; None: the usual."""
+    """The gateway. `answer` is the upstream's response; None: the usual one."""
 
     def __init__(self, stage: Stage, upstream: ScriptedUpstream) -> None:
         self.stage, self.upstream = stage, upstream
         self.answer: UpstreamAnswer | None = None
 
     def respond(self, request: ReceivedRequest) -> UpstreamAnswer:
-        """What the upstream answers to a request of either lane."""
+        """Return the upstream's response to a request of either lane."""
         if self.answer is not None:
             return self.answer
         if request.path.endswith("/reference") and "kind" in (request.json or {}):
@@ -110,18 +110,18 @@ class WrapperSite:
         return CallerRequest(method="POST", path=PATH, body={"model": name, "ask": "Hello", **body})
 
     async def send(self, lane: Lane, way: Way) -> CallerAnswer:
-        """The caller's answer in a lane."""
+        """Return the caller's response in a lane."""
         self.upstream.forget()
         self.answer = way.answer
         return await self.stage.send(self.request(lane, way.body, way.model))
 
     def find_failures(self) -> dict[str, str]:
-        """The plugins that failed, with the reasons, but for the provider's own exception."""
+        """Return the plugins that failed, with the reasons, except for the provider's own exception."""
         failures = self.stage.services.gate.host.failures
         return {name: text for name, (_, text) in failures.items() if name not in LANES}
 
     async def leave(self, lane: Lane, *, streamed: bool) -> str:
-        """Leave in the middle of an answer. Returns what is wrong afterwards, or ""."""
+        """Leave in the middle of a response. Returns the problem afterwards, or ""."""
         self.upstream.forget()
         self.stage.mark_calm()
         frames = render_words(("Half ", "an ", "answer"))
@@ -141,7 +141,7 @@ class WrapperSite:
         return f"tasks still run: {', '.join(left)}" if left else ""
 
     async def stall(self, lane: Lane) -> int:
-        """The bytes that the upstream can send in a stream to a caller who reads nothing."""
+        """Return the number of bytes that the upstream can send in a stream to a caller who does not read."""
         self.upstream.forget()
         frame = render_words(("word " * 1000,)).steps[0]
         assert isinstance(frame, bytes)
@@ -166,7 +166,7 @@ _USUAL_WORDS: Final = ("Grüße ", "vom ", "Prüfstand ", "漢字 ", "🙂.")
 async def open_site(
     add: Callable[[PluginHost], str] | None, options: PluginOptions | None = None
 ) -> AsyncIterator[WrapperSite]:
-    """A gateway with the wrapper that `add` adds to the host, and whose name it returns; None: without any."""
+    """Open a gateway with a wrapper. `add` adds it to the host and returns its name; None: no wrapper."""
     host = PluginHost()
     name = add(host) if add else ""
     for other in list(host.plugins):
@@ -190,14 +190,16 @@ async def open_site(
             for lane in LANES
             for model in ("usual", FAILING_MODEL)
         }
-        given = {name: options or PluginOptions()} if name else {}
-        stage = await closing.enter_async_context(open_stage(host, models, providers, plugin_options=given))
+        plugin_options = {name: options or PluginOptions()} if name else {}
+        stage = await closing.enter_async_context(open_stage(host, models, providers, plugin_options=plugin_options))
         site.append(WrapperSite(stage, upstream))
         yield site[0]
 
 
 def describe_answer(answer: CallerAnswer) -> dict[str, Any]:
-    """What of an answer must be the same with and without a wrapper. Of a stream these are the texts, not its frames."""
+    """Return the parts of a response that must be the same with and without a wrapper. Streams are compared by texts,
+    not by frames.
+    """
     kept = ("content-type", "retry-after", "x-gate-loss")
     headers = {name: answer.headers[name] for name in kept if name in answer.headers}
     body: Any = answer.body.decode("utf-8", "replace")
@@ -207,12 +209,12 @@ def describe_answer(answer: CallerAnswer) -> dict[str, Any]:
 
 
 def install(name: str) -> Callable[[PluginHost], str]:
-    """For `open_site`: an installed plugin."""
+    """Return an `add` for `open_site` with an installed plugin."""
     return lambda _host: name
 
 
 def add_object(plugin: Any) -> Callable[[PluginHost], str]:
-    """For `open_site`: a module or class that is not installed."""
+    """Return an `add` for `open_site` with a module or class that is not installed."""
 
     def add(host: PluginHost) -> str:
         host.add(WRAPPER, plugin)

@@ -276,13 +276,3 @@ __all__ = [
     "find_spans",
     "replace",
 ]
-
-# Aliases for plugins written for 0.1; removed in 0.3.
-Files = ResponseFileStore
-Inner = InnerModelCaller
-MadeImage = GeneratedImage
-NOWHERE = NO_TARGET
-RealtimeSide = RealtimeAdapter
-Streamed = StreamedBody
-Verbatim = VerbatimRequest
-Whole = BufferedBody

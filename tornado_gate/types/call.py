@@ -483,7 +483,3 @@ class Call(Value, frozen=True, kw_only=True):
             )
         if name not in self.losses and len(self.losses) <= MAX_LOSSES:
             self.losses.append(name if len(self.losses) < MAX_LOSSES else MORE_LOSSES_MARK)
-
-    # Aliases for plugins written for 0.1; removed in 0.3.
-    lose = drop_field
-    but = replace

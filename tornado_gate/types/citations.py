@@ -13,8 +13,8 @@ class Citation(Value, frozen=True, kw_only=True):
 
     The passage is the text from `start` to `end` (exclusive), in characters (Unicode code points) of the part's own text; None:
     the whole part. The source is a web page (`url`), an uploaded file (`file_id`) or another document, which has at most a
-    `title`; `quote` is the cited text of the source. `value` is the citation as the upstream sent it in `wire_format`: a
-    renderer of that format writes it back unchanged.
+    `title`; `quote` is the cited text of the source. `value` is the citation as the upstream sent it in `wire_format`: a renderer
+    of that format writes it back unchanged.
     """
 
     start: int | None = None

@@ -8,9 +8,9 @@ from tornado_gate.types.value import Value
 
 
 class CommonRequest(Value, frozen=True, kw_only=True):
-    """`reply_state` belongs to the format: the data about the caller's request that its `translate_response` needs.
+    """A request of any operation. `reply_state` holds the data about it that the format's `translate_response` needs.
 
-    Providers must not read it, and a video task does not store it.
+    The format owns `reply_state`. Providers must not read it, and a video task does not store it.
     """
 
     reply_state: Any = None

@@ -53,7 +53,7 @@ Source = Data | Link | FileReference
 
 
 class Text(Value, frozen=True, kw_only=True):
-    """A `text`. `citations` are the sources of text in a response; those in a caller's history stay in `extra`."""
+    """A `text`. `citations` are the sources of text in a response; citations in a caller's history stay in `extra`."""
 
     text: str
     signature: Opaque | None = None
@@ -99,10 +99,10 @@ class File(Value, frozen=True, kw_only=True):
 
 
 class ToolCall(Value, frozen=True, kw_only=True):
-    """A call of the tool `name`. `id` connects it with its `ToolResult`; the ids are the upstream's, or made by the provider
-    plugin.
+    """A call of the tool `name`. `id` connects it with its `ToolResult`.
 
-    `arguments` is the JSON text as the model wrote it; `kind` is "function", or "custom" for free text.
+    The ids come from the upstream or from the provider plugin. `arguments` is the JSON text as the model wrote it; `kind` is
+    "function", or "custom" for free text.
     """
 
     id: str
@@ -114,10 +114,9 @@ class ToolCall(Value, frozen=True, kw_only=True):
 
 
 class ToolResult(Value, frozen=True, kw_only=True):
-    """The result of the tool call `call_id`: `parts` of text, images or files. `name` is the tool's name, if the wire format
-    has it.
+    """The result of the tool call `call_id`: `parts` of text, images or files.
 
-    `is_error`: the tool failed, and the parts say why.
+    `name` is the tool's name, if the wire format has it. `is_error`: the tool failed, and the parts give the reason.
     """
 
     call_id: str
@@ -141,8 +140,8 @@ class VendorPart(Value, frozen=True, kw_only=True):
 
     `server` is set if it is about a tool that several vendors run; renderers of other formats then use it. `value` is empty if
     the upstream has no part for it, only metadata of the response. `restored` are the target's own parts about the same use,
-    which its renderer writes instead; () for the second part of one use, None if there are none. `tools` are the tools
-    that the part declares.
+    which its renderer writes instead; () for the second part of one use, None without such parts. `tools` are the tools that
+    the part declares.
     """
 
     wire_format: str
@@ -156,9 +155,9 @@ Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking 
 
 
 class Message(Value, frozen=True, kw_only=True):
-    """One turn: who speaks (`role`) and the content (`parts`). Tool results are messages of role "tool" with ToolResult parts.
+    """One turn: the speaker (`role`) and the content (`parts`). Tool results are messages of role "tool" with ToolResult parts.
 
-    `name` tells several participants of one role apart. `plain`: the content was a plain string on the wire, not an array of
+    `name` distinguishes several participants of one role. `plain`: the content was a plain string on the wire, not an array of
     parts. A renderer of that format uses it if the two forms have different meanings.
     """
 

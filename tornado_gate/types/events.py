@@ -92,8 +92,10 @@ class UsageReport(Value, frozen=True, kw_only=True):
 
 
 class Finish(Value, frozen=True, kw_only=True):
-    """The end of choice `choice`. `reason` is one of the common reasons, `raw` the upstream's own word, `stop_sequence` the
-    text of ``request.stop`` that ended the answer; `explanation` says why content was filtered.
+    """The end of choice `choice`. `reason` is one of the common reasons, `raw` the upstream's own word.
+
+    `stop_sequence` is the text of ``request.stop`` that ended the response; `explanation` is the reason for filtering the
+    content.
     """
 
     reason: FinishReason

@@ -1,12 +1,12 @@
-"""Checks the fields of values that plugins have made, against the annotations of their classes.
+"""Checks of the fields of values that plugins have made, against the annotations of their classes.
 
 `msgspec` does not check the fields of a struct that is created in Python. A value of the wrong type would fail somewhere else: in
-the format that renders it, or in the core, and the wrong plugin would be blamed.
+the format that renders it, or in the core. The error would then blame the wrong plugin.
 
-msgspec does check what it converts. So each class gets shadows at its first use, structs with the same fields, and a value is
-right if its fields can be converted to them: 0.4 µs for ten fields. Fields that hold other structs are checked one by one.
-Not checked are values inside of ``Any``, unions that msgspec does not support, and collections other than tuples, sets and
-mappings: msgspec takes no other class for them, and a vector has thousands of numbers.
+msgspec does check a value that it converts. So each class gets shadows at its first use, which are structs with the same fields.
+A value is right if its fields can be converted to them: 0.4 µs for ten fields. Fields that hold other structs are checked one by
+one. Some values are not checked: values inside of ``Any``, unions that msgspec does not support, and collections other than
+tuples, sets and mappings. msgspec takes no other class for them, and a vector has thousands of numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 _NUMBER: Final = re.compile(r"\$\[(\d+)\]")
-"""How msgspec names a field of a shadow."""
+"""The name that msgspec gives to a field of a shadow."""
 _TEXTS: Final = (bytes, str)
 _NATIVE: Final = (bytes,)
 """msgspec would read base64 text as bytes."""
@@ -32,7 +32,7 @@ _ARRAYS: Final = (frozenset, tuple)
 
 
 class _Shadow(NamedTuple):
-    """A struct `kind` with the fields `names`. `read` gives their values as a tuple, and `convert` checks these."""
+    """A struct `kind` with the fields `names`. `read` returns their values as a tuple, and `convert` checks these."""
 
     read: Callable[[Any], tuple[Any, ...]]
     convert: Callable[[tuple[Any, ...], type], object]
@@ -43,8 +43,8 @@ class _Shadow(NamedTuple):
 class _Checks(NamedTuple):
     """The checks of one struct.
 
-    `fields` is the shadow for numbers and texts, `whole` that for all fields. `structs` are the fields with one other struct,
-    `arrays` those with several; `exact` are tuples and sets, for which msgspec takes any array.
+    `fields` is the shadow for numbers and texts, `whole` the shadow for all fields. `structs` are the fields with one other
+    struct, `arrays` the fields with several. `exact` are tuples and sets, for which msgspec takes any array.
     """
 
     fields: _Shadow
@@ -60,9 +60,9 @@ _CHECKS: dict[type, _Checks] = {}
 
 
 def find_wrong_field(value: msgspec.Struct, *, inside: bool = True) -> str:
-    """Return what is wrong with the first wrong field (``Expected `int`, got `str` - at `Usage.input_tokens```), or "".
+    """Return the fault of the first wrong field (``Expected `int`, got `str` - at `Usage.input_tokens```), or "".
 
-    With `inside` also containers and other structs are checked, which takes about a microsecond for each struct.
+    With `inside`, containers and other structs are checked too, which takes about a microsecond for each struct.
     """
     checks = _CHECKS.get(type(value)) or _make_checks(type(value))
     shadow = checks.whole if inside else checks.fields
@@ -75,14 +75,14 @@ def find_wrong_field(value: msgspec.Struct, *, inside: bool = True) -> str:
 
 def _look_inside(value: msgspec.Struct, checks: _Checks) -> str:
     for name, kinds in checks.structs:
-        if (each := getattr(value, name)) is not None and (problem := _check_struct(each, kinds)):
+        if (struct := getattr(value, name)) is not None and (problem := _check_struct(struct, kinds)):
             return f"{problem} - in `{type(value).__name__}.{name}`"
     for name, kind in checks.exact:
-        if not isinstance(each := getattr(value, name), kind):
-            return f"Expected `{kind.__name__}`, got `{type(each).__name__}` - at `{type(value).__name__}.{name}`"
+        if not isinstance(struct := getattr(value, name), kind):
+            return f"Expected `{kind.__name__}`, got `{type(struct).__name__}` - at `{type(value).__name__}.{name}`"
     for name, kinds in checks.arrays:
-        for number, each in enumerate(getattr(value, name) or ()):
-            if problem := _check_struct(each, kinds):
+        for number, struct in enumerate(getattr(value, name) or ()):
+            if problem := _check_struct(struct, kinds):
                 return f"{problem} - in `{type(value).__name__}.{name}[{number}]`"
     return ""
 
@@ -94,28 +94,28 @@ def _check_struct(value: Any, kinds: tuple[type, ...]) -> str:
 
 
 def _name_field(value: msgspec.Struct, checks: _Checks, shadow: _Shadow, message: str) -> str:
-    """`message` of msgspec with the name of the field instead of its number, and the words that it may be."""
-    found = _NUMBER.search(message)
-    if found is None:
+    """Return `message` of msgspec with the name of the field instead of its number, and the permitted words."""
+    match = _NUMBER.search(message)
+    if match is None:
         return message
-    name = shadow.names[int(found[1])]
+    name = shadow.names[int(match[1])]
     allowed = checks.allowed.get(name, "")
-    return message.replace(found[0], f"{type(value).__name__}.{name}") + (f"; allowed: {allowed}" if allowed else "")
+    return message.replace(match[0], f"{type(value).__name__}.{name}") + (f"; allowed: {allowed}" if allowed else "")
 
 
 def _make_checks(kind: type[msgspec.Struct]) -> _Checks:
     hints = typing.get_type_hints(kind)
     annotations = {name: hints[name] for name in kind.__struct_fields__}
-    whole = {name: _simplify(annotation) for name, annotation in annotations.items()}
-    fields = {name: whole[name] for name, annotation in annotations.items() if not _is_container(annotation)}
+    simplified = {name: _simplify(annotation) for name, annotation in annotations.items()}
+    fields = {name: simplified[name] for name, annotation in annotations.items() if not _is_container(annotation)}
     items = {name: typing.get_args(hint)[0] for name, hint in annotations.items() if typing.get_origin(hint) in _ARRAYS}
-    structs = tuple((name, found) for name, hint in annotations.items() if (found := _list_structs(hint)))
-    arrays = tuple((name, found) for name, hint in items.items() if (found := _list_structs(hint)))
+    structs = tuple((name, kinds) for name, hint in annotations.items() if (kinds := _list_structs(hint)))
+    arrays = tuple((name, kinds) for name, hint in items.items() if (kinds := _list_structs(hint)))
     origins = [(name, typing.get_origin(hint)) for name, hint in annotations.items()]
     exact = tuple((name, origin) for name, origin in origins if origin in (frozenset, tuple))
     checks = _CHECKS[kind] = _Checks(
         fields=_make_shadow(kind, fields),
-        whole=_make_shadow(kind, whole),
+        whole=_make_shadow(kind, simplified),
         structs=structs,
         arrays=arrays,
         exact=exact,
@@ -126,7 +126,10 @@ def _make_checks(kind: type[msgspec.Struct]) -> _Checks:
 
 
 def _make_shadow(kind: type[msgspec.Struct], annotations: dict[str, Any]) -> _Shadow:
-    """The shadow of the fields that can be checked. Only bytes need `_NATIVE`, which takes msgspec longer than the check."""
+    """Return the shadow of the fields that can be checked.
+
+    Only bytes need `_NATIVE`, which takes msgspec longer than the check.
+    """
     checked = {name: annotation for name, annotation in annotations.items() if annotation is not Any}
     names = tuple(checked)
     read: Callable[[Any], tuple[Any, ...]]
@@ -154,17 +157,19 @@ def _has_bytes(annotation: Any) -> bool:
 
 
 def _list_members(annotation: Any) -> list[Any]:
-    """The members of a union, or the only one."""
+    """Return the members of a union, or the annotation itself as the only member."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return list(typing.get_args(annotation))
     return [annotation]
 
 
 def _list_structs(annotation: Any) -> tuple[type, ...]:
-    """The structs of an annotation that has nothing else, besides None."""
+    """Return the structs of an annotation that contains only structs and None."""
     members = [member for member in _list_members(annotation) if member is not type(None)]
     return (
-        tuple(members) if all(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in members) else ()
+        tuple(members)
+        if all(isinstance(member, type) and issubclass(member, msgspec.Struct) for member in members)
+        else ()
     )
 
 
@@ -174,7 +179,7 @@ def _is_container(annotation: Any) -> bool:
 
 
 def _simplify(annotation: Any) -> Any:
-    """An annotation that msgspec can check. Structs become Any: msgspec takes a mapping for a struct."""
+    """Return an annotation that msgspec can check. Structs become Any: msgspec takes a mapping for a struct."""
     simple = _simplify_members(annotation)
     try:
         msgspec.convert(None, simple)

@@ -33,14 +33,14 @@ class MediaRequest(CommonRequest, frozen=True, kw_only=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field_name(self, field_of_ours: str) -> str:
-        """The caller's name for a field of this class: ``outputDimensionality`` for ``dimensions``, for example."""
+        """Return the caller's name for a field of this class: ``outputDimensionality`` for ``dimensions``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
 
 
 class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
-    """Embeddings of `inputs`, each a text or a list of token ids. `task` is the purpose, a vendor's value.
+    """A request for embeddings of `inputs`, each a text or a list of token ids. `task` is the purpose, a vendor's value.
 
-    `dimensions` is the wanted length of each vector; `title` is the title of the document that the inputs are part of.
+    `dimensions` is the requested length of each vector; `title` is the title of the document that the inputs are part of.
     """
 
     inputs: tuple[str | tuple[int, ...], ...]
@@ -50,20 +50,20 @@ class EmbeddingRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class ModerationRequest(MediaRequest, frozen=True, kw_only=True):
-    """Moderation of each of `inputs`; an input consists of Text and Image parts."""
+    """A request to moderate each of `inputs`; an input consists of Text and Image parts."""
 
     inputs: tuple[tuple[Part, ...], ...]
 
 
 class ImageRequest(MediaRequest, frozen=True, kw_only=True):
-    """Generate images from `prompt`, or edit the given `images`.
+    """A request to generate images from `prompt`, or to edit `images`.
 
-    `negative_prompt` says what they shall not show. `n` is the number of images. `size` is "auto" or width and height in
-    pixels, as in "1024x1536"; `aspect_ratio` ("16:9") with `resolution` ("1K") is the alternative. Transparent pixels of `mask`
-    mark the area of the first image that may change. `quality`, `style`, `background` ("transparent"), `moderation` (how strict
-    it is), `input_fidelity` (how closely an edit keeps the given images) and `output_format` (png, jpeg, webp) are words of the
-    vendors; `output_compression` is 0 to 100. `watermark` and `prompt_extend` (the vendor improves the prompt) are switches;
-    `seed` repeats a result. With `stream`, up to `partial_images` unfinished images precede the result.
+    `negative_prompt` describes content that they shall not show. `n` is the number of images. `size` is "auto" or width and
+    height in pixels, as in "1024x1536"; `aspect_ratio` ("16:9") with `resolution` ("1K") is the alternative. Transparent pixels
+    of `mask` mark the area of the first image that may change. `quality`, `style`, `background` ("transparent"), `moderation`
+    (its strictness), `input_fidelity` (how closely an edit keeps the input images) and `output_format` (png, jpeg, webp) are
+    words of the vendors; `output_compression` is 0 to 100. `watermark` and `prompt_extend` (the vendor improves the prompt) are
+    switches; `seed` repeats a result. With `stream`, up to `partial_images` unfinished images precede the result.
     """
 
     prompt: str
@@ -89,10 +89,10 @@ class ImageRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
-    """Convert `text` to speech. `voice` is a vendor's name; `speed` 1 is normal; `format` is mp3, opus, aac, flac, wav or pcm.
+    """A request to convert `text` to speech. `voice` is a vendor's name; `speed` 1 is normal.
 
-    `instructions` say how to speak, `language` is a code such as "en". pcm has 24,000 samples per second, one channel, 16 bits,
-    little-endian. With `stream` the audio arrives in chunks.
+    `format` is mp3, opus, aac, flac, wav or pcm. `instructions` describe the manner of speaking, `language` is a code such as
+    "en". pcm has 24,000 samples per second, one channel, 16 bits, little-endian. With `stream` the audio arrives in chunks.
     """
 
     text: str
@@ -105,10 +105,12 @@ class SpeechRequest(MediaRequest, frozen=True, kw_only=True):
 
 
 class TranscriptionRequest(MediaRequest, frozen=True, kw_only=True):
-    """Transcribe `audio`, or translate it to English with `translate`. With `stream` the text arrives as stream events.
+    """A request to transcribe `audio`, or to translate it to English with `translate`.
 
-    `language` is the spoken one, a code such as "en". `prompt` has words that help to recognise others; `temperature` controls
-    the sampling. `timestamps`: the result shall have `words` or `segments` with their times.
+    With `stream` the text arrives as stream events.
+
+    `language` is the spoken language, a code such as "en". `prompt` has words that help to recognise others; `temperature`
+    controls the sampling. `timestamps`: the result shall have `words` or `segments` with their times.
     """
 
     audio: FileSource

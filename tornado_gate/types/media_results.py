@@ -1,7 +1,7 @@
 """Results of operations other than chat. A result is the only event of its response, except for images and speech.
 
-`model` and `id` are those that the upstream reports, `usage` is None if it reports none. `extra` has members of the upstream's
-answer that have no field here, under their wire names.
+`model` and `id` are the upstream's values; `usage` is None if the upstream reports none. `extra` has members of the upstream's
+response that have no field here, under their wire names.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class EmbeddingResult(Value, frozen=True, kw_only=True):
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """The moderation of one input: whether it is `flagged` at all. `categories`: whether each category is flagged. `scores`: 0
-    to 1 for each category.
+    """The moderation of one input: whether it is `flagged` at all.
 
-    `applied`: the kinds of input, "text" or "image", that each category was applied to.
+    `categories`: whether each category is flagged. `scores`: 0 to 1 for each category. `applied`: the kinds of input, "text" or
+    "image", that each category was applied to.
     """
 
     flagged: bool
@@ -75,7 +75,7 @@ class PartialImage(Value, frozen=True, kw_only=True):
 
 
 class ImageResult(Value, frozen=True, kw_only=True):
-    """All `images` of a response; the last event. `created` is Unix seconds. `text` is what the model wrote besides.
+    """All `images` of a response; the last event. `created` is Unix seconds. `text` is any text that the model wrote besides.
 
     `background`, `output_format`, `quality` and `size` are the values that the upstream reports it has used.
     """
@@ -113,8 +113,9 @@ class SpeechEnd(Value, frozen=True, kw_only=True):
 
 
 class TranscriptionResult(Value, frozen=True, kw_only=True):
-    """The `text` of an audio file. `language` is the one that was recognised. `duration` is in seconds; `segments` and `words`
-    are the vendor's objects, each with `start` and `end` in seconds.
+    """The `text` of an audio file. `language` is the recognised language. `duration` is in seconds.
+
+    `segments` and `words` are the vendor's objects, each with `start` and `end` in seconds.
     """
 
     text: str

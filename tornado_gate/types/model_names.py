@@ -1,6 +1,6 @@
-"""The canonical form of a model's name, in which names are compared. What goes upstream stays as it was written.
+"""The canonical form of a model's name, for comparisons. Upstreams receive names as they were written.
 
-Upstreams match names without regard to case, and Google's accept a resource path: ``models/NAME`` and
+Upstreams match names without regard to case. Google's upstreams accept a resource path: ``models/NAME`` and
 ``publishers/google/models/NAME`` are NAME (source: google-genai 2.9, `_transformers.t_model`). Keys, guards, prices, limits,
 circuits and tables of features therefore compare canonical forms, so that no spelling escapes one of them.
 """
@@ -20,12 +20,12 @@ _UNSAFE: Final = frozenset(" %?#\\")
 
 
 def fold_name(name: str) -> str:
-    """The name without differences of case and of Unicode's compatible characters."""
+    """Return the name without differences of case and of Unicode's compatible characters."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 def strip_resource_path(name: str) -> str:
-    """The name without the path of its resource and without empty segments; its case is kept."""
+    """Return the name without the path of its resource and without empty segments; its case is kept."""
     if "/" not in name:
         return name
     segments = [segment for segment in name.split("/") if segment]
@@ -37,19 +37,19 @@ def strip_resource_path(name: str) -> str:
 
 @lru_cache(MAX_CACHED_NAMES)
 def canonicalize_name(name: str) -> str:
-    """The canonical form of a model's name."""
+    """Return the canonical form of a model's name."""
     return strip_resource_path(fold_name(name))
 
 
 @lru_cache(MAX_CACHED_NAMES)
 def canonicalize_glob(glob: str) -> str:
-    """The canonical form of a glob of names. A glob for all names below a path, such as ``models/*``, keeps the path."""
+    """Return the canonical form of a glob of names. A glob for all names below a path, such as ``models/*``, keeps the path."""
     stripped = canonicalize_name(glob)
     return fold_name(glob) if not stripped.strip("*/") else stripped
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether every upstream reads a name as it is written: no spaces, control characters, escapes or ``..``."""
+    """Return whether every upstream reads a name as it is written: no spaces, control characters, escapes or ``..``."""
     return all(_is_plain(text) for text in {name, unicodedata.normalize("NFKC", name)})
 
 

@@ -1,8 +1,8 @@
 """Realtime sessions: voice conversations over a WebSocket, with JSON text messages in both directions.
 
-The wire format has two dialects: "beta", the one in the gateway's contract (``response.audio.delta``, ``modalities``), and
-"current", the one of the vendor's SDKs (``response.output_audio.delta``, ``session.type``). The core translates between them if
-caller and upstream use different ones (`tornado_gate_openai.wire.realtime`); a provider's `Socket` declares its dialect.
+The wire format has two dialects: "beta" of the gateway's contract (``response.audio.delta``, ``modalities``), and "current" of
+the vendor's SDKs (``response.output_audio.delta``, ``session.type``). The core translates between them if caller and upstream use
+different ones (`tornado_gate_openai.wire.realtime`); a provider's `Socket` declares its dialect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ RealtimeDialect = Literal["beta", "current"]
 
 
 class RealtimeRequest(MediaRequest, frozen=True, kw_only=True):
-    """A session with `model`. `dialect` is the caller's; `session` holds the session settings that a client secret fixes."""
+    """A request for a session with `model`.
+
+    `dialect` is the caller's; `session` holds the session settings that a client secret fixes.
+    """
 
     dialect: RealtimeDialect = "current"
     session: Mapping[str, Any] = field(default_factory=dict)
@@ -47,11 +50,11 @@ class Socket(Protocol):
 
 
 class RealtimeAdapter(Protocol):
-    """Translates the messages of one session between the caller and the upstream, as a format's `open_session` returns it.
+    """A translator between the caller's and the upstream's messages of one session; a format's `open_session` returns it.
 
     `request` is the request for the provider, `subprotocol` the WebSocket subprotocol that the handshake selects ("" for none).
-    `translate_client_message` and `translate_server_message` take one message and return the messages to forward, often the
-    same text; `translate_client_message` raises InvalidField for an invalid message.
+    `translate_client_message` and `translate_server_message` take one message and return the messages to forward, often the same
+    text; `translate_client_message` raises InvalidField for an invalid message.
     """
 
     @property
@@ -64,14 +67,14 @@ class RealtimeAdapter(Protocol):
 
     def translate_client_message(self, text: str) -> list[str]: ...
     def translate_server_message(self, text: str) -> list[str]:
-        """Translate one message of the upstream; also records usage on the call's meter."""
+        """Translate one message of the upstream, and record its usage on the call's meter."""
 
     def render_error(self, error: GateError, event_id: str = "") -> str:
         """Return the error message for the caller; `event_id` is the id of the caller's message that caused the error."""
 
 
 class ClientSecretRequest(CommonRequest, frozen=True, kw_only=True):
-    """Create a short-lived key for a browser client, which may only open realtime sessions with `model`.
+    """A request for a short-lived key of a browser client, which may only open realtime sessions with `model`.
 
     `seconds` is the key's lifetime; `session` holds settings of the session that the client cannot change.
     """

@@ -23,9 +23,10 @@ from tornado_gate.types.wire import Upload
 
 
 class ToolChoice(Value, frozen=True, kw_only=True):
-    """`mode` "tool" forces the tool `name`, "allowed" restricts to `names`, of which one must be called if `required`.
+    """A choice of tools: `mode` "tool" forces the tool `name`; "allowed" restricts the choice to `names`.
 
-    `vendor` holds a choice that only the request's wire format defines.
+    With "allowed" and `required`, one of `names` must be called. `vendor` holds a choice that only the request's wire format
+    defines.
     """
 
     mode: Literal["auto", "none", "required", "tool", "allowed", "vendor"]
@@ -36,11 +37,11 @@ class ToolChoice(Value, frozen=True, kw_only=True):
 
 
 class ResponseFormat(Value, frozen=True, kw_only=True):
-    """The required form of the response's text: with `kind` "json_object" any JSON object, with "json_schema" JSON that matches
-    `schema`.
+    """The required form of the response's text.
 
-    `name` and `description` tell the model what the schema is; `strict`: the text must match it exactly. These four come only
-    with "json_schema". `extra` has further members of the caller's field.
+    `kind` "json_object" requires any JSON object, "json_schema" JSON that matches `schema`. `name` and `description` explain the
+    schema to the model; `strict`: the text must match it exactly. These four come only with "json_schema". `extra` has further
+    members of the caller's field.
     """
 
     kind: Literal["text", "json_object", "json_schema"]
@@ -69,16 +70,16 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     """A chat request of any wire format.
 
     None means that the caller omitted the field; it is never sent upstream. `model` is the caller's name: send
-    ``call.target.upstream_model``. `messages` are the conversation, oldest first, with system messages in their places.
-    `stream`: the caller wants a stream; most providers stream from the upstream in any case. `include_usage`: the caller's
-    stream shall end with the usage. `n` is the number of choices. `max_tokens` limits all generated tokens, reasoning included.
+    ``call.target.upstream_model``. `messages` are the conversation, oldest first, with system messages at their positions.
+    `stream`: the caller wants a stream; most providers stream from the upstream in any case. `include_usage`: the caller's stream
+    shall end with the usage. `n` is the number of choices. `max_tokens` limits all generated tokens, reasoning included.
     `temperature`, `top_p`, `top_k`, `seed`, `presence_penalty` and `frequency_penalty` control the sampling, as every vendor
-    defines them. `stop` are texts that end the answer. `logit_bias` maps token ids to -100 to 100. `logprobs` requests log
-    probabilities, `top_logprobs` that many alternatives for each token. `tools` are what the model may call, `tool_choice` says
-    whether it must; `parallel_tool_calls`: it may make several calls in one answer. `response_format` is the form of the text,
-    `reasoning` how much the model shall think. `modalities` are the kinds of answer ("text", "audio"), empty for the model's
-    default; `audio` has the wanted ``voice`` and ``format``. `user` is the caller's id of the end user, `metadata` further
-    labels of the request, for the upstream's records.
+    defines them. `stop` are texts that end the response. `logit_bias` maps token ids to -100 to 100. `logprobs` requests log
+    probabilities, `top_logprobs` that many alternatives for each token. `tools` are the tools that the model may call, and
+    `tool_choice` decides whether it must; `parallel_tool_calls`: it may make several calls in one response. `response_format` is
+    the form of the text, `reasoning` the amount of thinking. `modalities` are the kinds of output ("text", "audio"), empty for
+    the model's default; `audio` has the requested ``voice`` and ``format``. `user` is the caller's id of the end user, `metadata`
+    further labels of the request, for the upstream's records.
 
     `wire_format` is the format of the caller's request, whose unknown top-level fields are in `extra`; `names` maps fields of
     this class to the caller's names for them, so that dropped fields are reported under the caller's names.
@@ -114,35 +115,38 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def field_name(self, field_of_ours: str) -> str:
-        """The caller's name for a field of this class: ``max_completion_tokens`` for ``max_tokens``, for example."""
+        """Return the caller's name for a field of this class: ``max_completion_tokens`` for ``max_tokens``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
 
     def tool_path(self, index: int) -> str:
-        """The path of a tool in the caller's body. `names` has it as "tools.0" if the tool is not in the caller's array."""
+        """Return the path of a tool in the caller's body.
+
+        `names` has it as "tools.0" if the tool is not in the caller's array.
+        """
         names = self.names
         return names.get(f"tools.{index}") or f"{names.get('tools', 'tools')}.{index}"
 
     def path(self, message: int, part: int | None = None, inner: int | None = None) -> str:
-        """The path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``. `inner` is the
-        number of a part inside a tool result.
+        """Return the path of a message or part in the caller's body: ``messages.0.content.1``, ``contents.0.parts.1``.
 
-        A format sets the names in `names`: the keys "messages" and "content" apply to all messages and parts, the keys
-        "messages.3", "messages.3.content.1" and "messages.3.content.1.content.0" to single ones with another path.
+        `inner` is the number of a part inside a tool result. A format sets the names in `names`: the keys "messages" and
+        "content" apply to all messages and parts. The keys "messages.3", "messages.3.content.1" and
+        "messages.3.content.1.content.0" apply to single ones with another path.
         """
         names = self.names
-        place = names.get(f"messages.{message}") or f"{names.get('messages', 'messages')}.{message}"
+        path = names.get(f"messages.{message}") or f"{names.get('messages', 'messages')}.{message}"
         if part is None:
-            return place
+            return path
         key = f"messages.{message}.content.{part}"
-        place = names.get(key) or f"{place}.{names.get('content', 'content')}.{part}"
-        return place if inner is None else names.get(f"{key}.content.{inner}") or f"{place}.content.{inner}"
+        path = names.get(key) or f"{path}.{names.get('content', 'content')}.{part}"
+        return path if inner is None else names.get(f"{key}.content.{inner}") or f"{path}.content.{inner}"
 
 
 class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
-    """Count the tokens of the prompt of `chat` for `model`; nothing is generated.
+    """A request to count the tokens of the prompt of `chat` for `model`, without generating.
 
-    `counted` is the caller's body with everything that it refers to by id, if it does: an estimate counts it instead of the
-    body.
+    `counted` is the caller's body with all objects that it refers to by id, if there are any. An estimate counts it instead of
+    the body.
     """
 
     model: str
@@ -151,7 +155,7 @@ class CountTokensRequest(CommonRequest, frozen=True, kw_only=True):
 
 
 class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
-    """List the models that the caller's key may use, or only `model`. The core serves it, without a provider."""
+    """A request for the list of models that the caller's key may use, or only `model`. The core serves it, without a provider."""
 
     model: str | None = None
 
@@ -159,12 +163,12 @@ class ModelsRequest(CommonRequest, frozen=True, kw_only=True):
 class VerbatimRequest(Value, frozen=True, kw_only=True):
     """A checked body in `wire_format` for a provider that accepts this format: the request of the verbatim lane.
 
-    `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes.
-    `stream`: the body asks for a stream. `form`: the caller sent a form, whose text fields are in `body` and whose files are in
-    `files`; send it as `codec.multipart.FormBody`. The provider derives the upstream's path from `operation` and the caller's
-    `path`. `state` belongs to the format, for its `forward_response`. `issued`: `forward_response` adds the ids of objects that
-    the upstream keeps, and the core records them for the account; None if the response has none. `slow_start`: the upstream
-    sends nothing until its work is done, which may take longer than ``timeouts.first_event``; only the total timeout applies.
+    `raw` is the JSON text and `body` its parsed value; change the text with `patch_json`, which keeps all other bytes. `stream`:
+    the body requests a stream. `form`: the caller sent a form, whose text fields are in `body` and whose files are in `files`;
+    send it as `codec.multipart.FormBody`. The provider derives the upstream's path from `operation` and the caller's `path`.
+    `state` belongs to the format, for its `forward_response`. `issued`: `forward_response` adds the ids of objects that the
+    upstream keeps, and the core records them for the account; None if the response has none. `slow_start`: the upstream sends no
+    data until its work is done, which may take longer than ``timeouts.first_event``; only the total timeout applies.
     """
 
     wire_format: str

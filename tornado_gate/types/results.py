@@ -1,6 +1,6 @@
 """Results of chat and of the core's own operations: usage, finish reasons, whole responses, model lists.
 
-`extra` has members of the upstream's answer that have no field here, under their wire names.
+`extra` has members of the upstream's response that have no field here, under their wire names.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Usage(Value, frozen=True, kw_only=True):
 
 
 class Choice(Value, frozen=True, kw_only=True):
-    """One of `n` choices: its `parts`, and why it ended (`reason`). `logprobs` is ``{"content": […]}``. `raw_reason` is the
-    upstream's finish reason; `stop_sequence` the stop string that ended the text; `explanation` says why content was filtered,
-    if the upstream says so.
+    """One of `n` choices: its `parts`, and the reason of its end (`reason`). `logprobs` is ``{"content": […]}``.
+
+    `raw_reason` is the upstream's finish reason; `stop_sequence` the stop string that ended the text; `explanation` is the
+    upstream's reason for filtering the content, if it sends one.
     """
 
     parts: tuple[Part, ...]

@@ -1,4 +1,4 @@
-"""What the API description (/openapi.json, /docs) says about a route; the result of a format's `describe_route`."""
+"""The description of a route in the API description (/openapi.json, /docs); the result of a format's `describe_route`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class RouteParameter(Value, frozen=True, kw_only=True):
 
 
 class RouteExample(Value, frozen=True, kw_only=True):
-    """A request `name` with a one-line `summary` that works, except that the core adds the name of a model: to `body`, `fields`
-    or the path, as the route says.
+    """A request `name` with a one-line `summary` that works after the core has added the name of a model.
 
-    `body` is a JSON value; the text ``{model}`` in it is replaced by the name. `fields` are the text fields of a form and
-    `files` its files: field to file name, such as ``{"file": "speech.wav"}``. `arguments` are the path's other segments;
-    `query` and `headers` what the request needs besides its key. `operation` is one of the route's operations, for a route with
-    several. An example with `needs` works only if the gateway has what it names in words: "a task".
+    The core adds it to `body`, `fields` or the path, as the route requires. `body` is a JSON value; the text ``{model}`` in it is
+    replaced by the name. `fields` are the text fields of a form and `files` its files: field to file name, such as ``{"file":
+    "speech.wav"}``. `arguments` are the path's other segments; `query` and `headers` are required besides the key. `operation` is
+    one of the route's operations, for a route with several. An example with `needs` works only if the gateway has the thing that
+    `needs` names in words: "a task".
     """
 
     name: str
@@ -49,16 +49,16 @@ class RouteExample(Value, frozen=True, kw_only=True):
 
 
 class RouteDescription(Value, frozen=True, kw_only=True):
-    """One route: a one-line `summary`, a longer `description`, and the group `tag`; without one, the operation. `body` is the
-    marshmallow schema of its JSON body (a class or an instance), a JSON schema, or a tuple of alternatives.
+    """One route: a one-line `summary`, a longer `description`, and the group `tag`; without one, the operation.
 
-    `members` completes a marshmallow schema with JSON schemas for members that are checked by functions, by name; their
-    keywords are added to the generated ones. `form` is the JSON schema of a multipart form, whose files have the format
-    "binary". `parameters` are those of the query and of headers, `examples` complete requests. `answer` is the JSON schema of a
-    JSON response. `media_types` are the other media types of responses, with a sentence or an example text:
-    ``{"text/event-stream": "data: {…}\\n\\n", "audio/mpeg": ""}``.
+    `body` is the marshmallow schema of its JSON body (a class or an instance), a JSON schema, or a tuple of alternatives.
+    `members` completes a marshmallow schema with JSON schemas for members that are checked by functions, by name; their keywords
+    are added to the generated ones. `form` is the JSON schema of a multipart form, whose files have the format "binary".
+    `parameters` are parameters of the query and of headers, `examples` complete requests. `answer` is the JSON schema of a JSON
+    response. `media_types` are the other media types of responses, with a sentence or an example text: ``{"text/event-stream":
+    "data: {…}\\n\\n", "audio/mpeg": ""}``.
 
-    `alias_of` is the path of the route that this one is another spelling of; the other fields are then ignored.
+    `alias_of` is the path of the route that this route is another spelling of; the other fields are then ignored.
     """
 
     summary: str = ""

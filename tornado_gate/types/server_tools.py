@@ -1,4 +1,4 @@
-"""Tools that upstreams run themselves, as far as several vendors have them."""
+"""Tools that upstreams run themselves, if several vendors have them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ServerToolKind = Literal["web_search", "web_fetch", "code_execution"]
 
 
 class ServerTool(Value, frozen=True, kw_only=True):
-    """What a `VendorTool` requests, in the words of all vendors: a tool of this `kind`.
+    """The request of a `VendorTool`, in the words of all vendors: a tool of this `kind`.
 
-    `max_uses` bounds the calls in one response. `allowed_domains` and `blocked_domains` restrict the pages that are searched or
-    read. `location` is that of the user: any of city, region, country (two letters) and timezone. `context_size` is how much of
-    the results the model reads: low, medium or high. `results`: the response shall have what was found, not only the call.
-    `names` maps these fields to the caller's members of the tool where they differ; `others` are further members, which only
-    the caller's format has.
+    `max_uses` limits the calls in one response. `allowed_domains` and `blocked_domains` restrict the pages that are searched or
+    read. `location` is the user's location: any of city, region, country (two letters) and timezone. `context_size` is the amount
+    of results that the model reads: low, medium or high. `results`: the response shall contain the results, not only the call.
+    `names` maps these fields to the caller's members of the tool where they differ; `others` are further members, which only the
+    caller's format has.
     """
 
     kind: ServerToolKind
@@ -33,11 +33,11 @@ class ServerTool(Value, frozen=True, kw_only=True):
 
 
 class ServerToolUse(Value, frozen=True, kw_only=True):
-    """What a part of a response says about a server tool of this `kind`; `step`: that it was called, its result, or both
-    ("whole").
+    """The content of a part of a response about a server tool of this `kind`.
 
-    The call and the result of one use have the same `id`. `queries` belong to a web search, `url` to a web fetch, `code` and
-    `output` to a code execution; `sources` are the pages that were found or read, `error` is the vendor's code of a failure.
+    `step`: the part has the call, the result, or both ("whole"). The call and the result of one use have the same `id`. `queries`
+    belong to a web search, `url` to a web fetch, `code` and `output` to a code execution; `sources` are the pages that were found
+    or read, `error` is the vendor's code of a failure.
     """
 
     id: str

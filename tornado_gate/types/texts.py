@@ -1,7 +1,7 @@
-"""Texts of requests and answers as guards see them, and what a guard decides about them.
+"""Texts of requests and responses for guards, and the decisions of guards about them.
 
-A guard (`hookspecs.GuardSpec`) reads every text of a request or an answer of every wire format as a `GuardedText`. It returns
-None, a `Replace` or a `Block`. A format says where the texts of its bodies and stream events are (`types/text_maps.py`).
+A guard (`hookspecs.GuardSpec`) reads every text of a request or a response of every wire format as a `GuardedText`. It returns
+None, a `Replace` or a `Block`. A format declares the texts of its bodies and stream events (`types/text_maps.py`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Literal, NamedTuple
 from tornado_gate.types.value import Value
 
 TextKind = Literal["system", "user", "assistant", "reasoning", "tool_call", "tool_result", "name", "other"]
-"""What a text is: instructions, a prompt or other input of the caller, the model's answer, its thinking, arguments or a result of
-a tool, a name or an id in a request (``call_1``, the name of a tool or of a property), or any other text, such as a description
-of a tool or a member that the format does not know. Names are fixed: see `GuardedText.is_fixed`."""
+"""The kinds of texts: instructions, a prompt or other input of the caller, the model's answer, its thinking, arguments or a
+result of a tool.
+
+A name or an id in a request (``call_1``, the name of a tool or of a property) has its own kind. So has any other text, such as a
+description of a tool or a member that the format does not define. Names are fixed: see `GuardedText.is_fixed`.
+"""
 
 
 class GuardedText(Value, frozen=True, kw_only=True):
-    """One `text` of a request or an answer, of this `kind`.
+    """One `text` of a request or a response, of this `kind`.
 
-    `path` is its place in the caller's body (``messages.0.content``). A text of a stream is seen in windows: the first `sent`
+    `path` is its path in the caller's body (``messages.0.content``). A text of a stream is seen in windows: the first `sent`
     characters of `text` have been sent to the caller, are shown for context and cannot be replaced. `is_complete`: no more text
     follows; otherwise the end of this window is seen again. `is_fixed`: the text cannot be replaced, for example because an
     upstream has signed it, or because a name has the same spelling elsewhere; replacing it blocks the request.
@@ -45,13 +48,16 @@ class Span(NamedTuple):
 
 
 class Replace(Value, frozen=True):
-    """Decision of a guard: the request or the answer goes on with these `spans` replaced. Spans of one text must not overlap."""
+    """A guard's decision: the request or the response continues with these `spans` replaced.
+
+    Spans of one text must not overlap.
+    """
 
     spans: tuple[Span, ...]
 
 
 class Block(Value, frozen=True, kw_only=True):
-    """Decision of a guard: the request is refused, or the answer ends, with an error of this `message`, `status` and `code`."""
+    """A guard's decision: the request is refused, or the response ends, with an error of this `message`, `status` and `code`."""
 
     message: str
     status: int = 400
@@ -63,7 +69,7 @@ Decision = Replace | Block | None
 
 
 class GuardOptions(Value, frozen=True, kw_only=True):
-    """How a guard works; the result of the hook `guard_options`.
+    """The options of a guard; the result of the hook `guard_options`.
 
     `lookahead` is the longest text, in characters, that the guard must see as a whole to recognise it (an e-mail address: 254).
     The last `lookahead` characters of a stream are held back until more follow. `reads` are the sides that it reviews.
@@ -74,7 +80,7 @@ class GuardOptions(Value, frozen=True, kw_only=True):
 
 
 def find_spans(texts: Iterable[GuardedText], pattern: Pattern[str], replace: Callable[[str], str]) -> list[Span]:
-    """The spans of all matches of `pattern` that have not been sent, each replaced by ``replace(match)``.
+    """Return the spans of all matches of `pattern` that have not been sent, each replaced by ``replace(match)``.
 
     A match does not begin in characters that were sent, but the pattern may look at them: ``\\b`` and ``(?<=…)`` work.
     """

@@ -1,9 +1,9 @@
 """Objects that an upstream keeps under an id: stored responses, files, conversations, containers.
 
-All callers of a provider entry share one account at the upstream, to which an id is enough to read what another caller stored
-there. So the core records for each account the ids that the upstream issued to it (`IssuedObjects`), and refuses ids that are
-not recorded (`ObjectReference`). A format says where its requests have references (`Route.references`) and which ids a response
-issues (`VerbatimRequest.issued`); `targets/upstream_objects.py` does the rest.
+All callers of a provider entry share one account at the upstream. There an id is enough to read another caller's objects. So the
+core records for each account the ids that the upstream issued to it (`IssuedObjects`), and refuses ids that are not recorded
+(`ObjectReference`). A format declares the references in its requests (`Route.references`) and the ids that a response issues
+(`VerbatimRequest.issued`); `targets/upstream_objects.py` does the rest.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ OBJECT_KINDS: Final = (
 a cached content. `interaction` and its sandbox, the `environment`, are Gemini's; a `credential` is a secret that the sandbox
 sends to addresses which the request chooses, so it is not shared by default."""
 OPERATORS_KINDS: Final = frozenset(("file", "vector_store", "prompt", "skill", "cache"))
-"""Kinds that callers cannot create through the gateway. Such objects are the operator's, who can only have made them for callers
-or keep their ids secret; so they are shared unless conf says otherwise."""
+"""Kinds that callers cannot create through the gateway. The operator made such objects for callers, or keeps their ids secret. So
+they are shared unless conf overrides that.
+"""
 ALL_KINDS: Final = "all"
 """In ``shared_objects`` of a provider entry: every kind."""
 
@@ -34,9 +35,9 @@ class ResponseRules(Value, frozen=True, kw_only=True):
     """The section ``responses`` of conf.
 
     `store`: responses are never stored, neither here nor at an upstream ("never"); only if the request has ``store: true``
-    ("ask"); or unless it has ``store: false`` ("default"). `seconds` is how long the gateway keeps a response, or the id of one
-    that an upstream keeps. `copies`: the gateway keeps a copy of each response that an upstream stores, so that other targets
-    can continue it.
+    ("ask"); or unless it has ``store: false`` ("default"). `seconds` is the time for which the gateway keeps a response, or the
+    id of a response that an upstream keeps. `copies`: the gateway keeps a copy of each response that an upstream stores, so that
+    other targets can continue it.
     """
 
     store: StoreMode = "default"
@@ -52,10 +53,10 @@ def make_record_name(kind: str, identity: str) -> str:
 class ObjectReference(Value, frozen=True, kw_only=True):
     """An `id` in a request that names an object of `kind`. `param` is the path of its field.
 
-    `error` returns the error for an id that the account does not own, which is the same as for one that does not exist; by
-    default a NotFound. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object, or a
-    copy of it; if the core has no record of the id, no upstream knows it. `only_verbatim`: on the common lane the format
-    resolves the id and no upstream receives it.
+    `error` returns the error for an id that the account does not own, by default a NotFound. An id that does not exist gets the
+    same error. `memory_name` is the name in ``call.memory`` under which the format itself may keep the object, or a copy of it;
+    if the core has no record of the id, no upstream has the object. `only_verbatim`: on the common lane the format resolves the
+    id and no upstream receives it.
     """
 
     kind: str
@@ -75,12 +76,11 @@ class ObjectReference(Value, frozen=True, kw_only=True):
 
 
 class IssuedObjects(State):
-    """The objects that an upstream issued in one response: `ids` are pairs of kind and id, without those already recorded.
+    """The objects that an upstream issued in one response: `ids` are pairs of kind and id, without pairs already recorded.
 
-    The format adds to `ids` while it reads the response and sets `due` when they must be recorded before the caller receives
-    more. What is left at the end of the request is recorded then. `unmetered`: the response will be completed in the
-    background, so its usage is known only when it is retrieved. `save` is what else the format stores of the response, at the
-    same time.
+    The format adds to `ids` while it reads the response. It sets `due` when they must be recorded before the caller receives
+    more. The core records the remaining ids at the end of the request. `unmetered`: the response will be completed in the
+    background, so its usage is known only when it is retrieved. `save` stores further data of the format at the same time.
     """
 
     ids: list[tuple[str, str]] = field(default_factory=list)
@@ -90,11 +90,10 @@ class IssuedObjects(State):
 
 
 class KeptObject(Value, frozen=True, kw_only=True):
-    """What is recorded of an object: the entry that keeps it (`provider`), and the names `model` and `upstream_model` of the
-    model by which it was created. `unmetered`: its usage is not known yet, except `counted_tokens` of its prompt, which the
-    request that created it was charged.
+    """The record of an object: the entry that keeps it (`provider`), and the names of its model (`model`, `upstream_model`).
 
-    `key` is the fingerprint of the provider's key with which it was created, if the entry has several.
+    `unmetered`: its usage is not known yet, except `counted_tokens` of its prompt, which were charged to the request that created
+    it. `key` is the fingerprint of the provider's key with which it was created, if the entry has several.
     """
 
     provider: str
@@ -106,7 +105,7 @@ class KeptObject(Value, frozen=True, kw_only=True):
 
 
 class StoredObjectRequest(Value, frozen=True, kw_only=True):
-    """A request about one object that an upstream keeps, such as a stored response: to read, delete or cancel it.
+    """A request to read, delete or cancel one object that an upstream keeps, such as a stored response.
 
     The core sends it to the provider entry that keeps the object, or raises the error of `reference`. A provider that accepts
     `wire_format` unchanged sends `method` to the object's path, followed by `action` (``input_items``, ``cancel`` or "") and

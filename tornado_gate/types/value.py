@@ -16,7 +16,7 @@ __all__ = ["State", "Value", "field", "replace"]
 
 
 class _ReprMixin:
-    """A `repr` without the fields in `hidden_fields`."""
+    """A base class with a `repr` that omits the fields in `hidden_fields`."""
 
     __slots__ = ()
 

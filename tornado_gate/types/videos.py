@@ -77,11 +77,11 @@ class VideoCancel(MediaRequest, frozen=True, kw_only=True):
 class VideoOperation(Value, frozen=True, kw_only=True):
     """The state of an operation at the upstream: the only event of the response to each of these requests.
 
-    `status` "lost": the upstream does not know the operation (any more); "unknown": the provider does not know the upstream's
-    status. `raw` is the upstream's own word for it. `progress` is 0 to 100 if the upstream reports it. `operation`, if given,
+    `status` "lost": the upstream has no such operation (any more); "unknown": the provider cannot interpret the upstream's
+    status. `raw` is the upstream's own word for it. `progress` is 0 to 100 if the upstream reports it. `operation`, if present,
     replaces the task's. `videos` is the number of finished videos; `duration` is the length of each in seconds. `error` is the
-    upstream's error message, safe to show, and `code` its code ("" becomes ``generation_failed``). `usage` is what the work has
-    used, if reported. `poll_after` is the minimum time to the next poll in seconds.
+    upstream's error message, safe to show, and `code` its code ("" becomes ``generation_failed``). `usage` is the usage of the
+    work, if reported. `poll_after` is the minimum time to the next poll in seconds.
     """
 
     status: Literal["queued", "running", "completed", "failed", "lost", "unknown"]
@@ -110,10 +110,10 @@ class VideoFile(Value, frozen=True, kw_only=True):
 class VideoTask(Value, frozen=True, kw_only=True):
     """A task as its owner sees it. `position` in the queue counts from 1; `progress` is 0 to 100.
 
-    `id`, `model` and `prompt` are those of the request, `remixed_from` is the id of the task that it changes. `status` only
-    moves forward. `created_at`, `completed_at` and `expires_at` (when the files are deleted) are Unix seconds. `error_code` and
-    `error_message` belong to a failed task, `files` to a completed one. `seconds` and `size` are the requested values. `kind`
-    is "image" if the request has an image, else "text". `urls` are the signed URLs of the videos of a completed task, in order.
+    `id`, `model` and `prompt` are the request's values; `remixed_from` is the id of the task that it changes. `status` only moves
+    forward. `created_at`, `completed_at` and `expires_at` (when the files are deleted) are Unix seconds. `error_code` and
+    `error_message` belong to a failed task, `files` to a completed one. `seconds` and `size` are the requested values. `kind` is
+    "image" if the request has an image, else "text". `urls` are the signed URLs of the videos of a completed task, in order.
     `asked` holds further request fields that responses repeat.
     """
 
@@ -140,10 +140,13 @@ class VideoTask(Value, frozen=True, kw_only=True):
 class TaskRequest(CommonRequest, frozen=True, kw_only=True):
     """A request about existing tasks. The core serves it, without a provider.
 
-    `action` is what to do with the task `task_id`. `stream`: the answer is a stream of events.
-    show: return the task when it has ended, or after `wait` seconds. events: stream TaskResults until the task has ended.
-    content: return video number `index`. delete: cancel the task if it runs, and delete it. list: return at most `limit` tasks
-    of the caller that follow the task `after`, newest first unless `order` is "asc". remix: start `request` from the task.
+    `action` is the action on the task `task_id`. `stream`: the response is a stream of events.
+    show: return the task when it has ended, or after `wait` seconds.
+    events: stream TaskResults until the task has ended.
+    content: return video number `index`.
+    delete: cancel the task if it runs, and delete it.
+    list: return at most `limit` tasks of the caller that follow the task `after`, newest first unless `order` is "asc".
+    remix: start `request` from the task.
     """
 
     action: Literal["show", "events", "content", "delete", "list", "remix"]

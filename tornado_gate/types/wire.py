@@ -42,27 +42,27 @@ class Route(Value, frozen=True):
     """One `method` (``POST``) and path that a format serves.
 
     `path` may contain ``{name}`` segments; the last one may match slashes, so that ``/v1/models/{model}`` matches
-    ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path
-    segment ``{model}``, the query, or none. `wire_format` names the body's format if providers may accept it (the
-    verbatim lane). Two formats may share a method and path: a request goes to the format whose `claims` returns true for its
-    headers and query, else to the format without `claims`.
+    ``/v1/models/openai/gpt-4o``. `model` is the place of the model's name: the body's field ``model``, the path segment
+    ``{model}``, the query, or none. `wire_format` names the body's format if providers may accept it (the verbatim lane). Two
+    formats may share a method and path: a request goes to the format whose `claims` returns true for its headers and query, else
+    to the format without `claims`.
 
-    `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the one that applies
-    to a target. `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only").
-    `default` selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation.
-    `other_defaults` are the keys besides the operation that it may return; without them, names in ``defaults`` are not checked.
-    `socket` routes are upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with
-    ``Upgrade: websocket`` for the same path): each message is one request of this route (`types/message_sockets.py`).
-    `prompt_prefix` returns the JSON values of a body that stay the same through a conversation: instructions, tools, first
-    message. `references` lists the ids of objects at an upstream that a request contains. The body that both get is not checked
-    yet. `empty_body`: a request without a body counts as one with an empty object. `keep_alive` returns the bytes that keep a
-    stream alive before its first event, b"" for a request that asks for no stream of server-sent events (header
-    ``x-gate-stream: ping=15``). `texts` says where the texts of its bodies are; without it, guards cannot review its requests.
-    `other_models` are the places in its bodies, or in a session's messages, that name models beside the request's own, such as
-    ``tools.*.model``, in lower case without underscores: a key that is limited to certain models must allow these too.
+    `other_operations` are alternatives for models that do not support `operation`; ``call.operation`` is the target's operation.
+    `multipart`: forms are not accepted ("no"), accepted besides JSON ("too"), or the only accepted body ("only"). `default`
+    selects the key of conf's ``defaults`` for a body without a model; without it, the key is the operation. `other_defaults` are
+    the keys besides the operation that it may return; without them, names in ``defaults`` are not checked. `socket` routes are
+    upgraded to WebSockets. A route with `messages` is served over HTTP and also over WebSocket (a GET with ``Upgrade: websocket``
+    for the same path): each message is one request of this route (`types/message_sockets.py`). `prompt_prefix` returns the JSON
+    values of a body that stay the same through a conversation: instructions, tools, first message. `references` lists the ids of
+    objects at an upstream that a request contains. The body that both get is not checked yet. `empty_body`: a request without a
+    body counts as one with an empty object. `keep_alive` returns the bytes that keep a stream alive before its first event, b""
+    for a request without a stream of server-sent events (header ``x-gate-stream: ping=15``). `texts` declares the texts of its
+    bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
+    messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
+    is limited to certain models must allow these too.
 
     `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
-    request without a key `translate_request` must return a complete `Reply`, because nobody pays for or limits anything else.
+    request without a key `translate_request` must return a complete `Reply`, because no key pays for anything else or limits it.
     `content_types` are media types of bodies that are accepted besides JSON, in lower case: see `WireRequest.plain`.
     """
 
@@ -89,7 +89,7 @@ class Route(Value, frozen=True):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """`operation`, then `other_operations`."""
+        """Return `operation`, then `other_operations`."""
         return (self.operation, *self.other_operations)
 
 
@@ -125,9 +125,10 @@ class StreamedBody(Protocol):
 
 
 class WireRequest(Value, frozen=True, kw_only=True):
-    """A caller's request of `route` at `path`; `path_arguments` are the named segments of the path. `headers` have lower-case
-    names; `query` holds the last value of each name; API keys are removed. `query_lists` holds all values of the names that end
-    in ``[]``, as SDKs send arrays.
+    """A caller's request of `route` at `path`; `path_arguments` are the named segments of the path.
+
+    `headers` have lower-case names; `query` holds the last value of each name; API keys are removed. `query_lists` holds all
+    values of the names that end in ``[]``, as SDKs send arrays.
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
@@ -173,11 +174,11 @@ class BufferedBody:
 
 
 class Reply(Value, frozen=True, kw_only=True):
-    """The response to the caller: `status`, `content_type`, further `headers`, and the body in `chunks`. Each chunk is written
-    at once; in a stream, chunks end at the end of an event.
+    """The response to the caller: `status`, `content_type`, further `headers`, and the body in `chunks`.
 
-    `keep_alive` is written between chunks while the upstream sends no data (`b": ping\\n\\n"`); empty means never. `collected`:
-    the caller gets a whole response, although the request to the upstream asked for a stream.
+    Each chunk is written immediately; in a stream, chunks end at the end of an event. `keep_alive` is written between chunks
+    while the upstream sends no data (`b": ping\\n\\n"`); empty means never. `collected`: the caller gets a whole response,
+    although the request to the upstream was for a stream.
     """
 
     content_type: str
@@ -198,8 +199,6 @@ class Reply(Value, frozen=True, kw_only=True):
             collected=self.collected,
         )
 
-    but = replace  # its name until 0.3
-
 
 class UpstreamRequest(Value, frozen=True, kw_only=True):
     """The request that the default `call_upstream` sends to `url`, with `method`: the core encodes `json`; `body` is sent
@@ -207,11 +206,11 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
     `accepted_statuses` are statuses from 300 on that are not errors; the core reads at most 64 KiB of their bodies. `redirects`
     is the maximum number of redirects of a GET that the core follows. `headers` are sent only to the provider's own origin:
-    scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark the
-    response as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it without
-    `headers` and from public addresses only. A file arrives in chunks with back-pressure, and has at most
-    ``limits.file_bytes``; for a `VideoDownload` the core limits the time between chunks (``timeouts.gap``) and that of the
-    whole file (``videos.download_seconds``).
+    scheme, host and port of its ``base_url``. `file_types` are prefixes of media types (``("video/",)``); they mark the response
+    as a file. A file may be on another host, by its URL or by a redirect: the core's fetcher then reads it without `headers` and
+    from public addresses only. A file arrives in chunks with back-pressure, and has at most ``limits.file_bytes``. For a
+    `VideoDownload` the core limits the time between chunks (``timeouts.gap``) and the time of the whole file
+    (``videos.download_seconds``).
 
     `context` is for plugins with their own `call_upstream`, which may not need a URL; the core does not read it.
     """
@@ -231,12 +230,14 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
 
 class UpstreamResponse(Value, frozen=True, kw_only=True):
-    """The upstream's response: `chunks` is its body, as it arrives. `status` is below 300 or in the request's
-    `accepted_statuses`; others raise UpstreamError.
+    """The upstream's response:
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `claim` is what
-    this one holds of the memory for all large answers, until the request ends. `context` is for plugins with their own
-    `call_upstream`; the core does not read it.
+    `chunks` is its body, as it arrives. `status` is below 300 or in the request's `accepted_statuses`; others raise
+    UpstreamError.
+
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `claim` is the response's
+    part of the memory for all large responses, until the request ends. `context` is for plugins with their own `call_upstream`;
+    the core does not read it.
     """
 
     chunks: AsyncIterator[bytes]
@@ -248,11 +249,12 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
 
     @property
     def media_type(self) -> str:
-        """The Content-Type header in lower case, without parameters; "" without the header."""
+        """Return the Content-Type header in lower case, without parameters; "" without the header."""
         return media_type(self.headers.get("content-type", ""))
 
     def is_event_stream(self, *, otherwise: bool = False) -> bool:
-        """Whether the body is server-sent events, by its Content-Type; `otherwise` for types other than those and JSON.
+        """Return whether the body is server-sent events, by its Content-Type; `otherwise` for types other than event streams and
+        JSON.
 
         The header decides, not the request: some upstreams return a JSON body for a request with streaming.
         """
@@ -266,11 +268,11 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             claim=self.claim,
         )  # fmt: skip
 
-    but = replace  # its name until 0.3
-
     async def read(self) -> bytes:
-        """Read the whole body. Raises UpstreamError for JSON with too many values, see `JsonValueCounter`, and Unavailable when
-        all large answers together take too much memory.
+        """Read the whole body.
+
+        Raises UpstreamError for JSON with too many values, see `JsonValueCounter`, and Unavailable when all large responses
+        together take too much memory.
         """
         if isinstance(self.chunks, BufferedBody):
             return self.chunks.data
@@ -297,8 +299,10 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         return parse_json(raw, self.provider)
 
     async def read_converted(self, convert: Callable[[Any], T], provider: str = "") -> T:
-        """Read the whole body, parse it as JSON and return the result of `convert`; both in a thread for a large body. Raises
-        UpstreamError if it is not valid JSON, and what `convert` raises. `provider` is named in the error, else the response's.
+        """Read the whole body, parse it as JSON and return the result of `convert`; both in a thread for a large body.
+
+        Raises UpstreamError if it is not valid JSON, and any error of `convert`. `provider` is named in the error, else the
+        response's.
         """
         raw = await self.read()
 
@@ -308,19 +312,15 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         return await run_alone(parse) if len(raw) > WHOLE_BYTES else parse()
 
     async def read_object(self) -> dict[str, Any]:
-        """Read the whole body and parse it as a JSON object. Raises UpstreamError if it is none."""
+        """Read the whole body and parse it as a JSON object. Raises UpstreamError for any other JSON value."""
         return require_object(await self.read_json(), self.provider)
-
-    async def json(self) -> Any:
-        """Alias of `read_json`; removed in version 0.3."""
-        return await self.read_json()
 
 
 UNCOUNTED_BYTES = 1024 * 1024
 """Up to this size JSON is parsed without counting its values: the most costly takes about 50 ms."""
 
 MAX_CONTAINERS = 250_000
-"""Maximum number of objects and arrays in one text. A chat answer with all its log probabilities has 200,000."""
+"""Maximum number of objects and arrays in one text. A chat response with all its log probabilities has 200,000."""
 MAX_STRINGS = 1_000_000
 """Maximum number of names and strings in one text."""
 MAX_VALUES = 8_000_000
@@ -328,10 +328,10 @@ MAX_VALUES = 8_000_000
 
 
 class JsonValueCounter:
-    """Limits the number of values of a JSON text, whose parsing blocks the event loop: 28 MiB of ``[],`` take 3 s.
+    """A limit of the number of values of a JSON text, whose parsing blocks the event loop: 28 MiB of ``[],`` take 3 s.
 
-    Counts bytes, which is fast and never too low; brackets inside strings count too. Texts that are not JSON objects or arrays,
-    such as images, are not counted.
+    It counts bytes, which is fast and never too low; brackets inside strings count too. Texts that are not JSON objects or
+    arrays, such as images, are not counted.
     """
 
     __slots__ = ("_containers", "_provider", "_quotes", "_values")
@@ -370,7 +370,7 @@ def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
 
 
 def invalid_json_error(provider: str = "") -> UpstreamError:
-    """The error for a response that is not valid JSON."""
+    """Return the error for a response that is not valid JSON."""
     return UpstreamError(f"{describe_provider(provider)} sent a response that is not valid JSON. Check its base_url.")
 
 
@@ -385,7 +385,7 @@ _CLASSES: Final[dict[type, tuple[type, ...]]] = {float: (float, int)}
 
 
 def find_member(value: Any, *path: str | int, kind: type[T]) -> T | None:
-    """Return what is at `path` in an upstream's JSON, or None if there is nothing of class `kind`.
+    """Return the value at `path` in an upstream's JSON, or None if there is no value of class `kind`.
 
     ``find_member(body, "choices", 0, "message", "content", kind=str)``. A float may be written as an integer; True is no number.
     """
@@ -403,12 +403,15 @@ def find_member(value: Any, *path: str | int, kind: type[T]) -> T | None:
 
 
 def require_member(value: Any, *path: str | int, kind: type[T], provider: str = "") -> T:
-    """As `find_member`, but raises UpstreamError if there is nothing of class `kind`. `provider` is its name for the message."""
-    found = find_member(value, *path, kind=kind)
-    if found is None:
+    """Return the value like `find_member`, but raise UpstreamError if there is no value of class `kind`.
+
+    `provider` is its name for the message.
+    """
+    member = find_member(value, *path, kind=kind)
+    if member is None:
         shown, name = ".".join(map(str, path)), _JSON_NAMES.get(kind, kind.__name__)
         raise UpstreamError(f"{describe_provider(provider)} sent a response without {name} '{shown}'.")
-    return found
+    return member
 
 
 _JSON_NAMES: Final[dict[type, str]] = {

@@ -1,4 +1,4 @@
-"""The scripted upstream, and a gateway whose chats of four vendors it answers."""
+"""The scripted upstream, and a gateway with chats of four vendors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of wrappers: what the cache has nothing to do with passes unchanged, in both lanes."""
+"""The contract of wrappers: requests outside of the cache's scope pass unchanged, in both lanes."""
 
 from tornado_gate.testing import WrapperContract
 from tornado_gate_cache import Cache

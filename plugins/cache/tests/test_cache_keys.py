@@ -1,4 +1,4 @@
-"""Which requests the cache may answer, when two of them are the same, and its settings."""
+"""The requests that the cache may serve, equality of requests, and the cache's settings."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ def test_faults_of_the_settings_say_what_is_allowed(given: dict[str, Any], place
 
 def test_a_reload_with_equal_settings_keeps_the_answers() -> None:
     entry = PluginEntry(name="cache", settings={"keep_seconds": "5m"})
-    one, other = Cache().configure_plugin(entry), Cache().configure_plugin(entry)
-    assert one._store is other._store
-    assert Cache().configure_plugin(PluginEntry(name="cache", settings={}))._store is not one._store
+    first, second = Cache().configure_plugin(entry), Cache().configure_plugin(entry)
+    assert first._store is second._store
+    assert Cache().configure_plugin(PluginEntry(name="cache", settings={}))._store is not first._store

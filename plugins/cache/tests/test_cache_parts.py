@@ -30,7 +30,7 @@ def send(cache: Cache, call: types.Call, *words: str) -> None:
 
 
 def wrap(hook: Generator[None, Any, Any], result: Any) -> Any:
-    """What a wrapper makes of the result of a hook."""
+    """Return a wrapper's result for the result of a hook."""
     next(hook)
     try:
         hook.send(result)

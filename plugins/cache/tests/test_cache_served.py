@@ -33,12 +33,12 @@ def send(gateway: Gateway) -> Send:
 
 
 def question(**fields: Any) -> dict[str, Any]:
-    """A chat that no other test has asked."""
+    """Return a chat that no other test has sent."""
     return {"model": "of-chat", "messages": [{"role": "user", "content": f"question {next(_questions)}"}], **fields}
 
 
 def ask(send: Send, body: Any, key: str = "ann", **headers: str) -> tuple[str, httpx.Response]:
-    """The answer to a chat, and what its header says of the cache."""
+    """Return the cache's header of the response to a chat, and the response."""
     response = send("/v1/chat/completions", body, key, **headers)
     return response.headers.get("x-gate-cache", ""), response
 
@@ -52,10 +52,10 @@ def test_each_format_at_each_upstream_is_answered_again_without_the_upstream(ups
         body = {**(exchange.body or {}), **({"store": False} if caller == "responses" else {})}
         # Other formats may have sent the same request to this upstream.
         first, second = send(exchange.path, body, x_gate_cache="no-cache"), send(exchange.path, body)
-        found = [(each.status_code, each.headers.get("x-gate-cache")) for each in (first, second)]
+        results = [(response.status_code, response.headers.get("x-gate-cache")) for response in (first, second)]
         same = first.headers["content-type"] == second.headers["content-type"]
-        if found != [(200, "miss"), (200, "hit")] or not same or not (TEXT in first.text and TEXT in second.text):
-            faults.append(f"{exchange.name}: {found}, {second.text[:300]}")
+        if results != [(200, "miss"), (200, "hit")] or not same or not (TEXT in first.text and TEXT in second.text):
+            faults.append(f"{exchange.name}: {results}, {second.text[:300]}")
         elif caller == vendor and first.content != second.content:
             faults.append(f"{exchange.name}: the forwarded bytes differ")
         elif "age" not in second.headers or "age" in first.headers:
@@ -68,8 +68,8 @@ def test_answers_are_shared_by_the_keys_of_an_account_and_by_nobody_else(upstrea
     body = question()
     assert ask(send, body)[0] == "miss"
     assert ask(send, body, "amy")[0] == "hit"
-    found, response = ask(send, body, "bob")
-    assert (found, "for b" in response.text) == ("miss", True)
+    result, response = ask(send, body, "bob")
+    assert (result, "for b" in response.text) == ("miss", True)
 
 
 def test_what_keeps_state_or_is_wished_away_is_not_cached(upstream: Upstream, send: Send) -> None:
@@ -81,9 +81,9 @@ def test_what_keeps_state_or_is_wished_away_is_not_cached(upstream: Upstream, se
         {"web_search_options": {}, "store": True},
     ):
         body = question(**fields)
-        found = [ask(send, body)[0] for _ in range(2)]
-        if found not in (["bypass", "bypass"], ["", ""]):  # "": refused before the upstream
-            faults.append(f"{fields}: {found}")
+        results = [ask(send, body)[0] for _ in range(2)]
+        if results not in (["bypass", "bypass"], ["", ""]):  # "": refused before the upstream
+            faults.append(f"{fields}: {results}")
     assert not faults
     body = question()
     assert [ask(send, body, x_gate_cache="no-store")[0] for _ in range(2)] == ["bypass", "bypass"]
@@ -122,9 +122,9 @@ def test_failures_and_parts_of_answers_are_not_stored(upstream: Upstream, send: 
         upstream.script(failure)
         ask(send, body)
         upstream.script(answer(STREAM_BEGIN, STREAM_END) if body["stream"] else answer(completion("good")))
-        found, response = ask(send, body)
-        if found != "miss" or response.status_code != 200:
-            faults.append(f"{name}: {found} {response.text[:200]}")
+        result, response = ask(send, body)
+        if result != "miss" or response.status_code != 200:
+            faults.append(f"{name}: {result} {response.text[:200]}")
     assert not faults
 
 
@@ -140,8 +140,8 @@ def test_a_caller_who_leaves_a_stream_leaves_nothing_in_the_cache(
         assert next(response.iter_text())
     upstream.wait_until_closed()
     assert ask(send, body)[0] == "miss"
-    found, response = ask(send, body)
-    assert (found, "lo" in response.text) == ("hit", True)
+    result, response = ask(send, body)
+    assert (result, "lo" in response.text) == ("hit", True)
 
 
 def test_a_hit_costs_nothing_and_its_row_says_so(upstream: Upstream, gateway: Gateway, send: Send) -> None:
@@ -150,7 +150,7 @@ def test_a_hit_costs_nothing_and_its_row_says_so(upstream: Upstream, gateway: Ga
     paid, free = ask(send, body)[1], ask(send, body)[1]
     assert paid.json()["usage"] == free.json()["usage"]
     assert (paid.headers["x-gate-cost"], free.headers["x-gate-cost"]) == ("0.0000625", "0")
-    left = [int(each.headers["x-ratelimit-remaining-tokens"]) for each in (paid, free, ask(send, body)[1])]
+    left = [int(response.headers["x-ratelimit-remaining-tokens"]) for response in (paid, free, ask(send, body)[1])]
     assert left[2] == left[1], "the second hit finds as many tokens as the first one has found"
     rows: list[dict[str, Any]] = []
     while len(rows) < 2:  # the ledger writes a moment later
@@ -158,7 +158,7 @@ def test_a_hit_costs_nothing_and_its_row_says_so(upstream: Upstream, gateway: Ga
         listed = httpx.get(
             gateway.url + "/admin/v1/requests?model=of-chat", headers=headers, trust_env=False
         ).raise_for_status()
-        ids = [each.headers["x-request-id"] for each in (paid, free)]
+        ids = [response.headers["x-request-id"] for response in (paid, free)]
         rows = [row for row in listed.json()["data"] if row["request_id"] in ids]
     by_id = {row["request_id"]: (row["cached"], row["input_tokens"], row["cost_usd"]) for row in rows}
     assert by_id[paid.headers["x-request-id"]] == (False, 9, 0.0000625)
@@ -188,12 +188,12 @@ def test_the_metrics_count_hits_and_no_tokens_for_them(upstream: Upstream, gatew
 
 def test_parallel_requests_get_their_own_answers(upstream: Upstream, send: Send) -> None:
     bodies = [question() for _ in range(8)]
-    for body in bodies:  # one after the other, so that each question has the answer of its number
+    for body in bodies:  # one after the other, so that each question has the response of its number
         upstream.script(answer(completion(f"answer to {body['messages'][0]['content']}.")))
         assert ask(send, body)[0] == "miss"
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda body: (body, ask(send, body)), bodies * 3))
-    for body, (result, response) in found:
+        responses = list(pool.map(lambda body: (body, ask(send, body)), bodies * 3))
+    for body, (result, response) in responses:
         assert result == "hit"
         assert response.json()["choices"][0]["message"]["content"] == f"answer to {body['messages'][0]['content']}."
 
@@ -201,6 +201,6 @@ def test_parallel_requests_get_their_own_answers(upstream: Upstream, send: Send)
 def test_embeddings_are_cached_and_an_uncovered_model_is_not_touched(upstream: Upstream, send: Send) -> None:
     vectors = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 1.0]}]}
     upstream.script(answer(json.dumps({**vectors, "model": "e", "usage": {"prompt_tokens": 2, "total_tokens": 2}})))
-    found = [send("/v1/embeddings", {"model": "embed", "input": "words"}) for _ in range(2)]
-    assert [each.headers["x-gate-cache"] for each in found] == ["miss", "hit"]
-    assert found[0].json() == found[1].json()
+    responses = [send("/v1/embeddings", {"model": "embed", "input": "words"}) for _ in range(2)]
+    assert [response.headers["x-gate-cache"] for response in responses] == ["miss", "hit"]
+    assert responses[0].json() == responses[1].json()

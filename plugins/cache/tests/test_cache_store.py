@@ -1,4 +1,4 @@
-"""The memory of the cache: bounded whatever is stored, shared fairly, and an answer is found by nobody but its account."""
+"""The memory of the cache: bounded for all content, shared fairly, with responses that only their account can find."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_the_store_keeps_its_bounds_and_its_accounts_apart(steps: list[tuple[str
         elif kind == "wait":
             clock.now += number
         else:
-            found = store.find(account, key)
-            assert found is None or set(found.body) <= set(account.encode())
-            assert found is None or clock.now - found.stored < 60
+            stored = store.find(account, key)
+            assert stored is None or set(stored.body) <= set(account.encode())
+            assert stored is None or clock.now - stored.stored < 60
         held = [answer for answers in store._answers.values() for answer in answers.values()]
         assert store.total_bytes == sum(answer.size for answer in held) == sum(store._held.values()) <= 8 * 1024
         assert store.entries == len(held) <= 7

@@ -1,9 +1,9 @@
-"""Answers a request from memory if an equal one was answered before: an exact cache around `call_upstream`.
+"""An exact cache around `call_upstream`. It responds from memory to a request that equals an earlier one.
 
-What is stored is the upstream's response to one outgoing request, so that both lanes and all wire formats use it in the same
-way: a hit passes the same translation as the upstream's own response. A response is stored when its request has ended completely,
-so no error and no part of a stream is. `x-gate-cache` of a request says ``no-cache`` or ``no-store``, of a response ``hit``,
-``miss`` or ``bypass``.
+The cache stores the upstream's response to one outgoing request, so that both lanes and all wire formats use it in the
+same way: a hit passes the same translation as the upstream's own response. A response is stored when its request has
+ended completely. Errors and parts of a stream are never stored. The request header `x-gate-cache` accepts ``no-cache``
+and ``no-store``. The response header is ``hit``, ``miss`` or ``bypass``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNSTORED_HEADERS: Final = frozenset(
 )
 
 _stores: WeakValueDictionary[str, AnswerStore] = WeakValueDictionary()
-"""The stores of this process by settings: a reload that does not change the settings keeps the answers."""
+"""The stores of this process by settings. A reload that does not change the settings keeps the responses."""
 
 
 def _find_store(settings: CacheSettings) -> AnswerStore:
@@ -58,22 +58,24 @@ class Cache:
 
     @provider_impl(wrapper=True)
     def translate_request(self, call: Call, request: Request) -> Generator[None, Any, Any]:
-        """Note whether the request may be answered from the cache: `call_upstream` does not see it."""
+        """Record whether the cache may serve the request, because `call_upstream` does not receive it."""
         outgoing = yield
         rule = self._settings.caches.get(call.operation)
         if rule is not None and call.caller.id:  # the gateway's own health checks have no caller
             call.notes[self] = may_cache(rule, request)
         return outgoing
 
-    @provider_impl(wrapper=True, trylast=True)  # innermost: a hit leaves nothing of other wrappers unawaited
+    @provider_impl(
+        wrapper=True, trylast=True
+    )  # innermost: after a hit, no coroutine of another wrapper stays unawaited
     def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Generator[None, Any, Any]:
         pending = yield
         usable = call.notes.get(self)
         if usable is None or not inspect.iscoroutine(pending):
             return pending
-        return self._answer(call, outgoing, pending, usable=usable)
+        return self._serve_request(call, outgoing, pending, usable=usable)
 
-    async def _answer(
+    async def _serve_request(
         self,
         call: Call,
         outgoing: UpstreamRequest,
@@ -87,21 +89,21 @@ class Cache:
             usable = usable and NO_STORE not in wishes
             key = await call.run(make_key, call, outgoing, owner) if usable else None
             if key is None:
-                _report(call, "bypass")
+                _report_result(call, "bypass")
                 return await pending
             answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
             if answer is not None:
                 call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
-                _report(call, "hit", self._store.now - answer.stored)
-                return _respond(call, answer)
+                _report_result(call, "hit", self._store.now - answer.stored)
+                return _make_response(call, answer)
             call.meter.cached = False
-            _report(call, "miss")
-            return self._record(call, key, await pending)
+            _report_result(call, "miss")
+            return self._record_response(call, key, await pending)
         finally:
             pending.close()  # a hit has not started it
 
-    def _record(self, call: Call, key: bytes, incoming: UpstreamResponse) -> UpstreamResponse:
-        """The response, whose body is stored when the request has ended completely."""
+    def _record_response(self, call: Call, key: bytes, incoming: UpstreamResponse) -> UpstreamResponse:
+        """Return the response. Its body is stored when the request has ended completely."""
         if incoming.status != 200 or incoming.context is not None:
             return incoming
         headers = {name: value for name, value in incoming.headers.items() if name not in UNSTORED_HEADERS}
@@ -114,7 +116,7 @@ class Cache:
 
 
 def read_wishes(header: str) -> frozenset[str]:
-    """What the header of a request asks for. Raises InvalidField."""
+    """Return the directives in the request's header. Raises InvalidField."""
     if not header:
         return frozenset()
     wishes = frozenset(part.strip().lower() for part in header.split(","))
@@ -123,8 +125,8 @@ def read_wishes(header: str) -> frozenset[str]:
     return wishes
 
 
-def _report(call: Call, result: str, age: float = 0.0) -> None:
-    """Count the result, and tell it to the caller. A request with several parts is a hit if all of them are."""
+def _report_result(call: Call, result: str, age: float = 0.0) -> None:
+    """Count the result, and report it to the caller. A request with several parts is a hit if all of them are."""
     get_metrics().requests.labels(result).inc()
     if result == "hit" and call.meter.cached:
         call.add_response_header("Age", str(int(age)))
@@ -133,5 +135,5 @@ def _report(call: Call, result: str, age: float = 0.0) -> None:
     call.add_response_header("X-Gate-Cache", "miss" if call.meter.cached is False else result)
 
 
-def _respond(call: Call, answer: Answer) -> UpstreamResponse:
+def _make_response(call: Call, answer: Answer) -> UpstreamResponse:
     return UpstreamResponse(chunks=BufferedBody(answer.body), headers=answer.headers, provider=call.target.provider)

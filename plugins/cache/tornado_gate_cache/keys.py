@@ -1,8 +1,8 @@
-"""Which requests may be answered from the cache, and the key of a request.
+"""The requests that the cache may serve, and the key of a request.
 
-The key is a digest of all that the upstream receives, so that a change of conf which changes what is sent (another address,
-other headers, other rules of a model) finds no older answer. It knows no wire format: what decides are members that mean the same
-in every format that has them.
+The key is a digest of everything that the upstream receives. After a change of conf that changes the outgoing request
+(another address, other headers, other rules of a model), older responses no longer match. The module depends on no wire
+format: it checks members that have the same meaning in every format that defines them.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ STATE_MEMBERS: Final = (
     "previous_response_id",
     "web_search_options",
 )
-"""Members of a body whose answer depends on, or creates, something outside the request."""
+"""Members of a body whose response depends on, or creates, an object outside the request."""
 FILE_MARKS: Final = (b'"file_id"', b'"fileUri"', b'"file_uri"')
-"""Members that refer to files at the upstream. In a text the quotes would be escaped."""
+"""Members that refer to files at the upstream. In a text, their quotes would be escaped."""
 CALLERS_TOOLS: Final = frozenset({"function", "custom"})
 DECLARATIONS: Final = frozenset({"functionDeclarations", "function_declarations"})
 CHANGING_HEADERS: Final = frozenset(
     {"baggage", "idempotency-key", "traceparent", "tracestate", "user-agent", "x-client-request-id", "x-request-id"}
 )
-"""Headers that differ from request to request and do not change the answer."""
+"""Headers that differ between requests without an effect on the response."""
 
 
 def may_cache(rule: CacheRule, request: Request) -> bool:
-    """Whether the answer to `request` depends on the request alone."""
+    """Return whether the response to `request` depends on the request alone."""
     if isinstance(request, VerbatimRequest):
         body = request.body
         if request.form or request.files or keeps_state(body, stores_by_default=request.issued is not None):
@@ -66,7 +66,7 @@ def may_cache(rule: CacheRule, request: Request) -> bool:
 
 
 def keeps_state(body: Mapping[str, Any], *, stores_by_default: bool = False) -> bool:
-    """Whether a body asks the upstream to keep or to use something of its own, or to run tools itself."""
+    """Return whether a body makes the upstream keep or use stored objects, or run tools."""
     if any(body.get(name) not in (None, False) for name in STATE_MEMBERS):
         return True
     if body.get("store", stores_by_default):
@@ -76,7 +76,7 @@ def keeps_state(body: Mapping[str, Any], *, stores_by_default: bool = False) -> 
 
 
 def _runs_at_upstream(tool: Any) -> bool:
-    """Whether a tool is the upstream's own, such as a search: its results change."""
+    """Return whether the upstream runs a tool itself, such as a search. The results of such tools change."""
     if not isinstance(tool, Mapping):
         return True
     kind = tool.get("type")
@@ -86,16 +86,16 @@ def _runs_at_upstream(tool: Any) -> bool:
 
 
 def _find_temperature(body: Mapping[str, Any]) -> Any:
-    """The temperature of a body, at its top or in its object with the settings of generation."""
-    found = body.get("temperature")
-    if found is None:
+    """Return the temperature of a body, at its top or in its object with the settings of generation."""
+    temperature = body.get("temperature")
+    if temperature is None:
         config = body.get("generationConfig") or body.get("generation_config")
-        found = config.get("temperature") if isinstance(config, Mapping) else None
-    return None if isinstance(found, bool) else found
+        temperature = config.get("temperature") if isinstance(config, Mapping) else None
+    return None if isinstance(temperature, bool) else temperature
 
 
 def make_key(call: Call, outgoing: UpstreamRequest, owner: str) -> bytes | None:
-    """The key of a request, of `owner` only; None if it has no body in memory, or refers to files."""
+    """Return the key of a request, of `owner` only; None if it has no body in memory, or refers to files."""
     body = outgoing.body
     if outgoing.json is not None:
         body = orjson.dumps(outgoing.json)
@@ -116,7 +116,7 @@ def make_key(call: Call, outgoing: UpstreamRequest, owner: str) -> bytes | None:
 
 
 def _list_headers(headers: Mapping[str, str], keys: Iterable[str]) -> list[str]:
-    """The headers that decide the answer. Which of an entry's keys is sent does not, so its header is left out."""
+    """Return the headers that affect the response. The API key of an entry does not, so its header is omitted."""
     known = [key for key in keys if key]
     return sorted(
         f"{name.lower()}: {value}"

@@ -19,7 +19,7 @@ class CacheMetrics(NamedTuple):
 
 @lru_cache(1)
 def get_metrics() -> CacheMetrics:
-    from prometheus_client import Counter, Gauge  # at its import it reads whether there are several processes
+    from prometheus_client import Counter, Gauge  # its import reads whether there are several processes
 
     registry = get_plugin_registry()
     return CacheMetrics(

@@ -1,4 +1,4 @@
-"""A response that is recorded while it passes, and stored when its request has ended completely."""
+"""The recording of a response while it passes. It is stored when its request has ended completely."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tornado_gate_cache.store import Answer, AnswerStore
 
 
 class Recording:
-    """The body of one response. Memory of all recordings is bounded; one that exceeds a bound is given up."""
+    """The body of one response. The memory of all recordings is bounded; a recording that exceeds a bound is dropped."""
 
     def __init__(
         self, store: AnswerStore, call: Call, key: bytes, headers: Mapping[str, str], answer_bytes: int
@@ -36,7 +36,7 @@ class Recording:
             self._body += piece
 
     def end(self, ended: RequestEnd) -> None:
-        """Store the response if it is that of the attempt which has answered the caller completely."""
+        """Store the response if its attempt has completely served the caller."""
         body = self._body
         self._give_up()
         if body is None or ended.outcome != "complete" or ended.call.meter.attempts != self._attempt:
@@ -53,7 +53,7 @@ class Recording:
 
 
 class RecordStep(Step[bytes, bytes]):
-    """Passes the chunks of a response on and records them."""
+    """A step that passes on the chunks of a response and records them."""
 
     __slots__ = ("_recording",)
 

@@ -12,7 +12,7 @@ from tornado_gate.config import load_settings
 from tornado_gate.types.value import Value, field
 
 CacheRule = Literal["all", "deterministic"]
-"""Which requests of an operation are cached: all, or those with temperature 0."""
+"""The cached requests of an operation: all, or requests with temperature 0."""
 
 OPERATIONS: Final = ("chat", "count_tokens", "embeddings", "images", "moderation", "speech")
 DEFAULT_RULES: Final[Mapping[str, CacheRule]] = {"embeddings": "all", "moderation": "all", "chat": "deterministic"}
@@ -33,8 +33,10 @@ class CacheSettingsSchema(Schema):
 
 
 class CacheSettings(Value, frozen=True, kw_only=True):
-    """`keep_seconds` is how long an answer is kept, `answer_bytes` the largest that is, `max_bytes` and `max_entries` those of
-    all accounts together. `scope`: who shares answers, the keys of an account or nobody but the key itself.
+    """The settings. `keep_seconds` is the lifetime of a response. `answer_bytes` limits a stored response.
+
+    `max_bytes` and `max_entries` limit the responses of all accounts together. `scope` is the group that shares
+    responses: the keys of an account, or only the key itself.
     """
 
     caches: Mapping[str, CacheRule] = field(default_factory=lambda: dict(DEFAULT_RULES))

@@ -1,7 +1,7 @@
-"""The answers in the memory of one process, bounded in bytes and number, shared fairly by accounts.
+"""The responses in the memory of one process, bounded in bytes and number, shared fairly by accounts.
 
-When the store is full, the account that holds most loses its answers, those that were not asked for longest first: the rule of
-all stores of the gateway that evict (`tornado_gate.storage.shares`). So no account can displace the answers of smaller ones.
+When the store is full, the largest account loses its responses, least recently used first. All stores of the gateway
+that evict follow this rule (`tornado_gate.storage.shares`). So no account can displace the responses of smaller ones.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from tornado_gate.storage.shares import evict
 
 ENTRY_BYTES: Final = 600
-"""About what an answer costs in memory beside its body."""
+"""The approximate memory of a response in addition to its body."""
 FREED_PART: Final = 0.02
-"""The part of the store that is freed at a time, so that not every new answer searches for the largest account."""
+"""The part of the store that is freed at a time, so that not every new response searches for the largest account."""
 
 
 class Answer(NamedTuple):
@@ -32,16 +32,14 @@ class Answer(NamedTuple):
 
 
 class AnswerStore:
-    """Answers by account and key. `reserved` bytes belong to answers that are still arriving; they count as held."""
+    """The responses by account and key. `reserved` bytes belong to responses that are still arriving; they count as held."""
 
     def __init__(self, max_bytes: int, max_entries: int, keep_seconds: float, clock: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
         self._max_entries = max_entries
         self._keep_seconds = keep_seconds
         self._clock = clock
-        self._answers: dict[
-            str, OrderedDict[bytes, Answer]
-        ] = {}  # of each account, the one longest not asked for first
+        self._answers: dict[str, OrderedDict[bytes, Answer]] = {}  # of each account, least recently used first
         self._held: dict[str, int] = {}
         self.reserved = 0
         self.total_bytes = 0
@@ -52,21 +50,22 @@ class AnswerStore:
         return self._clock()
 
     def find(self, account: str, key: bytes) -> Answer | None:
-        """The answer, unless it is older than `keep_seconds`."""
+        """Return the response, unless it is older than `keep_seconds`."""
         answers = self._answers.get(account)
-        found = answers.get(key) if answers else None
-        if answers is None or found is None:
+        answer = answers.get(key) if answers else None
+        if answers is None or answer is None:
             return None
-        if self._clock() - found.stored >= self._keep_seconds:
-            self._remove(account, key)
+        if self._clock() - answer.stored >= self._keep_seconds:
+            self._remove_answer(account, key)
             return None
         answers.move_to_end(key)
-        return found
+        return answer
 
     def reserve(self, size: int) -> bool:
-        """Whether `size` more bytes of an arriving answer may be held; if so, they are counted until `release`.
+        """Return whether `size` more bytes of an arriving response may be held. If so, they are counted until
+        `release`.
 
-        Arriving answers take at most half of the store, so that many large ones at once do not empty it.
+        Arriving responses take at most half of the store, so that many large ones together do not empty it.
         """
         if self.reserved + size > self._max_bytes // 2:
             return False
@@ -77,8 +76,8 @@ class AnswerStore:
         self.reserved -= size
 
     def add(self, account: str, key: bytes, answer: Answer) -> None:
-        """Store an answer in place of an older one. It is not stored if there is no room that the account may take."""
-        self._remove(account, key)
+        """Store a response in place of an older one. It is not stored if the account has no more room."""
+        self._remove_answer(account, key)
         if answer.size > self._max_bytes:
             return
         self._make_room(account, answer.size)
@@ -106,10 +105,10 @@ class AnswerStore:
             yield (1 if count else answer.size), (account, key)
 
     def _remove_item(self, item: tuple[str, bytes]) -> bool:
-        self._remove(*item)
+        self._remove_answer(*item)
         return True
 
-    def _remove(self, account: str, key: bytes) -> None:
+    def _remove_answer(self, account: str, key: bytes) -> None:
         answers = self._answers.get(account)
         removed = answers.pop(key, None) if answers is not None else None
         if answers is None or removed is None:

@@ -1,4 +1,4 @@
-"""The three models of a session, as a test scripts them."""
+"""The three models of a session, which a test scripts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECONDS = 10
 
 
 def said(*texts: str | asyncio.Event | Exception, reason: Any = "stop") -> list[Any]:
-    """A chat that says this; an Event is waited for, an Exception raised."""
+    """Return a chat with these texts. An Event is awaited, an Exception raised."""
     steps: list[Any] = [ResponseStart(model="upstream"), PartStart(index=0, kind="text")]
     steps += [PartDelta(index=0, data=text) if isinstance(text, str) else text for text in texts]
     usage = UsageReport(usage=Usage(input_tokens=11, output_tokens=4))
@@ -40,7 +40,7 @@ def said(*texts: str | asyncio.Event | Exception, reason: Any = "stop") -> list[
 
 
 def called(*calls: tuple[str, str, str]) -> list[Any]:
-    """A chat that thinks, and calls functions: id, name, arguments, whose pieces come mixed."""
+    """Return a chat with thinking and calls of functions: id, name, arguments. The parts of the calls arrive mixed."""
     steps: list[Any] = [ResponseStart(model="upstream"), PartStart(index=9, kind="thinking")]
     steps += [PartDelta(index=9, data="hm"), PartEnd(index=9)]
     steps += [PartStart(index=n, kind="tool_call", id=call[0], name=call[1]) for n, call in enumerate(calls)]
@@ -52,13 +52,13 @@ def called(*calls: tuple[str, str, str]) -> list[Any]:
 
 
 class FakeInner:
-    """Other models of the gateway. `log` has what happened, in order; `open` how many answers are being read."""
+    """Other models of the gateway. `log` has the events in order; `open` is the number of responses that are being read."""
 
     def __init__(self, chat: list[Any], *, words: Any = "what was said", media_type: str = "audio/pcm") -> None:
         self.chat = chat
         self.words = words
         self.media_type = media_type
-        self.hold: dict[str, asyncio.Event] = {}  # sentences that are spoken only then
+        self.hold: dict[str, asyncio.Event] = {}  # sentences whose speech waits for an event
         self.fail: dict[str, Exception] = {}
         self.requests: list[Any] = []
         self.log: list[str] = []
@@ -139,10 +139,10 @@ class Caller:
 
 
 def joined(events: list[dict[str, Any]], kind: str) -> str:
-    """All deltas of a type, one after another."""
+    """Join all deltas of a type."""
     return "".join(event["delta"] for event in events if event["type"] == kind)
 
 
 def kinds(events: list[dict[str, Any]]) -> list[str]:
-    """Their types; of equal ones in a row the first."""
-    return [one["type"] for n, one in enumerate(events) if n == 0 or events[n - 1]["type"] != one["type"]]
+    """Return the types of events; of equal types in a row only the first."""
+    return [event["type"] for n, event in enumerate(events) if n == 0 or events[n - 1]["type"] != event["type"]]

@@ -1,4 +1,4 @@
-"""Makes `cascade_models` importable: in this folder there is no package, because the core's is called `tests` too."""
+"""Make `cascade_models` importable: this folder is not a package, because the core's is called `tests` too."""
 
 from __future__ import annotations
 

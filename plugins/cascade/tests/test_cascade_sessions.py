@@ -1,4 +1,4 @@
-"""Sessions with three models: what each is asked, in which order the caller hears of it, and what goes wrong."""
+"""Sessions with three models: the requests to each, the order of the caller's events, and failures."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ async def test_a_turn_by_voice_goes_through_all_three():
     caller = Caller(inner)
     await caller.ready(instructions="Be kind.", hearing={"transcription": {"model": "x", "language": "en"}})
     await spoken(caller)
-    told = (await caller.until("conversation.item.input_audio_transcription.completed"))[-1]
-    assert told["transcript"] == "what was said"
-    assert told["usage"] == {"type": "tokens", "input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    transcribed = (await caller.until("conversation.item.input_audio_transcription.completed"))[-1]
+    assert transcribed["transcript"] == "what was said"
+    assert transcribed["usage"] == {"type": "tokens", "input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
     events = await caller.answered()
     assert kinds(events) == [
         "response.created",
@@ -60,7 +60,7 @@ async def test_a_turn_by_voice_goes_through_all_three():
         "conversation.item.done",
         "response.done",
     ]
-    sound = [base64.b64decode(one["delta"]) for one in events if one["type"] == "response.output_audio.delta"]
+    sound = [base64.b64decode(item["delta"]) for item in events if item["type"] == "response.output_audio.delta"]
     assert b"".join(sound) == SOUND_OF_A_LETTER * len("Good day.How are you?")
     assert joined(events, "response.output_audio_transcript.delta") == "Good day. How are you?"
     usage = events[-1]["response"]["usage"]
@@ -70,9 +70,9 @@ async def test_a_turn_by_voice_goes_through_all_three():
     assert (ears.model, ears.language, ears.audio.media_type) == ("the-ears", "en", "audio/wav")
     with wave.open(io.BytesIO(base64.b64decode(ears.audio.base64))) as file:
         assert file.readframes(100_000) == LOUD
-    assert (chat.model, chat.stream, [one.role for one in chat.messages]) == ("the-chat", True, ["system", "user"])
+    assert (chat.model, chat.stream, [item.role for item in chat.messages]) == ("the-chat", True, ["system", "user"])
     assert chat.messages[1].parts == (Text(text="what was said"),)
-    assert [(one.text, one.voice, one.format, one.stream) for one in speech] == [
+    assert [(item.text, item.voice, item.format, item.stream) for item in speech] == [
         ("Good day.", "onyx", "pcm", True),
         ("How are you?", "onyx", "pcm", True),
     ]
@@ -106,9 +106,9 @@ async def test_the_next_sentence_is_made_meanwhile_and_heard_in_its_turn():
     assert len(inner.log) == MAX_CONCURRENT
     go.set()
     events = await caller.until("response.done")
-    spoken_sentences = [one.text for one in inner.asked(SpeechRequest)]
+    spoken_sentences = [item.text for item in inner.asked(SpeechRequest)]
     assert spoken_sentences == ["A one.", "B two.", "C three.", "D four.", "E five."]
-    sound = [base64.b64decode(one["delta"]) for one in events if one["type"] == "response.output_audio.delta"]
+    sound = [base64.b64decode(item["delta"]) for item in events if item["type"] == "response.output_audio.delta"]
     assert len(b"".join(sound)) == len(SOUND_OF_A_LETTER) * len("".join(spoken_sentences))
 
 
@@ -129,7 +129,7 @@ async def test_marks_of_markdown_are_not_read_aloud():
     caller = Caller(inner)
     await caller.ready()
     await caller.answered()
-    assert [one.text for one in inner.asked(SpeechRequest)] == ["Very good.", "End"]
+    assert [request.text for request in inner.asked(SpeechRequest)] == ["Very good.", "End"]
 
 
 @pytest.mark.parametrize("modality", ["text", "audio"])
@@ -141,21 +141,21 @@ async def test_functions_go_round(modality: str):
     await caller.ready(tools=[tool], tool_choice="required", output_modalities=[modality])
     await caller.say("What is up there?")
     events = await caller.answered()
-    done = [one for one in events if one["type"] == "response.function_call_arguments.done"]
-    assert [(one["call_id"], one["name"], one["arguments"]) for one in done] == [
+    done = [event for event in events if event["type"] == "response.function_call_arguments.done"]
+    assert [(event["call_id"], event["name"], event["arguments"]) for event in done] == [
         ("call_1", "look", '{"at": "sky"}'),
         ("call_2", "listen", "{}"),
     ]
-    asked = inner.asked(ChatRequest)[0]
-    assert (asked.tools[0].name, asked.tools[0].parameters) == ("look", {"type": "object"})
-    assert asked.tool_choice.mode == "required"
+    request = inner.asked(ChatRequest)[0]
+    assert (request.tools[0].name, request.tools[0].parameters) == ("look", {"type": "object"})
+    assert request.tool_choice.mode == "required"
     inner.chat = said("Blue.")
     item = {"type": "function_call_output", "call_id": "call_1", "output": "blue"}
     await caller.send("conversation.item.create", item=item)
     await caller.answered()
     user, calls, *results = inner.asked(ChatRequest)[1].messages
     assert [part.id for part in calls.parts if isinstance(part, ToolCall)] == ["call_1", "call_2"]
-    assert [part.call_id for one in results for part in one.parts if isinstance(part, ToolResult)] == [
+    assert [part.call_id for event in results for part in event.parts if isinstance(part, ToolResult)] == [
         "call_1",
         "call_2",
     ]
@@ -171,8 +171,8 @@ async def test_what_is_said_before_a_call_is_spoken_before_it():
     events = await caller.answered()
     order = kinds(events)
     assert order.index("response.output_audio.done") < order.index("response.function_call_arguments.done")
-    assert [one.text for one in inner.asked(SpeechRequest)] == ["Let me see"]
-    assert [one["type"] for one in events[-1]["response"]["output"]] == ["message", "function_call"]
+    assert [item.text for item in inner.asked(SpeechRequest)] == ["Let me see"]
+    assert [item["type"] for item in events[-1]["response"]["output"]] == ["message", "function_call"]
 
 
 @pytest.mark.parametrize("moment", ["chat", "speech"])

@@ -42,7 +42,7 @@ class _CascadeSettingsSchema(Schema):
 
 @provider_impl
 def configure(entry: ProviderEntry) -> Capabilities:
-    """Raises ConfigError for an unknown setting, and for an entry without a chat model."""
+    """Check an entry. Raises ConfigError for an unknown setting, and for an entry without a chat model."""
     return Capabilities(
         operations=frozenset({"realtime"}),
         settings=load_settings(_CascadeSettingsSchema, entry.settings),
@@ -63,7 +63,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 @provider_impl
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
-    """A voice session with three models. Raises InvalidField for invalid session options of a client secret."""
+    """Open a voice session with three models. Raises InvalidField for invalid session options of a client secret."""
     request = outgoing.context
     if not isinstance(request, RealtimeRequest) or call.inner is None:
         raise PluginError("cascade", "open_socket needs a RealtimeRequest as context and call.inner")
@@ -77,7 +77,7 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
 
 @provider_impl
 async def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """Always raises UnsupportedOperation: realtime sessions use their own messages, so there is no response to translate."""
+    """Raise UnsupportedOperation. Realtime sessions use their own messages, so there is no response to translate."""
     raise UnsupportedOperation(
         f"The model '{call.model}' supports only realtime voice sessions. Connect to /v1/realtime."
     )

@@ -1,4 +1,4 @@
-"""For ``tornado-gate plugins check cascade``: the models of the kit that speech is made of."""
+"""The declaration for ``tornado-gate plugins check cascade``: the models of the kit that make speech."""
 
 from tornado_gate.testing import Conformance
 

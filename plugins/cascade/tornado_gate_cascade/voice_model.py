@@ -1,4 +1,4 @@
-"""Combines three models into one voice model: transcribed audio goes to a chat model, whose text is spoken by sentence.
+"""Combine three models into one voice model: transcribed audio goes to a chat model, whose text is spoken by sentence.
 
 ::
 
@@ -107,7 +107,7 @@ class CascadeVoiceModel:
         return self._stream_text(turn)
 
     async def _stream_text(self, turn: Turn) -> AsyncGenerator[Piece, None]:
-        """The text and the function calls of the chat model."""
+        """Yield the text and the function calls of the chat model."""
         request = make_chat_request(turn, self._models.chat, _render_audio_part)
         events = self._inner.ask(self._models.chat, "chat", request)
         reader = _ChatReader(request)
@@ -120,7 +120,7 @@ class CascadeVoiceModel:
             await close(events)
 
     async def _stream_speech(self, turn: Turn, speaker: SpeechQueue) -> AsyncIterator[Piece]:
-        """The same with audio; the audio of a sentence follows its last text."""
+        """Yield the same with audio. The audio of a sentence follows its last text."""
         pieces: asyncio.Queue[Piece | SentenceSpeech | FailedStage | None] = asyncio.Queue(MAX_WAITING_PIECES)
         writer = asyncio.create_task(self._queue_pieces(turn, speaker, pieces))
         try:
@@ -173,12 +173,12 @@ def _encode_wav(pcm: bytes) -> str:
 
 
 def _render_audio_part(sound: AudioPart) -> Part:
-    """The part of a caller's audio for the chat model."""
+    """Return the part of a caller's audio for the chat model."""
     return Text(text=sound.transcript or INAUDIBLE_TEXT)
 
 
 class _ChatReader(State):
-    """Converts chat events to pieces; a call becomes one when it is complete. Thinking is ignored."""
+    """A converter of chat events to pieces. A call becomes a piece when it is complete. Thinking is ignored."""
 
     request: ChatRequest
     _texts: set[int] = field(default_factory=set)

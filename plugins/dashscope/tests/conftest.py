@@ -1,5 +1,6 @@
-"""The scripted upstream; and `dashscope_calls` made importable: in this folder there is no package, because the core's is called
-`tests` too."""
+"""The scripted upstream. `dashscope_calls` becomes importable: this folder is not a package, because the core's is
+called `tests` too.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +24,6 @@ def upstream_process() -> Iterator[Upstream]:
 
 @pytest.fixture
 def upstream(upstream_process: Upstream) -> Upstream:
-    """The scripted upstream, in a process of its own, with nothing in its script and its records."""
+    """Return the scripted upstream, in a separate process, with an empty script and no records."""
     upstream_process.reset()
     return upstream_process

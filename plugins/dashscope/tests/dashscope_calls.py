@@ -1,4 +1,4 @@
-"""Calls to the provider, and what its upstream says."""
+"""Calls to the provider, and the responses of its upstream."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def says(body: Any, status: int = 200, path: str = "") -> Answer:
 
 
 def stands(status: str, **output: Any) -> Answer:
-    """What is said of a task."""
+    """Return the description of a task."""
     return says({"output": {"task_id": TASK, "task_status": status, **output}, "usage": {"image_count": 1}})
 
 
@@ -59,7 +59,7 @@ def picture(path: str) -> Answer:
 
 @asynccontextmanager
 async def reaching(url: str, model: str = "wan2.2-t2i-flash", **rest: Any) -> AsyncIterator[Call]:
-    """A call that reaches a real upstream, and may fetch from this machine. Ends when every cancellation has."""
+    """Return a call that reaches a real upstream, and may fetch from this machine. It ends after every cancellation."""
     pool = Pool(Timeouts(connect=2))
     fetcher = Fetcher(FetchRules(allow_private=True))
     async with AsyncExitStack() as closing:
@@ -75,7 +75,7 @@ async def _farewells() -> None:
 
 
 async def made(call: Call, request: ImageRequest) -> ImageResult:
-    """All stops of a request, the order of events checked."""
+    """Run all steps of a request, and check the order of events."""
     lane = load_provider(plugin)
     outgoing = await lane.translate_request(call, request)
     incoming = await lane.call_upstream(call, outgoing)

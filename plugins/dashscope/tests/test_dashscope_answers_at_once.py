@@ -1,4 +1,4 @@
-"""Models that answer at once, against a real server: pictures are fetched, failures keep their meaning."""
+"""Synchronous models, against a real server: pictures are fetched, failures keep their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where requests go, and what they hold."""
+"""The addresses and bodies of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What conf says of an entry, and what is wrong with it."""
+"""Entries of conf: their settings and their faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that work by task, against a real server: made, asked about, done, failed, left."""
+"""Models that use tasks, against a real server: creation, polls, success, failure, callers who leave."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
 async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     if not isinstance(request, ImageRequest):
         raise UnsupportedOperation(f"The model '{call.model}' supports only image generation and editing.")
-    _check(call, request)
+    _check_images(call, request)
     facts: DashScopeSettings = call.target.settings
     whole = fit_request(call, replace(request, images=await _read_images(call, request)))
     model = call.target.upstream_model
@@ -72,8 +72,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     )
 
 
-def _check(call: Call, request: ImageRequest) -> None:
-    """Raise an error for input images that the model would ignore but charge for, or for missing ones."""
+def _check_images(call: Call, request: ImageRequest) -> None:
+    """Check the input images. Raises an error for images that the model would ignore but charge for, and for missing
+    ones.
+    """
     operations = Capabilities(operations=BOTH_OPERATIONS, models=OPERATIONS_OF_MODEL).get_operations(
         call.target.upstream_model
     )
@@ -88,7 +90,7 @@ def _check(call: Call, request: ImageRequest) -> None:
 
 
 async def _read_images(call: Call, request: ImageRequest) -> tuple[FileSource, ...]:
-    """The input images, with form files read into memory. The vendor opens public URLs itself."""
+    """Return the input images, with form files read into memory. The vendor opens public URLs itself."""
     field = request.field_name("images")
     return tuple([await _prepare_image(call, source, field) for source in request.images])
 
@@ -104,7 +106,9 @@ async def _prepare_image(call: Call, source: FileSource, field: str) -> FileSour
 def _build_upstream_request(
     call: Call, path: str, body: Mapping[str, Any], headers: Mapping[str, str], context: str | None = None
 ) -> UpstreamRequest:
-    """The outgoing request. Header names are in lower case, so that configured headers replace default ones in any spelling."""
+    """Return the outgoing request. Header names are in lower case, so that configured headers replace default ones in
+    any spelling.
+    """
     target = call.target
     key = {"authorization": f"Bearer {target.api_key}"} if target.api_key else {}
     own = {name.lower(): str(value) for name, value in target.headers.items()}
@@ -141,17 +145,17 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
         call.drop_field(
             request.field_name("n")
         )  # fewer than requested; an error would discard images that were paid for
-    images = await asyncio.gather(*(_fetch_image(call, found) for found in answer.pictures))
+    images = await asyncio.gather(*(_fetch_image(call, location) for location in answer.pictures))
     yield ImageResult(images=tuple(images), usage=answer.usage, size=answer.size, text=answer.text)
 
 
-async def _fetch_image(call: Call, found: ImageLocation) -> GeneratedImage:
+async def _fetch_image(call: Call, location: ImageLocation) -> GeneratedImage:
     """Download an image from the vendor's store, without the API key. A failure is an upstream error, not the caller's."""
     provider = call.target.provider
     if call.fetcher is None:
         raise UpstreamError(f"The provider '{provider}' returned an image URL, but fetching URLs is not available.")
     try:
-        fetched = await call.fetcher.fetch(found.url, kinds=("image/",), param="")
+        fetched = await call.fetcher.fetch(location.url, kinds=("image/",), param="")
     except InvalidField as error:
         raise file_error(error.code, error.message) from error
-    return GeneratedImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=found.revised_prompt)
+    return GeneratedImage(data=fetched.data, media_type=fetched.media_type, revised_prompt=location.revised_prompt)

@@ -27,7 +27,7 @@ _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def choose_base_url(entry: ProviderEntry) -> str:
-    """The configured base URL, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
+    """Return the configured base URL, or the vendor's in Singapore, with ``/api/v1`` once. Raises ConfigError."""
     base_url = normalize_base_url(entry.base_url, "api/v1", default=DEFAULT_BASE_URL)
     if _COMPATIBLE_SEGMENT in base_url.split("/"):
         fault = (
@@ -38,7 +38,7 @@ def choose_base_url(entry: ProviderEntry) -> str:
 
 
 def build_task_url(base_url: str, task_id: str, *, cancel: bool = False) -> str:
-    """The URL to poll or cancel a task. Raises UpstreamError for an id that would change the path."""
+    """Return the URL to poll or cancel a task. Raises UpstreamError for an id that would change the path."""
     if not _TASK_ID.fullmatch(task_id):
         raise UpstreamError("The upstream created a task without a valid id, so it cannot be polled.")
     return f"{base_url}/tasks/{task_id}" + ("/cancel" if cancel else "")

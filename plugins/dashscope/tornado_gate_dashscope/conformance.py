@@ -1,4 +1,4 @@
-"""For ``tornado-gate plugins check dashscope``: what the vendor answers, synchronously and by tasks.
+"""The declaration for ``tornado-gate plugins check dashscope``: the vendor's responses, synchronous and by tasks.
 
 Source: the pages that `tornado_gate_dashscope.tasks` and `tornado_gate_openai.wire.dashscope_images` name.
 """
@@ -14,7 +14,7 @@ _TASK = "kit-task"
 
 
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
-    """A picture at an address, at once or as the result of a task that has ended at its first poll."""
+    """Return a picture at an address, either directly or as the result of a task that has ended at its first poll."""
     if request.path.startswith("/pictures/"):
         return UpstreamAnswer(steps=(PICTURE,), content_type="image/png")
     picture = f"http://{request.headers['host']}/pictures/1.png"

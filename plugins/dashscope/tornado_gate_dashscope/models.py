@@ -44,7 +44,7 @@ TASK_MODELS: Final = ("wanx*", "wan2.1-*", "wan2.2-*", "wan2.5-*")
 """Models without a synchronous API."""
 
 _PROMPT_MODELS: Final = (*TASK_MODELS, "qwen-image", "qwen-image-plus*")
-"""Models whose tasks have a prompt; those of other models have messages."""
+"""Models whose tasks have a prompt. The tasks of other models have messages."""
 
 _SQUARE: Final = "1:1"
 _SMALL_SIZES: Final = {
@@ -97,17 +97,19 @@ _MODELS_DEFAULTING_TO_FOUR: Final = ("wan*",)
 
 
 def choose_task_path(model: str, *, pictures: bool) -> str:
-    """The path to create a task of this model."""
+    """Return the path to create a task of this model."""
     if not is_match(model, _PROMPT_MODELS):
         return MESSAGES_TASK_PATH
     return IMAGES_TASK_PATH if pictures else PROMPT_TASK_PATH
 
 
 def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
-    """The request in the terms of the target's model. A request in the vendor's own format is returned unchanged.
+    """Return the request in the terms of the target's model. A request in the vendor's own format is returned
+    unchanged.
 
-    An aspect ratio or a label becomes a documented size of the model. The number of images is set to 1 where the vendor's default
-    is four, because in other formats the default is one. A ratio or label without a size is left for the renderer to report.
+    An aspect ratio or a label becomes a documented size of the model. The number of images is set to 1 where the
+    vendor's default is four, because in other formats the default is one. A ratio or label without a size is left for
+    the renderer to report.
     """
     if request.wire_format == WIRE_FORMAT:
         return request
@@ -131,7 +133,7 @@ def fit_request(call: Call, request: ImageRequest) -> ImageRequest:
 
 
 def is_match(model: str, patterns: tuple[str, ...]) -> bool:
-    """Whether any of the patterns matches."""
+    """Return whether any of the patterns matches."""
     return any(fnmatchcase(canonicalize_name(model), pattern) for pattern in patterns)
 
 

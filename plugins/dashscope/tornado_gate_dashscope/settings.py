@@ -31,17 +31,21 @@ class DashScopeSettingsSchema(Schema):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashScopeSettings:
-    """`asynchronous`: name patterns of the models that use tasks; `poll_seconds`: the pause before the first poll."""
+    """The settings. `asynchronous`: name patterns of the models that use tasks; `poll_seconds`: the pause before the
+    first poll.
+    """
 
     asynchronous: tuple[str, ...] = TASK_MODELS
     poll_seconds: float = 2.0
 
     def uses_tasks(self, model: str) -> bool:
-        """Whether the upstream model uses tasks."""
+        """Return whether the upstream model uses tasks."""
         return is_match(model, self.asynchronous)
 
     def iterate_pauses(self) -> Iterator[float]:
-        """Seconds to wait before each poll: each pause is 1.5 times the last, up to 5 s, or `poll_seconds` if longer."""
+        """Yield the seconds to wait before each poll. Each pause is 1.5 times the last, up to 5 s, or `poll_seconds` if
+        longer.
+        """
         pause = self.poll_seconds
         while True:
             yield pause
@@ -49,7 +53,7 @@ class DashScopeSettings:
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, DashScopeSettings]:
-    """The base URL and the settings of a configuration entry. Raises ConfigError."""
+    """Return the base URL and the settings of a configuration entry. Raises ConfigError."""
     settings = load_settings(DashScopeSettingsSchema, entry.settings)
     if "asynchronous" in settings:
         settings["asynchronous"] = tuple(settings["asynchronous"])

@@ -31,7 +31,7 @@ POLL_TIMEOUT_SECONDS: Final = 20.0
 CANCEL_TIMEOUT_SECONDS: Final = 5.0
 CREATE_TASK_HEADER: Final = "x-dashscope-async"
 MAX_FAILURES: Final = 5
-"""Consecutive failed polls before the task is given up."""
+"""The number of consecutive failed polls after which the task fails."""
 
 _cancellations: set[asyncio.Task[None]] = set()
 """Running cancellations; the event loop has only weak references to tasks."""
@@ -43,9 +43,9 @@ async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     if task.fault and not task.is_waiting:
         raise make_error(call, task.fault)
     url, headers = build_task_url(call.target.base_url, task.id), _select_poll_headers(outgoing)
-    asked = UpstreamRequest(method="GET", url=url, headers=headers)
+    poll = UpstreamRequest(method="GET", url=url, headers=headers)
     try:
-        task, body = await _wait_for_end(call, asked)
+        task, body = await _wait_for_end(call, poll)
     except BaseException:
         _cancel_later(call, task.id, outgoing)
         raise
@@ -54,14 +54,14 @@ async def run_task(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     return UpstreamResponse(chunks=BufferedBody(body), headers={"content-type": "application/json"})
 
 
-async def _wait_for_end(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
-    """The finished task, and the body of its last poll."""
+async def _wait_for_end(call: Call, poll: UpstreamRequest) -> tuple[ImageTask, bytes]:
+    """Return the finished task, and the body of its last poll."""
     facts: DashScopeSettings = call.target.settings
     failures = 0
     for pause in facts.iterate_pauses():
         await asyncio.sleep(pause)
         try:
-            task, body = await _poll_task(call, asked)
+            task, body = await _poll_task(call, poll)
         except UpstreamError as error:
             failures += 1
             if not error.retryable or isinstance(error, UpstreamKeyRefused) or failures >= MAX_FAILURES:
@@ -74,10 +74,10 @@ async def _wait_for_end(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, 
     raise AssertionError("unreachable: iterate_pauses is infinite")
 
 
-async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, bytes]:
+async def _poll_task(call: Call, poll: UpstreamRequest) -> tuple[ImageTask, bytes]:
     try:
         async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
-            return await _call_for_task(call, asked)
+            return await _call_for_task(call, poll)
     except TimeoutError as error:
         raise UpstreamTimeout(
             f"The provider '{call.target.provider}' did not return the task's state within {POLL_TIMEOUT_SECONDS:g} s."
@@ -85,7 +85,7 @@ async def _poll_task(call: Call, asked: UpstreamRequest) -> tuple[ImageTask, byt
 
 
 async def _call_for_task(call: Call, outgoing: UpstreamRequest) -> tuple[ImageTask, bytes]:
-    """One request and its whole response. Closes its resources at once, because a task needs many requests."""
+    """Send one request and read its whole response. Closes its resources immediately, because a task needs many requests."""
     async with AsyncExitStack() as closing:
         incoming = await upstream.call_upstream(replace(call, closing=closing), outgoing)
         body = await incoming.read()
@@ -97,18 +97,18 @@ def _cancel_later(call: Call, task_id: str, outgoing: UpstreamRequest) -> None:
     url = build_task_url(call.target.base_url, task_id, cancel=True)
     apart = replace(call, closing=AsyncExitStack())
     farewell = asyncio.create_task(
-        _cancel(apart, UpstreamRequest(url=url, headers=_select_poll_headers(outgoing), body=b""))
+        _cancel_task(apart, UpstreamRequest(url=url, headers=_select_poll_headers(outgoing), body=b""))
     )
     _cancellations.add(farewell)
     farewell.add_done_callback(_cancellations.discard)
 
 
 def _select_poll_headers(outgoing: UpstreamRequest) -> dict[str, str]:
-    """The headers for requests about an existing task: without the header that creates tasks."""
+    """Return the headers for requests about an existing task, without the header that creates tasks."""
     return {name: value for name, value in outgoing.headers.items() if name != CREATE_TASK_HEADER}
 
 
-async def _cancel(call: Call, outgoing: UpstreamRequest) -> None:
+async def _cancel_task(call: Call, outgoing: UpstreamRequest) -> None:
     """Cancel the task, best effort: a running task cannot be cancelled, and errors are only logged."""
     try:
         async with asyncio.timeout(CANCEL_TIMEOUT_SECONDS), call.closing:

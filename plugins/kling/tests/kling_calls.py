@@ -1,4 +1,4 @@
-"""Calls to the provider, and what its upstream says."""
+"""Calls to the provider, and the responses of its upstream."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
+
+from joserfc import jwt
+from joserfc.jwk import OctKey
 
 import tornado_gate_kling as plugin
 from tests.support.upstream import Answer, answer
@@ -38,6 +41,11 @@ THEIRS = "867283741759111202"
 RUNNING = {"kind": "text2video", "task_id": THEIRS}
 
 
+def read_claims(token: str) -> dict[str, Any]:
+    """The claims of a token of this account; its signature is checked."""
+    return jwt.decode(token, OctKey.import_key(SECRET), algorithms=["HS256"]).claims
+
+
 def call_for(
     model: str = "kling-v2-6", *, base_url: str = BASE, headers: Any = None, strict: bool = False, api_key: str = ""
 ) -> Call:
@@ -59,7 +67,7 @@ def sent(request: Request, call: Call | None = None) -> UpstreamRequest:
 
 
 def body(request: Request, call: Call | None = None) -> dict[str, Any]:
-    """What the upstream is sent, but for the fields that every body has."""
+    """Return the body of the upstream request, without the fields that every body has."""
     outgoing = sent(request, call)
     assert isinstance(outgoing.json, dict)
     return {
@@ -68,7 +76,7 @@ def body(request: Request, call: Call | None = None) -> dict[str, Any]:
 
 
 def png(width: int, height: int, more: int = 0) -> bytes:
-    """A picture of one colour, with `more` bytes in a chunk that nobody reads."""
+    """Return a picture of one colour, with `more` bytes in a chunk that no program reads."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -83,7 +91,7 @@ def picture(width: int = 480, height: int = 480, more: int = 0) -> Data:
 
 
 def stands(status: str, **data: Any) -> dict[str, Any]:
-    """What is said of a task, as recorded from the vendor; `message` is the same for one that failed."""
+    """Return the description of a task, as recorded from the vendor. `message` is the same for a failed task."""
     task = {
         "task_id": THEIRS,
         "task_status": status,
@@ -106,7 +114,7 @@ def says(value: Any, status: int = 200, path: str = "", **headers: str) -> Answe
 
 @asynccontextmanager
 async def reaching(url: str, **rest: Any) -> AsyncIterator[Call]:
-    """A call that reaches a real upstream."""
+    """Return a call that reaches a real upstream."""
     pool = Pool(Timeouts(connect=2))
     async with AsyncExitStack() as closing:
         closing.push_async_callback(pool.close)
@@ -114,7 +122,7 @@ async def reaching(url: str, **rest: Any) -> AsyncIterator[Call]:
 
 
 async def answered(call: Call, request: Request) -> VideoOperation:
-    """All stops of a request, the order of events checked."""
+    """Run all steps of a request, and check the order of events."""
     outgoing = await plugin.translate_request(call, request)
     incoming = await plugin.call_upstream(call, outgoing)
     checker = OrderChecker()
@@ -129,7 +137,7 @@ async def answered(call: Call, request: Request) -> VideoOperation:
 
 
 def operation(url: str, request: Request, **rest: Any) -> VideoOperation:
-    """The same, for a test without a loop of its own."""
+    """Run all steps of a request, for a test without an event loop."""
 
     async def run() -> VideoOperation:
         async with reaching(url, **rest) as call:

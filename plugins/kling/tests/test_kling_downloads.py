@@ -1,4 +1,4 @@
-"""A finished video comes from the vendor's store: without our key, without a detour."""
+"""Downloads of finished videos: from the vendor's store, without the API key, without a redirect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Found:
 
 @dataclass
 class Store:
-    """A fetcher: what it was asked, and whether it is still reading."""
+    """A fetcher that records its requests, and whether it is still reading."""
 
     found: Found = field(default_factory=Found)
     error: UpstreamError | None = None
@@ -60,7 +60,7 @@ def wanted(*urls: str, index: int = 0) -> VideoDownload:
 
 
 def stored(store: Store | None, request: VideoDownload) -> tuple[UpstreamResponse, bytes]:
-    """What comes of a download from another host."""
+    """Return the result of a download from another host."""
 
     async def run() -> tuple[UpstreamResponse, bytes]:
         call = replace(call_for(), fetcher=store)

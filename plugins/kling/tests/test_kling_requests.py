@@ -1,4 +1,4 @@
-"""What a request for a video becomes, what is refused, and what is lost."""
+"""Requests for videos: their translation, refusals and losses."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import asyncio
 import base64
 from typing import Any, ClassVar
 
-import jwt
 import pytest
 from kling_calls import (
     ACCESS,
     BASE,
     OURS,
     RUNNING,
-    SECRET,
     THEIRS,
     asked,
     body,
@@ -21,6 +19,7 @@ from kling_calls import (
     picture,
     png,
     poll,
+    read_claims,
     sent,
     stands,
 )
@@ -66,7 +65,7 @@ def test_a_text_goes_to_its_own_address_with_a_token() -> None:
     assert (outgoing.method, outgoing.url) == ("POST", f"{BASE}/v1/videos/text2video")
     assert outgoing.json == {"model_name": "kling-v2-6", "prompt": "A cat", "external_task_id": OURS}
     token = outgoing.headers["authorization"].removeprefix("Bearer ")
-    assert jwt.decode(token, SECRET, algorithms=["HS256"])["iss"] == ACCESS
+    assert read_claims(token)["iss"] == ACCESS
 
 
 def test_the_entrys_own_headers_replace_ours_however_they_are_spelled() -> None:

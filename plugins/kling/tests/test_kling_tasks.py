@@ -1,13 +1,26 @@
-"""A task from its beginning to its end, and every way that it may not begin."""
+"""A task from its beginning to its end, and every way in which its creation can fail."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
 
-import jwt
 import pytest
-from kling_calls import ACCESS, OURS, RUNNING, SECRET, THEIRS, asked, fault, operation, picture, poll, says, stands
+from kling_calls import (
+    ACCESS,
+    OURS,
+    RUNNING,
+    SECRET,
+    THEIRS,
+    asked,
+    fault,
+    operation,
+    picture,
+    poll,
+    read_claims,
+    says,
+    stands,
+)
 
 from tests.support.upstream import Reset, Upstream, answer
 from tornado_gate.errors import (
@@ -37,35 +50,35 @@ def paths(upstream: Upstream) -> list[str]:
 
 def test_a_text_is_begun_with_a_token_that_holds(upstream: Upstream) -> None:
     upstream.script(says(stands("submitted")))
-    found = operation(upstream.url, asked(seconds=10))
-    assert (found.status, found.operation) == ("queued", RUNNING)
+    video = operation(upstream.url, asked(seconds=10))
+    assert (video.status, video.operation) == ("queued", RUNNING)
     request = upstream.requests[0]
     assert (request.method, request.path) == ("POST", BEGIN)
     assert request.json == {"model_name": "kling-v2-6", "prompt": "A cat", "duration": "10", "external_task_id": OURS}
     assert request.headers["content-type"] == "application/json"
     token = request.headers["authorization"].removeprefix("Bearer ")
-    assert jwt.decode(token, SECRET, algorithms=["HS256"])["iss"] == ACCESS
+    assert read_claims(token)["iss"] == ACCESS
 
 
 def test_a_picture_is_begun_and_remembered_as_one(upstream: Upstream) -> None:
     upstream.script(says(stands("processing")))
-    found = operation(upstream.url, asked(image=picture()))
-    assert (found.status, found.operation) == ("running", IMAGE)
+    video = operation(upstream.url, asked(image=picture()))
+    assert (video.status, video.operation) == ("running", IMAGE)
     assert upstream.requests[0].path == "/v1/videos/image2video"
 
 
 @pytest.mark.parametrize(("word", "status"), [("submitted", "queued"), ("processing", "running")])
 def test_a_task_under_way_says_so(upstream: Upstream, word: str, status: str) -> None:
     upstream.script(says(stands(word, task_status_msg=None, task_result=None)))
-    found = operation(upstream.url, poll(RUNNING))
-    assert (found.status, found.operation, found.error) == (status, RUNNING, "")
+    video = operation(upstream.url, poll(RUNNING))
+    assert (video.status, video.operation, video.error) == (status, RUNNING, "")
     assert paths(upstream) == [f"GET {BEGIN}/{THEIRS}"]
 
 
 def test_a_word_that_is_not_known_is_handed_on(upstream: Upstream) -> None:
     upstream.script(says(stands("dreaming")))
-    found = operation(upstream.url, poll(RUNNING))
-    assert (found.status, found.raw) == ("unknown", "dreaming")
+    video = operation(upstream.url, poll(RUNNING))
+    assert (video.status, video.raw) == ("unknown", "dreaming")
 
 
 def test_a_finished_task_has_its_videos_and_their_length(upstream: Upstream) -> None:
@@ -80,23 +93,23 @@ def test_a_finished_task_has_its_videos_and_their_length(upstream: Upstream) -> 
     ]
     result = {"task_result": {"videos": videos}, "final_unit_deduction": "2", "watermark_info": {"enabled": False}}
     upstream.script(says(stands("succeed", **result)))
-    found = operation(upstream.url, poll(IMAGE))
-    assert (found.status, found.videos, found.duration) == ("completed", 2, 5.1)
-    assert found.operation == {**IMAGE, "urls": ["https://cdn.example/a.mp4?sign=1", "https://cdn.example/b.mp4"]}
+    video = operation(upstream.url, poll(IMAGE))
+    assert (video.status, video.videos, video.duration) == ("completed", 2, 5.1)
+    assert video.operation == {**IMAGE, "urls": ["https://cdn.example/a.mp4?sign=1", "https://cdn.example/b.mp4"]}
 
 
 def test_where_a_watermark_was_asked_for_the_video_has_it(upstream: Upstream) -> None:
     videos = [{"id": "a", "url": "https://cdn.example/a", "watermark_url": "https://cdn.example/aw", "duration": "5"}]
     upstream.script(says(stands("succeed", task_result={"videos": videos}, watermark_info={"enabled": True})))
-    found = operation(upstream.url, poll(RUNNING))
-    assert found.operation == {**RUNNING, "urls": ["https://cdn.example/aw"]}
+    video = operation(upstream.url, poll(RUNNING))
+    assert video.operation == {**RUNNING, "urls": ["https://cdn.example/aw"]}
 
 
 @pytest.mark.parametrize("result", [None, {}, {"videos": None}, {"videos": [{"id": "a"}, 1]}])
 def test_a_finished_task_without_a_video_has_none(upstream: Upstream, result: Any) -> None:
     upstream.script(says(stands("succeed", task_result=result)))
-    found = operation(upstream.url, poll(RUNNING))
-    assert (found.status, found.videos, found.duration) == ("completed", 0, None)
+    video = operation(upstream.url, poll(RUNNING))
+    assert (video.status, video.videos, video.duration) == ("completed", 0, None)
 
 
 @pytest.mark.parametrize("duration", ["", "long", None, "nan", "-1", {}])
@@ -118,8 +131,8 @@ def test_a_length_that_is_none_is_not_told(upstream: Upstream, duration: Any) ->
 )
 def test_a_failed_task_says_why_in_the_upstreams_words(upstream: Upstream, why: str | None, code: str) -> None:
     upstream.script(says(stands("failed", task_status_msg=why, task_result={})))
-    found = operation(upstream.url, poll(RUNNING))
-    assert (found.status, found.code, found.error) == ("failed", code, why or "")
+    video = operation(upstream.url, poll(RUNNING))
+    assert (video.status, video.code, video.error) == ("failed", code, why or "")
 
 
 @pytest.mark.parametrize(
@@ -128,9 +141,9 @@ def test_a_failed_task_says_why_in_the_upstreams_words(upstream: Upstream, why: 
 )
 def test_a_beginning_against_the_policy_is_a_video_that_failed(upstream: Upstream, status: int, code: int) -> None:
     upstream.script(says(fault(code, "The prompt is not allowed"), status))
-    found = operation(upstream.url, asked())
-    assert (found.status, found.code) == ("failed", "content_policy_violation")
-    assert (found.error, found.operation) == ("The prompt is not allowed", None)
+    video = operation(upstream.url, asked())
+    assert (video.status, video.code) == ("failed", "content_policy_violation")
+    assert (video.error, video.operation) == ("The prompt is not allowed", None)
     assert len(upstream.requests) == 1
 
 
@@ -211,8 +224,8 @@ def test_a_404_that_is_not_the_vendors_does_not_end_a_task(upstream: Upstream) -
 
 def test_a_beginning_that_nobody_saw_is_found_by_our_name(upstream: Upstream) -> None:
     upstream.script(says(fault(1203, "task not found"), 404), says(stands("processing")))
-    found = operation(upstream.url, poll())
-    assert (found.status, found.operation) == ("running", IMAGE)
+    video = operation(upstream.url, poll())
+    assert (video.status, video.operation) == ("running", IMAGE)
     assert paths(upstream) == [f"GET /v1/videos/{kind}/{OURS}" for kind in ("text2video", "image2video")]
 
 
@@ -242,15 +255,15 @@ def test_whether_it_began_is_not_known_while_the_upstream_is_down(upstream: Upst
 
 def test_a_name_that_is_taken_is_the_task_that_we_began_before(upstream: Upstream) -> None:
     upstream.script(says(fault(1201, f"External_task_id {OURS} already exists"), 400), says(stands("processing")))
-    found = operation(upstream.url, asked())
-    assert (found.status, found.operation) == ("running", RUNNING)
+    video = operation(upstream.url, asked())
+    assert (video.status, video.operation) == ("running", RUNNING)
     assert paths(upstream) == [f"POST {BEGIN}", f"GET {BEGIN}/{OURS}"]
 
 
 def test_a_beginning_whose_answer_was_cut_off_is_found(upstream: Upstream) -> None:
     upstream.script(answer(Reset()), says(stands("submitted"), path=f"{BEGIN}/{OURS}"))
-    found = operation(upstream.url, asked())
-    assert (found.status, found.operation) == ("queued", RUNNING)
+    video = operation(upstream.url, asked())
+    assert (video.status, video.operation) == ("queued", RUNNING)
     assert paths(upstream)[-1] == f"GET {BEGIN}/{OURS}"
 
 

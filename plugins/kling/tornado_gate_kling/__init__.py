@@ -78,7 +78,7 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 
 def _make_task_query(call: Call, request: VideoPoll) -> TaskQuery:
-    """The vendor's task id, or the gateway's own id for a task whose creation was not confirmed."""
+    """Return a query by the vendor's task id, or by the gateway's own id for a task whose creation was not confirmed."""
     if request.operation is None:
         return TaskQuery(kinds=ANY_KIND, name=request.task_id, own=True)
     kind, name = get_kind(request.operation), request.operation.get("task_id")
@@ -103,13 +103,13 @@ def _build_upstream_request(
 
 
 def _build_headers(call: Call) -> dict[str, str]:
-    """The request headers, in lower case, so that configured headers replace default ones in any spelling."""
+    """Return the request headers, in lower case, so that configured headers replace default ones in any spelling."""
     own = call.target.settings.make_headers()
     if own:
         mask_secret(call.target, own["authorization"].removeprefix("Bearer "))
     return {
         **own,
-        **{name.lower(): str(each) for name, each in call.target.headers.items()},
+        **{name.lower(): str(value) for name, value in call.target.headers.items()},
     }
 
 
@@ -138,7 +138,9 @@ async def translate_response(call: Call, request: Request, incoming: UpstreamRes
 
 
 def _get_kind(request: Request, incoming: UpstreamResponse) -> Kind:
-    """The kind in the response's context; only the URL that was called tells the kind of a task that was found by name."""
+    """Return the kind in the response's context. For a task that was found by name, only the URL of the request has the
+    kind.
+    """
     if incoming.context in KINDS:
         return next(kind for kind in KINDS if kind == incoming.context)
     if isinstance(request, VideoRequest):

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-import jwt
 from marshmallow import Schema
 
-from tornado_gate import ProviderEntry
+from tornado_gate import ProviderEntry, lazy_import
 from tornado_gate.codec.fields import String
 from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
+
+lazy_import("joserfc", "jwk", "jwt")  # loads cryptography
 
 TOKEN_SECONDS: Final = 1800
 CLOCK_SKEW_SECONDS: Final = 5
@@ -27,7 +28,7 @@ RENEWAL_SECONDS: Final = 60
 
 _MASK: Final = "***"
 _MIN_SECRET_LENGTH: Final = 8
-"""Shorter values are not masked: they are no secrets, and masking them would garble messages."""
+"""Shorter values are not masked. They are not secret, and masking them would garble messages."""
 
 
 class KlingSettingsSchema(Schema):
@@ -49,29 +50,38 @@ class KlingAccount:
     _ends: float = field(default=0.0, init=False)
 
     def make_headers(self) -> dict[str, str]:
-        """The authorization header; {} without a key."""
+        """Return the authorization header; {} without a key."""
         key = self._get_token() if self.secret_key else self.api_key
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def _get_token(self) -> str:
-        """A token with at least a minute of validity; renewed about twice an hour."""
+        """Return a token with at least a minute of validity. It is renewed about twice an hour."""
         now = self.clock()
         if now > self._ends - RENEWAL_SECONDS:
             self._ends = int(now) + TOKEN_SECONDS
             claims = {"iss": self.access_key, "exp": self._ends, "nbf": int(now) - CLOCK_SKEW_SECONDS}
-            self._token = jwt.encode(claims, self.secret_key, algorithm="HS256")
+            self._token = _sign_claims(claims, self.secret_key)
         return self._token
 
     def mask_keys(self, text: str) -> str:
-        """`text` from the upstream with all keys of this account masked."""
+        """Return `text` from the upstream with all keys of this account masked."""
         for secret in (self._token, self.secret_key, self.access_key, self.api_key):
             if len(secret) >= _MIN_SECRET_LENGTH:
                 text = text.replace(secret, _MASK)
         return text
 
 
+def _sign_claims(claims: dict[str, Any], secret: str) -> str:
+    """A JWT by HS256."""
+    from joserfc import jwt
+    from joserfc.jwk import OctKey
+
+    return jwt.encode({"alg": "HS256", "typ": "JWT"}, claims, OctKey.import_key(secret))
+
+
 def read_account(entry: ProviderEntry) -> KlingAccount:
-    """The account of an entry: ``api_key`` as "ACCESS:SECRET", or the settings ``access_key`` and ``secret_key``.
+    """Return the account of an entry: ``api_key`` as "ACCESS:SECRET", or the settings ``access_key`` and
+    ``secret_key``.
 
     An api_key without a colon is a single key, as resellers of the API issue. Raises ConfigError.
     """

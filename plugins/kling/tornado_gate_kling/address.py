@@ -19,10 +19,10 @@ KINDS: Final[tuple[Kind, ...]] = (TEXT_KIND, IMAGE_KIND)
 
 
 def build_creation_url(base_url: str, kind: Kind) -> str:
-    """The URL that creates a video of this kind."""
+    """Return the URL that creates a video of this kind."""
     return f"{base_url}/videos/{kind}"
 
 
 def build_task_url(base_url: str, kind: Kind, name: str) -> str:
-    """The URL that returns a task, by the vendor's id or by the external id."""
+    """Return the URL of a task, by the vendor's id or by the external id."""
     return f"{build_creation_url(base_url, kind)}/{quote(name, safe='')}"

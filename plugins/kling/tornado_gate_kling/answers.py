@@ -1,9 +1,10 @@
-"""Parses the upstream's envelope, common to tasks and errors, to VideoOperation or UpstreamError.
+"""Parse the upstream's envelope, common to tasks and errors, to VideoOperation or UpstreamError.
 
-Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code": 1000-1004 authentication (401),
-1100-1102 the account (429), 1103 no permission (403), 1200-1201 parameters (400), 1202-1203 no such method or resource (404),
-1300-1301 policy (400), 1302-1303 rate and parallel tasks (429), 1304 the IP allow list (429), 5000-5002 the server.
-A task: …/model/textToVideo, "Query Task (Single)". task_status_msg has the reason of a failure; `message` is "SUCCEED" even then.
+Source: https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code": 1000-1004 authentication
+(401), 1100-1102 the account (429), 1103 no permission (403), 1200-1201 parameters (400), 1202-1203 no such method or
+resource (404), 1300-1301 policy (400), 1302-1303 rate and parallel tasks (429), 1304 the IP allow list (429), 5000-5002
+the server. A task: …/model/textToVideo, "Query Task (Single)". task_status_msg has the reason of a failure; `message`
+is "SUCCEED" even then.
 """
 
 from __future__ import annotations
@@ -62,19 +63,19 @@ class KlingResponse(Value, frozen=True, kw_only=True):
 
     @property
     def is_unknown_task(self) -> bool:
-        """Whether the upstream reports that the task does not exist."""
+        """Return whether the upstream reports that the task does not exist."""
         return self.code == NOT_FOUND_CODE or (
             self.code not in _ACCOUNT_CODES and bool(_UNKNOWN_MESSAGE.search(self.message))
         )
 
     @property
     def is_duplicate(self) -> bool:
-        """Whether the upstream reports that a task with this external id exists already."""
+        """Return whether the upstream reports that a task with this external id exists already."""
         return self.code != 0 and bool(_DUPLICATE_MESSAGE.search(self.message))
 
 
 def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingResponse:
-    """The envelope in a response body, with keys masked in its message. Raises UpstreamError for any other body."""
+    """Return the envelope in a response body, with keys masked in its message. Raises UpstreamError for any other body."""
     value = require_object(parse_json(raw, provider), provider)
     code, message, data = value.get("code"), value.get("message"), value.get("data")
     return KlingResponse(
@@ -85,7 +86,9 @@ def parse_response(account: KlingAccount, raw: bytes, provider: str) -> KlingRes
 
 
 def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, headers: Mapping[str, str]) -> GateError:
-    """The error for a response without a task. For account errors, the upstream's message is not shown to the caller."""
+    """Return the error for a response without a task. For account errors, the caller does not receive the upstream's
+    message.
+    """
     provider, account = call.target.provider, call.target.settings
     if answer.code in _ACCOUNT_CODES:
         log.warning(
@@ -99,7 +102,7 @@ def make_error(call: Call, answer: KlingResponse, raw: bytes, status: int, heade
 
 
 def make_policy_failure(call: Call, answer: KlingResponse) -> VideoOperation:
-    """A policy rejection as a failed video, whether the upstream reports it at creation or later."""
+    """Return a policy rejection as a failed video. The upstream reports it at creation or later."""
     error = (
         answer.message or f"The provider '{call.target.provider}' rejected this video because of its content policy."
     )
@@ -107,7 +110,7 @@ def make_policy_failure(call: Call, answer: KlingResponse) -> VideoOperation:
 
 
 def parse_operation(call: Call, answer: KlingResponse, kind: Kind) -> VideoOperation:
-    """The state of a task. Raises UpstreamError for one without an id, which could not be polled."""
+    """Return the state of a task. Raises UpstreamError for a task without an id, which could not be polled."""
     data, raw = answer.data, str(answer.data.get("task_status") or "")
     task_id = data.get("task_id")
     if not isinstance(task_id, str) or not _TASK_ID.fullmatch(task_id):
@@ -134,24 +137,24 @@ def parse_operation(call: Call, answer: KlingResponse, kind: Kind) -> VideoOpera
 def _make_failed_operation(
     account: KlingAccount, data: Mapping[str, Any], operation: Mapping[str, Any]
 ) -> VideoOperation:
-    said = data.get("task_status_msg")
-    why = account.mask_keys(said)[:_MAX_MESSAGE_LENGTH] if isinstance(said, str) else ""
+    reason = data.get("task_status_msg")
+    why = account.mask_keys(reason)[:_MAX_MESSAGE_LENGTH] if isinstance(reason, str) else ""
     code = "content_policy_violation" if _POLICY_MESSAGE.search(why) else "generation_failed"
     return VideoOperation(status="failed", operation=operation, code=code, error=why)
 
 
 def _list_videos(data: Mapping[str, Any]) -> list[tuple[str, float | None]]:
-    """(URL, seconds) of each video; the watermarked URL when a watermark was requested."""
+    """Return (URL, seconds) of each video, with the watermarked URL when a watermark was requested."""
     result, mark = data.get("task_result"), data.get("watermark_info")
     listed = result.get("videos") if isinstance(result, dict) else None
     marked = isinstance(mark, dict) and mark.get("enabled") is True
-    found = []
+    videos = []
     for video in listed if isinstance(listed, list) else []:
         if isinstance(video, dict):
             url = (video.get("watermark_url") if marked else None) or video.get("url")
             if isinstance(url, str) and url:
-                found.append((url, _read_seconds(video.get("duration"))))
-    return found
+                videos.append((url, _read_seconds(video.get("duration"))))
+    return videos
 
 
 def _read_seconds(value: Any) -> float | None:
@@ -163,5 +166,5 @@ def _read_seconds(value: Any) -> float | None:
 
 
 def get_kind(operation: Mapping[str, Any]) -> Kind | None:
-    """The kind of a created task; None for an operation that this plugin did not return."""
+    """Return the kind of a created task; None for an operation that this plugin did not return."""
     return next((kind for kind in KINDS if kind == operation.get("kind")), None)

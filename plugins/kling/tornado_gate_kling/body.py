@@ -1,8 +1,8 @@
-"""Renders a video request as the upstream's JSON body.
+"""Render a video request as the upstream's JSON body.
 
-Source: https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo: model_name, prompt,
-duration (seconds as a string), aspect_ratio (16:9, 9:16, 1:1; only without an input image, whose ratio wins otherwise), image,
-watermark_info, external_task_id.
+Source: https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo: model_name,
+prompt, duration (seconds as a string), aspect_ratio (16:9, 9:16, 1:1; only without an input image, whose ratio wins
+otherwise), image, watermark_info, external_task_id.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ ASPECT_RATIOS: Final = {Fraction(16, 9): "16:9", Fraction(9, 16): "9:16", Fracti
 
 
 async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """The request body. Reports unsupported fields to `call.drop_field`. Raises InvalidField."""
-    _check(call, request)
+    """Return the request body. Reports unsupported fields to `call.drop_field`. Raises InvalidField."""
+    _check_request(call, request)
     body: dict[str, Any] = {"model_name": call.target.upstream_model, "prompt": request.prompt}
     picture: ImageFile | None = None
     if request.image is not None:
@@ -40,7 +40,7 @@ async def build_body(call: Call, request: VideoRequest) -> dict[str, Any]:
     return body
 
 
-def _check(call: Call, request: VideoRequest) -> None:
+def _check_request(call: Call, request: VideoRequest) -> None:
     if request.remix_of is not None:
         message = f"The model '{call.model}' does not support remixing an earlier video."
         raise UnsupportedOperation(message, param=request.field_name("remix_of"))

@@ -1,4 +1,4 @@
-"""For ``tornado-gate plugins check kling``: what the vendor answers.
+"""The declaration for ``tornado-gate plugins check kling``: the vendor's responses.
 
 Source: the pages that `tornado_gate_kling.answers` names.
 """
@@ -14,7 +14,7 @@ _TASK = "kit-task"
 
 
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
-    """A video that is finished when it is first asked about, and its file."""
+    """Return a video that is complete at the first poll, or its file."""
     if request.path.startswith("/files/"):
         return UpstreamAnswer(steps=(VIDEO,), content_type="video/mp4")
     data: dict[str, Any] = {"task_id": _TASK, "task_status": "submitted", "created_at": 1, "updated_at": 1}

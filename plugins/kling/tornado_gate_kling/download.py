@@ -15,7 +15,7 @@ from tornado_gate.types import Call
 
 
 def get_video_url(call: Call, operation: Mapping[str, Any], index: int) -> str:
-    """The URL of video number `index`. Raises UpstreamError if there is none, and for another host without https."""
+    """Return the URL of video number `index`. Raises UpstreamError if there is none, and for another host without https."""
     provider, urls = call.target.provider, operation.get("urls")
     if not isinstance(urls, list) or not 0 <= index < len(urls):
         raise UpstreamError(

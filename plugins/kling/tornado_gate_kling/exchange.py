@@ -22,8 +22,9 @@ NOT_FOUND_BODY: Final = orjson.dumps({"code": NOT_FOUND_CODE, "message": "task n
 """The response body for a task that the upstream does not find under any of its URLs."""
 
 ERROR_STATUSES: Final = range(400, 600)
-"""Error statuses that are read as responses, because the vendor's code in the body is more precise: by the status alone, an
-account without credit looks like a rate limit."""
+"""Error statuses that are read as responses, because the vendor's code in the body is more precise. By the status
+alone, an account without credit looks like a rate limit.
+"""
 
 _TASK_STATUSES: Final = frozenset({200, 400, 404})
 """The statuses of a response that reports an unknown task."""
@@ -37,7 +38,7 @@ class TaskCreation(Value, frozen=True, kw_only=True):
 
 
 class TaskQuery(Value, frozen=True, kw_only=True):
-    """A task by the vendor's id or, with `own`, by the gateway's id; `kinds` are the kinds to try."""
+    """A query for a task by the vendor's id or, with `own`, by the gateway's id. `kinds` are the kinds to try."""
 
     kinds: tuple[Kind, ...]
     name: str
@@ -55,8 +56,8 @@ class RejectedResponse(Exception):
         self.error = error
 
 
-async def _send(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, KlingResponse]:
-    """One request. Raises RejectedResponse, and UpstreamError for anything but a response of the vendor's."""
+async def _send_request(call: Call, outgoing: UpstreamRequest) -> tuple[bytes, KlingResponse]:
+    """Send one request. Raises RejectedResponse, and UpstreamError for a response that is not the vendor's."""
     incoming = await upstream.call_upstream(call, outgoing)
     raw, failed = await incoming.read(), incoming.status in ERROR_STATUSES
     try:
@@ -77,10 +78,10 @@ def _make_rejected(
 
 
 async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation) -> UpstreamResponse:
-    """The response to a creation, or that of the task if it exists already. Raises UpstreamError."""
+    """Return the response to a creation, or the response about the task if it exists already. Raises UpstreamError."""
     error: GateError
     try:
-        raw, _ = await _send(call, outgoing)
+        raw, _ = await _send_request(call, outgoing)
         return _make_response(raw, task.kind)
     except RejectedResponse as rejected:
         if rejected.answer.code in POLICY_CODES:
@@ -91,40 +92,40 @@ async def create_task(call: Call, outgoing: UpstreamRequest, task: TaskCreation)
     except UpstreamError as uncertain:  # the upstream may have received the request
         error = uncertain
     try:
-        found = (
+        existing = (
             await _find_task(call, outgoing, TaskQuery(kinds=(task.kind,), name=task.name, own=True))
             if task.name
             else None
         )
     except GateError:
-        found = None
-    if found is None:
+        existing = None
+    if existing is None:
         raise error
-    return found
+    return existing
 
 
-async def query_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) -> UpstreamResponse:
-    """The response about a task, NOT_FOUND_BODY when it does not exist. Raises UpstreamError."""
-    return await _find_task(call, outgoing, asked) or _make_response(NOT_FOUND_BODY, asked.kinds[0])
+async def query_task(call: Call, outgoing: UpstreamRequest, query: TaskQuery) -> UpstreamResponse:
+    """Return the response about a task, NOT_FOUND_BODY when it does not exist. Raises UpstreamError."""
+    return await _find_task(call, outgoing, query) or _make_response(NOT_FOUND_BODY, query.kinds[0])
 
 
-async def _find_task(call: Call, outgoing: UpstreamRequest, asked: TaskQuery) -> UpstreamResponse | None:
-    """The response about a task; None when the upstream reports that it does not exist. Raises UpstreamError."""
-    for kind in asked.kinds:
-        url = build_task_url(call.target.base_url, kind, asked.name)
+async def _find_task(call: Call, outgoing: UpstreamRequest, query: TaskQuery) -> UpstreamResponse | None:
+    """Return the response about a task; None when the upstream reports that it does not exist. Raises UpstreamError."""
+    for kind in query.kinds:
+        url = build_task_url(call.target.base_url, kind, query.name)
         try:
-            raw, answer = await _send(call, replace(outgoing, method="GET", url=url, json=None))
+            raw, answer = await _send_request(call, replace(outgoing, method="GET", url=url, json=None))
         except RejectedResponse as rejected:
             if not rejected.answer.is_unknown_task or rejected.status not in _TASK_STATUSES:
                 raise _make_query_error(call, rejected) from None
             continue
-        if not asked.own or _is_called(answer, asked.name):
+        if not query.own or _is_called(answer, query.name):
             return _make_response(raw, kind)
     return None
 
 
 def _make_query_error(call: Call, rejected: RejectedResponse) -> GateError:
-    """The error of a poll. A 404 without the vendor's envelope does not mean that the task does not exist."""
+    """Return the error of a poll. A 404 without the vendor's envelope does not mean that the task does not exist."""
     if rejected.status == 404 and rejected.answer.code == -1:
         return UpstreamError(
             f"The provider '{call.target.provider}' returned 404 without a Kling error code. Check its base_url."
@@ -133,16 +134,18 @@ def _make_query_error(call: Call, rejected: RejectedResponse) -> GateError:
 
 
 def _is_called(answer: KlingResponse, name: str) -> bool:
-    """Whether the response has a task whose external id is `name` or missing."""
+    """Return whether the response has a task whose external id is `name` or missing."""
     if not answer.data:
         return False
     about = answer.data.get("task_info")
-    said = about.get("external_task_id") if isinstance(about, dict) else None
-    return said in (None, "", name)
+    external_id = about.get("external_task_id") if isinstance(about, dict) else None
+    return external_id in (None, "", name)
 
 
 def _make_response(raw: bytes, kind: Kind) -> UpstreamResponse:
-    """`context` is the kind of the task, which the URL determines and the response does not contain."""
+    """Return a response. Its `context` is the kind of the task, which the URL determines and the response does not
+    contain.
+    """
     return UpstreamResponse(chunks=BufferedBody(raw), headers={"content-type": "application/json"}, context=kind)
 
 

@@ -21,19 +21,19 @@ _IMAGE_TYPES: Final = ("image/png", "image/jpeg")
 
 
 async def prepare_image(call: Call, source: FileSource, param: str) -> tuple[str, ImageFile | None]:
-    """(value to send, the image), or (URL, None) for an image that the upstream opens itself.
+    """Return (value to send, the image), or (URL, None) for an image that the upstream opens itself.
 
-    Raises InvalidField for an invalid image, which the upstream would report only minutes later, in the task.
+    Raises InvalidField for an invalid image. The upstream would report it only minutes later, in the task.
     """
     if isinstance(source, Link):
         return source.url, None
     picture = await read_image(call, source, param)
-    _check(picture, param)
+    _check_picture(picture, param)
     text = await asyncio.to_thread(base64.b64encode, picture.data)
     return text.decode("ascii"), picture
 
 
-def _check(picture: ImageFile, param: str) -> None:
+def _check_picture(picture: ImageFile, param: str) -> None:
     width, height = picture.width, picture.height
     if picture.media_type not in _IMAGE_TYPES:
         message = f"'{param}' is {picture.media_type}; use PNG or JPEG."

@@ -1,7 +1,8 @@
 """Vendor options in a request's `metadata`: known members are sent, the others are reported as dropped.
 
-Source: the tables of https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo. Not
-accepted from callers: callback_url, a URL that the upstream would call, and external_task_id, which the gateway sets.
+Source: the tables of https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo.
+Two members are not accepted from callers: callback_url, a URL that the upstream would call, and external_task_id, which
+the gateway sets.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _MODE_OF_QUALITY: Final = {
     "medium": "std",
     "low": "std",
 }
-"""Values of the gateway's `quality_level`: the vendor's `mode`."""
+"""The vendor's `mode` by the gateway's `quality_level`."""
 
 
 class MetadataSchema(Schema):
-    """Checks types only; the upstream validates the values for each model."""
+    """A schema that checks types only. The upstream validates the values for each model."""
 
     negative_prompt = String()
     mode = String()
@@ -63,19 +64,19 @@ _KIND_OF_MEMBER: Final[dict[str, Kind]] = {
 
 
 def choose_kind(request: VideoRequest) -> Kind:
-    """The kind of the request. A last frame (`image_tail`) alone also makes it an image-to-video request."""
+    """Return the kind of the request. A last frame (`image_tail`) alone also makes it an image-to-video request."""
     return IMAGE_KIND if request.image is not None or request.metadata.get("image_tail") is not None else TEXT_KIND
 
 
 async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
-    """The body members from `metadata`. Reports unsupported ones to `call.drop_field`. Raises InvalidField."""
+    """Return the body members from `metadata`. Reports unsupported ones to `call.drop_field`. Raises InvalidField."""
     field = request.field_name("metadata")
-    given = {name: value for name, value in request.metadata.items() if value is not None}
-    _check({name: value for name, value in given.items() if name in _METADATA_SCHEMA.fields}, field)
+    metadata = {name: value for name, value in request.metadata.items() if value is not None}
+    _check_members({name: value for name, value in metadata.items() if name in _METADATA_SCHEMA.fields}, field)
     kind, model = choose_kind(request), find_model(call.target.upstream_model)
     unknown = {"cfg_scale": not model.cfg_scale, "sound": not model.sound}
     body: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in metadata.items():
         param = f"{field}.{name}"
         if name not in _METADATA_SCHEMA.fields or _KIND_OF_MEMBER.get(name, kind) != kind or unknown.get(name, False):
             call.drop_field(param)
@@ -84,13 +85,13 @@ async def parse_metadata(call: Call, request: VideoRequest) -> dict[str, Any]:
         elif name == "sound":
             body[name] = {True: "on", False: "off"}.get(value, value)
         elif name == "quality_level":
-            _set_mode(call, body, given.get("mode") or "", value, param)
+            _set_mode(call, body, metadata.get("mode") or "", value, param)
         else:
             body[name] = value
     return body
 
 
-def _check(wishes: dict[str, Any], field: str) -> None:
+def _check_members(wishes: dict[str, Any], field: str) -> None:
     errors = _METADATA_SCHEMA.validate(wishes)
     if errors:
         path, message = first_fault(errors)

@@ -1,8 +1,8 @@
-"""Features by model name; a model of unknown name is assumed to support everything.
+"""Features by model name. A model with an unknown name is assumed to support everything.
 
-Source: https://app.klingai.com/global/dev/document-api/apiReference/model/skillsMap, "Capability Map", and the tables of
-…/model/textToVideo and …/model/imageToVideo: which model is listed where, 5 or 10 seconds up to V2.6 and 3 to 15 from V3 on,
-cfg_scale for all but V2.x, audio from V2.6 on.
+Source: https://app.klingai.com/global/dev/document-api/apiReference/model/skillsMap, "Capability Map", and the tables
+of …/model/textToVideo and …/model/imageToVideo. They list the models, 5 or 10 seconds up to V2.6 and 3 to 15 from V3
+on, cfg_scale for all except V2.x, and audio from V2.6 on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ THREE_TO_FIFTEEN: Final = tuple(range(3, 16))
 
 
 class KlingModel(Value, frozen=True, kw_only=True):
-    """`seconds`: the supported durations, any whole number when empty; `text`: whether the model works without an input image."""
+    """The features of a model. `seconds`: the supported durations, any whole number when empty. `text`: it works
+    without an image.
+    """
 
     seconds: tuple[int, ...] = ()
     text: bool = True
@@ -41,13 +43,13 @@ _UNKNOWN_MODEL: Final = KlingModel()
 
 
 def find_model(name: str) -> KlingModel:
-    """The features of an upstream model, by name."""
+    """Return the features of an upstream model, by name."""
     name = canonicalize_name(name)
     return next((model for pattern, model in _KNOWN_MODELS if fnmatchcase(name, pattern)), _UNKNOWN_MODEL)
 
 
 def describe_seconds(seconds: tuple[int, ...]) -> str:
-    """The durations as text: '5 or 10', 'from 3 to 15'."""
+    """Return the durations as text: '5 or 10', 'from 3 to 15'."""
     if len(seconds) > 2:
         return f"from {seconds[0]} to {seconds[-1]}"
     return " or ".join(map(str, seconds))

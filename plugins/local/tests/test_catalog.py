@@ -6,7 +6,7 @@ import pytest
 
 import tornado_gate_local as local
 from tornado_gate import ProviderEntry
-from tornado_gate_local.media import errors
+from tornado_gate_local import media
 
 CHAT = {"chat", "count_tokens"}
 
@@ -36,23 +36,25 @@ def test_the_beginning_of_a_name_says_what_a_model_does(model, operations):
     assert local.configure(ProviderEntry(name="local")).get_operations(model) == operations
 
 
-@pytest.mark.parametrize(
-    ("missing", "pictures", "videos"),
-    [
-        ({"PIL"}, set(), set()),
-        ({"av"}, {"images", "image_edits"}, set()),
-        ({"PIL", "av"}, set(), set()),
-        (set(), {"images", "image_edits"}, {"videos"}),
-    ],
-)
-def test_without_pillow_there_are_no_pictures_and_without_either_library_no_videos(
-    monkeypatch, missing, pictures, videos
-):
-    monkeypatch.setattr(errors, "find_spec", lambda name: None if name in missing else "found")
+def test_without_the_media_package_only_operations_on_texts_are_supported(monkeypatch):
+    monkeypatch.setattr(media, "find_spec", lambda name: None)
     capabilities = local.configure(ProviderEntry(name="local"))
-    assert capabilities.get_operations("local-image-1") == pictures
-    assert capabilities.get_operations("local-video") == videos
-    assert capabilities.get_operations("local-tts") == {"speech"}
+    assert capabilities.operations == CHAT | {"embeddings", "moderation"}
+    for model in ("local-image-1", "local-video", "local-tts", "local-realtime"):
+        assert capabilities.get_operations(model) == set()
+
+
+def test_without_the_media_package_errors_for_its_models_name_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(media, "find_spec", lambda name: None)
+    capabilities = local.configure(ProviderEntry(name="local"))
+    assert capabilities.find_missing("local-image-1", ("images",)) == "Run: pip install tornado-gate-demo-media"
+    assert capabilities.find_missing("local-image-1", ("image_edits", "speech")) == media.INSTALL
+    assert capabilities.find_missing("local-image-1", ("chat",)) == ""
+    assert capabilities.find_missing("local-chat", ("images",)) == ""
+
+
+def test_with_the_media_package_nothing_is_missing():
+    assert local.configure(ProviderEntry(name="local")).missing_operations == {}
 
 
 def test_a_video_whose_beginning_is_uncertain_may_be_begun_again():

@@ -13,10 +13,10 @@ import tornado_gate_local as local
 from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import InvalidField, UnsupportedOperation
 from tornado_gate.types import Data, EmbeddingRequest, EmbeddingResult, TranscriptionRequest
-from tornado_gate_local.media.embeddings import embed
-from tornado_gate_local.media.workers import POOL
 from tornado_gate_local.operations.embeddings import SLICE_TOKENS, convert_to_text
+from tornado_gate_local.vectors import embed
 from tornado_gate_local.words import count_tokens
+from tornado_gate_local.workers import POOL
 
 NAMES = {"inputs": "input", "dimensions": "outputDimensionality", "task": "taskType"}
 

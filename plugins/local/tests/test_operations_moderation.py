@@ -10,8 +10,8 @@ from openai.types.moderation import Categories
 import tornado_gate_local as local
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Data, Image, ModerationRequest, Text
-from tornado_gate_local.media import moderation
-from tornado_gate_local.media.moderation import CATEGORIES
+from tornado_gate_local import word_list
+from tornado_gate_local.word_list import CATEGORIES
 
 PICTURE = Image(source=Data(media_type="image/png", base64=""))
 THREAT = "I will kill you."
@@ -47,7 +47,7 @@ async def test_every_input_gets_a_verdict_on_every_category_of_the_vendor(verdic
 
 @pytest.mark.gen_test(timeout=50)
 async def test_more_text_than_a_worker_reads_in_time_is_refused_at_once(verdicts):
-    half = (Text(text="a " * (moderation.MAX_CHARACTERS // 4)),)
+    half = (Text(text="a " * (word_list.MAX_CHARACTERS // 4)),)
     with pytest.raises(InvalidField, match=r"at most 4,000,000 characters .* this one has 4,000,001") as caught:
         await verdicts(asked(half, half, (Text(text="a"),)))
     assert (caught.value.param, caught.value.code) == ("input", "string_above_max_length")
@@ -104,12 +104,12 @@ async def test_a_strict_caller_gets_an_error_for_a_picture(make_call):
 @pytest.mark.parametrize("texts", [["word " * 1_000], ["a"] * 100])
 @pytest.mark.gen_test(timeout=50)
 async def test_long_and_many_texts_are_not_judged_in_the_loop(verdicts, monkeypatch, texts):
-    monkeypatch.setattr(moderation, "moderate", None)  # a worker imports its own
+    monkeypatch.setattr(word_list, "moderate", None)  # a worker imports its own
 
     class Elsewhere:
         async def run(self, function, given):
             assert function is None
             await asyncio.sleep(0)
-            return tuple(map(moderation.judge, given))
+            return tuple(map(word_list.judge, given))
 
-    assert len(await moderation.moderate_in_worker(texts, Elsewhere())) == len(texts)
+    assert len(await word_list.moderate_in_worker(texts, Elsewhere())) == len(texts)

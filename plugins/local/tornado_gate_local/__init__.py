@@ -1,8 +1,8 @@
 """local: the embedded provider, a demonstration and a test bed. It answers without a network, an account or model weights.
 
 It is not a language model: the rules in `phrases`, `tools` and `schema` build an answer from the words of the
-request, and the same request always gets the same answer. Vectors, moderation results, images, videos and speech are
-real numbers and files, made by the rules in `media`. The README says what is done with each field.
+request, and the same request always gets the same answer. Vectors and moderation results are real numbers. Images, videos,
+speech and voice sessions are the work of another distribution, see `media`. The README says what is done with each field.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import Value
-from tornado_gate_local import operations, pieces
+from tornado_gate_local import media, operations, pieces
 from tornado_gate_local.answer import count_usage, estimate_size, make_choices
-from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, list_available_operations
+from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, list_available_operations, list_missing_operations
 from tornado_gate_local.losses import report_drops
-from tornado_gate_local.operations.videos import VideoDownloadWork
-from tornado_gate_local.operations.work import OperationWork
+from tornado_gate_local.operations.work import DownloadWork, OperationWork
 
 __version__ = "0.1.0"
 SHORT_PROMPT = 100_000  # characters; the tokens of so many are counted within a millisecond
 
-lazy_import(__name__, "pattern", "realtime", "operations.moderation")  # these take a tenth of a start
+lazy_import(__name__, "pattern", "operations.moderation")  # these take a tenth of a start
+if media.is_installed():
+    lazy_import(media.PACKAGE, "operations", "realtime")
 
 
 class LocalSettings(Value, frozen=True, kw_only=True):
@@ -65,6 +66,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
     settings = LocalSettings(pace_seconds=loaded["pace_seconds"])
     return Capabilities(
         operations=list_available_operations(),
+        missing_operations=list_missing_operations(),
         models=MODELS,
         inputs_at_once=INPUTS_AT_ONCE,
         costs_nothing=True,
@@ -95,12 +97,18 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
             for name in request.extra:
                 call.drop_field(name)
             return UpstreamRequest(context=request)
-    work = await operations.prepare(call, request)
+    return UpstreamRequest(context=await _prepare_work(call, request))
+
+
+async def _prepare_work(call: Call, request: Request) -> OperationWork | DownloadWork:
+    work = operations.prepare(call, request) or (
+        await media.load().prepare(call, request) if media.is_installed() else None
+    )
     if work is None:
         raise UnsupportedOperation(
             f"The model '{call.model}' does not support '{call.operation}'. Choose a model that does."
         )
-    return UpstreamRequest(context=work)
+    return work
 
 
 def _make_result(call: Call, request: ChatRequest) -> ChatResult:
@@ -118,7 +126,7 @@ def _make_result(call: Call, request: ChatRequest) -> ChatResult:
 async def call_upstream(call: Call, outgoing: UpstreamRequest) -> UpstreamResponse:
     """Return the prepared answer; nothing is sent over a network. Raises UpstreamError when the file of a video is missing."""
     plan = outgoing.context
-    if isinstance(plan, VideoDownloadWork):
+    if isinstance(plan, DownloadWork):
         return await plan.make_response()
     return UpstreamResponse(
         chunks=pieces.stream_lines(plan) if isinstance(plan, pieces.AnswerPlan) else iterate_nothing(), context=plan
@@ -133,12 +141,8 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> Socket:
             "local",
             "the upstream request has no realtime context; a wrapper plugin must return the request with its `context`",
         )
-    from tornado_gate_local import realtime
-
     settings = call.target.settings if isinstance(call.target.settings, LocalSettings) else LocalSettings()
-    session = realtime.open_session(call, outgoing.context, settings.pace_seconds)
-    call.closing.push_async_callback(session.close)
-    return session
+    return media.load().open_session(call, outgoing.context, settings.pace_seconds)
 
 
 async def iterate_nothing() -> AsyncIterator[bytes]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tornado_gate_local.media.embeddings import MAX_TEXTS
-from tornado_gate_local.media.errors import is_installed
+from tornado_gate_local import media
+from tornado_gate_local.vectors import MAX_TEXTS
 
 INPUTS_AT_ONCE: Final = MAX_TEXTS
 
 CHAT: Final = frozenset({"chat", "count_tokens"})
 MODERATION: Final = frozenset({"moderation"})
 PICTURES: Final = frozenset({"images", "image_edits"})
+SPEECH: Final = frozenset({"speech"})
 VIDEOS: Final = frozenset({"videos"})
 VOICE: Final = frozenset({"realtime"})
+TEXTS: Final = CHAT | MODERATION | {"embeddings"}
+MEDIA: Final = PICTURES | SPEECH | VIDEOS | VOICE
 
 MODELS: Final[Mapping[str, frozenset[str]]] = {
     "local-chat*": CHAT,
@@ -23,7 +26,7 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
     "text-moderation-*": MODERATION,
     "omni-moderation-*": MODERATION,
     "local-image*": PICTURES,
-    "local-tts*": frozenset({"speech"}),
+    "local-tts*": SPEECH,
     "local-video*": VIDEOS,
     "local-realtime*": VOICE,
     "*": CHAT,
@@ -32,7 +35,10 @@ MODELS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def list_available_operations() -> frozenset[str]:
-    """The operations that work with the installed libraries: images need Pillow, videos also PyAV."""
-    pictures = PICTURES if is_installed("PIL") else frozenset()
-    videos = VIDEOS if pictures and is_installed("av") else frozenset()
-    return CHAT | MODERATION | VOICE | {"embeddings", "speech"} | pictures | videos
+    """The operations that work with the installed packages."""
+    return TEXTS | MEDIA if media.is_installed() else TEXTS
+
+
+def list_missing_operations() -> dict[str, str]:
+    """The operations that need a package which is not installed, with the command that installs it."""
+    return {} if media.is_installed() else dict.fromkeys(sorted(MEDIA), media.INSTALL)

@@ -3,8 +3,8 @@
 Supports local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their
 bounds. Does not support ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are generated and
 checked, the best one first; when none is valid within the step budget, the first candidate is returned. Strings and
-arrays are limited, so a `minLength` of a million is not satisfied. Libraries that generate values for a schema choose
-at random or need a test framework, cannot use a text, and have no limits for a hostile schema.
+arrays are limited, so a `minLength` of a million is not satisfied. docs/decisions/0009-own-values-for-schemas.md has
+the libraries that were tried instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A collector and the scripted upstream, each in a process of its own, and a gateway between them."""
+"""A collector and the scripted upstream, each in a separate process, and a gateway between them."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class Collector:
         return cls(child, child.wait_for_line(r"serving (http://\S+)")[1])
 
     def read(self, count: int = 0) -> dict[str, Any]:
-        """What was received, as soon as there are `count` spans."""
+        """Return the received spans and errors, as soon as there are `count` spans."""
         response = httpx.get(f"{self.url}/spans", params={"count": count}, timeout=30, trust_env=False)
-        found: dict[str, Any] = response.raise_for_status().json()
-        return found
+        received: dict[str, Any] = response.raise_for_status().json()
+        return received
 
     def wait_for(self, count: int) -> list[dict[str, Any]]:
-        """All spans, as soon as there are `count`, in the order of their begin."""
+        """Return all spans, as soon as there are `count`, in the order of their begin."""
         spans: list[dict[str, Any]] = self.read(count)["spans"]
         assert len(spans) == count, [span["name"] for span in spans]
         return sorted(spans, key=lambda span: int(span["start"]))
 
     def wait_for_names(self, *names: str) -> list[dict[str, Any]]:
-        """All spans, as soon as there is one of each of these names."""
+        """Return all spans, as soon as there is a span of each of these names."""
         count = 0
         while True:
             spans: list[dict[str, Any]] = self.read(count)["spans"]

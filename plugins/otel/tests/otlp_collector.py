@@ -1,6 +1,7 @@
-"""An OTLP/HTTP collector: a Tornado server that parses what it receives, in a process of its own.
+"""An OTLP/HTTP collector: a Tornado server, in a separate process, that parses the requests which it receives.
 
-``GET /spans?count=N`` answers with all spans as soon as there are N. ``python otlp_collector.py hang`` never answers an export.
+``GET /spans?count=N`` returns all spans as soon as there are N. ``python otlp_collector.py hang`` never responds to an
+export.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ def read_attributes(pairs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read_value(value: dict[str, Any]) -> Any:
-    ((kind, found),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "arrayValue":
-        return [read_value(each) for each in found["values"]]
-    return int(found) if kind == "intValue" else found
+        return [read_value(item) for item in content["values"]]
+    return int(content) if kind == "intValue" else content
 
 
 class Control(RequestHandler):

@@ -1,4 +1,4 @@
-"""Traces pass the contract of wrappers: they change no answer, also when no collector is there."""
+"""The contract of wrappers: traces change no response, even without a collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Traces of what is no chat over HTTP: large bodies, parts of embeddings, videos, realtime sessions with their inner models."""
+"""Traces of requests other than chats over HTTP: large bodies, parts of embeddings, videos, and realtime sessions with
+inner models.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_each_lane_has_a_span_for_the_request_and_one_for_its_upstream(
             "first chunk": streamed,
             "finish": ["stop"],
         }
-        found = {
+        spans = {
             "kinds": (server["kind"], client["kind"]),
             "parents": (server["parent"], client["parent"]),
             "trace": server["trace"],
@@ -85,7 +85,7 @@ def test_each_lane_has_a_span_for_the_request_and_one_for_its_upstream(
             "first chunk": "gen_ai.response.time_to_first_chunk" in attributes,
             "finish": attributes.get("gen_ai.response.finish_reasons"),
         }
-        wrong = {name: (found[name], value) for name, value in expected.items() if found[name] != value}
+        wrong = {name: (spans[name], value) for name, value in expected.items() if spans[name] != value}
         if wrong or not attributes["gen_ai.response.model"].startswith(MODELS[vendor]) or response.status_code != 200:
             faults.append(f"{exchange.name}: {wrong} {attributes}")
     assert not faults, "\n".join(faults)

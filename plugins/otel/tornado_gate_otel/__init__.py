@@ -1,8 +1,8 @@
-"""Sends a trace of each request to an OpenTelemetry collector: one span for the request, and one for each request to an upstream.
+"""Traces for an OpenTelemetry collector: one span for each request, and one for each request to an upstream.
 
-The caller's trace (``traceparent``) is continued, and upstreams get the trace. Spans have names, numbers and error codes, never
-texts of requests or answers, and no keys. Nothing waits for the collector. A failure in this plugin is logged, and the request
-goes on without its span.
+The caller's trace (``traceparent``) is continued, and upstreams receive the trace. Spans have names, numbers and error
+codes, but no texts of requests or responses, and no keys. No request waits for the collector. A failure in this plugin
+is logged, and the request continues without its span.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tornado_gate_otel.spans import AttemptSpan, RequestSpan, Reserved
 log = logging.getLogger(__name__)
 
 _exporters: WeakValueDictionary[tuple[Any, ...], Exporting] = WeakValueDictionary()
-"""Those of this process by settings: a reload that does not change the settings keeps the thread and its queue."""
+"""The exporters of this process by settings. A reload that does not change the settings keeps the thread and its queue."""
 
 _trace_context = TraceContextTextMapPropagator()
 
@@ -36,10 +36,10 @@ _trace_context = TraceContextTextMapPropagator()
 def _find_exporting(settings: OtelSettings) -> Exporting:
     values = (getattr(settings, name) for name in settings.__struct_fields__)
     name = tuple(tuple(sorted(value.items())) if isinstance(value, dict) else value for value in values)
-    found = _exporters.get(name)
-    if found is None:
-        found = _exporters[name] = Exporting(settings)
-    return found
+    exporting = _exporters.get(name)
+    if exporting is None:
+        exporting = _exporters[name] = Exporting(settings)
+    return exporting
 
 
 class OpenTelemetry:
@@ -72,7 +72,10 @@ class OpenTelemetry:
 
     @format_impl(wrapper=True, tryfirst=True, specname="translate_error")
     def begin_refused(self, call: Call | None) -> Generator[None, Any, Any]:
-        """A request that is refused before its format sees it. One without a valid key has no span: anybody could make them."""
+        """Begin the span of a request that is refused before its format sees it.
+
+        A request without a valid key has no span, because anybody could make spans.
+        """
         if call is not None and call.caller.id:
             self._find_span(call, None)
         return (yield)
@@ -84,27 +87,27 @@ class OpenTelemetry:
         outgoing = yield
         if inspect.isawaitable(outgoing):
             return self._reserve_later(call, request, outgoing)
-        return self._reserve(call, request, outgoing)
+        return self._reserve_span(call, request, outgoing)
 
     @provider_impl(wrapper=True, tryfirst=True)
     def call_upstream(self, call: Call, outgoing: UpstreamRequest) -> Generator[None, Any, Any]:
         pending = yield
         if not inspect.iscoroutine(pending) or not call.caller.id:
             return pending
-        return self._watch(call, outgoing, pending)
+        return self._watch_call(call, outgoing, pending)
 
     def _find_span(self, call: Call, wire: WireRequest | None) -> RequestSpan | None:
-        """The span of the request, which begins here if it has none."""
-        found: RequestSpan | None = call.notes.get(self)
-        if found is None:
+        """Return the span of the request. If it has none, its span begins here."""
+        request_span: RequestSpan | None = call.notes.get(self)
+        if request_span is None:
             try:
-                found = self._begin_span(call, wire)
+                request_span = self._begin_span(call, wire)
             except Exception:
                 log.exception("the span of a request could not begin", extra={"fields": {"request_id": call.id}})
                 return None
-            call.notes[self] = found
-            call.when_ended(found.end)
-        return found
+            call.notes[self] = request_span
+            call.when_ended(request_span.end)
+        return request_span
 
     def _begin_span(self, call: Call, wire: WireRequest | None) -> RequestSpan:
         settings = self._settings
@@ -130,24 +133,24 @@ class OpenTelemetry:
     async def _reserve_later(
         self, call: Call, request: Request, pending: Awaitable[UpstreamRequest]
     ) -> UpstreamRequest:
-        return self._reserve(call, request, await pending)
+        return self._reserve_span(call, request, await pending)
 
-    def _reserve(self, call: Call, request: Request, outgoing: UpstreamRequest) -> UpstreamRequest:
+    def _reserve_span(self, call: Call, request: Request, outgoing: UpstreamRequest) -> UpstreamRequest:
         """Choose the id of the span with which `outgoing` will be sent, and name it in its headers."""
-        found: RequestSpan | None = call.notes.get(self)
-        if found is None or found.span is None or not isinstance(outgoing, UpstreamRequest):
+        request_span: RequestSpan | None = call.notes.get(self)
+        if request_span is None or request_span.span is None or not isinstance(outgoing, UpstreamRequest):
             return outgoing
         try:
             span_id = self._exporting.ids.generate_span_id()
             if self._settings.propagate and outgoing.url:
-                outgoing = replace(outgoing, headers={**outgoing.headers, **_make_headers(found, span_id)})
-            attributes = describe_request(request) if found.span.is_recording() else {}
-            found.reserved[id(outgoing)] = Reserved(outgoing, span_id, attributes)
+                outgoing = replace(outgoing, headers={**outgoing.headers, **_make_headers(request_span, span_id)})
+            attributes = describe_request(request) if request_span.span.is_recording() else {}
+            request_span.reserved[id(outgoing)] = Reserved(outgoing, span_id, attributes)
         except Exception:
             log.exception("a request could not be traced", extra={"fields": {"request_id": call.id}})
         return outgoing
 
-    async def _watch(
+    async def _watch_call(
         self, call: Call, outgoing: UpstreamRequest, pending: Coroutine[Any, Any, UpstreamResponse]
     ) -> UpstreamResponse:
         attempt = self._begin_attempt(call, outgoing)
@@ -162,15 +165,15 @@ class OpenTelemetry:
 
     def _begin_attempt(self, call: Call, outgoing: UpstreamRequest) -> AttemptSpan | None:
         try:
-            found: RequestSpan = call.notes.get(self) or call.notes.setdefault(self, RequestSpan(None, None))
-            reserved = found.reserved.pop(id(outgoing), None)
+            request_span: RequestSpan = call.notes.get(self) or call.notes.setdefault(self, RequestSpan(None, None))
+            reserved = request_span.reserved.pop(id(outgoing), None)
             exporting = self._exporting
             tracer = exporting.tracer
             if reserved is not None:
                 exporting.ids.reserve_next(reserved.span_id)
             span = tracer.start_span(
                 f"{call.operation} {call.target.upstream_model}",
-                context=found.context or Context(),
+                context=request_span.context or Context(),
                 kind=SpanKind.CLIENT,
                 attributes=describe_target(call, self._settings.provider_names),
             )
@@ -179,7 +182,7 @@ class OpenTelemetry:
                 return None
             if reserved is not None:
                 span.set_attributes(reserved.attributes)
-            attempt = AttemptSpan(span, call, found.sent)
+            attempt = AttemptSpan(span, call, request_span.sent)
             call.closing.callback(attempt.close)
             call.when_ended(attempt.end)
         except Exception:
@@ -188,9 +191,9 @@ class OpenTelemetry:
         return attempt
 
 
-def _make_headers(found: RequestSpan, span_id: int) -> dict[str, str]:
-    """The trace headers (W3C Trace Context) for an upstream whose span is `span_id`."""
-    context = get_current_span(found.context).get_span_context()
+def _make_headers(request_span: RequestSpan, span_id: int) -> dict[str, str]:
+    """Return the trace headers (W3C Trace Context) for an upstream whose span is `span_id`."""
+    context = get_current_span(request_span.context).get_span_context()
     headers = {"traceparent": f"00-{context.trace_id:032x}-{span_id:016x}-{context.trace_flags:02x}"}
     if context.trace_state:
         headers["tracestate"] = context.trace_state.to_header()

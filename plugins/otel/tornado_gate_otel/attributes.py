@@ -1,8 +1,8 @@
 """Names and values of attributes, by OpenTelemetry's semantic conventions for generative AI.
 
-Source: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/client-inference.md (main, read 2026-11-23), and for
-HTTP github.com/open-telemetry/semantic-conventions v1.44.0, docs/http/http-spans.md. What is the gateway's own is below
-``tornado_gate.``.
+Source: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/client-inference.md (main, read 2026-11-23),
+and for HTTP github.com/open-telemetry/semantic-conventions v1.44.0, docs/http/http-spans.md. Attributes that only the
+gateway defines begin with ``tornado_gate.``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OTHER_NAMES: Final = {
     "presence_penalty": ("presencePenalty",),
     "frequency_penalty": ("frequencyPenalty",),
 }
-"""What the members of `REQUEST` are called in bodies that are forwarded."""
+"""Other names of the members of `REQUEST`, in bodies that are forwarded."""
 FLOATS: Final = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 
 PROVIDERS: Final = {
@@ -68,26 +68,28 @@ PROVIDER_SUFFIXES: Final = {
     "aiplatform.googleapis.com": "gcp.vertex_ai",
 }
 PLUGINS: Final = {"gemini": "gcp.gemini"}
-"""Those of the gateway's plugins whose names are not the well-known values, for other hosts."""
+"""Well-known values of gen_ai.provider.name by plugin, for other hosts. Plugins whose name is the well-known value are
+omitted.
+"""
 
 _MODEL = re.compile(rb'"(?:model|modelVersion)"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,200})"')
 MODEL_BYTES: Final = 2048
 
 
 def describe_target(call: Call, names: Mapping[str, str]) -> Attributes:
-    """Which upstream and model a request is sent to."""
+    """Return the upstream and the model of a request."""
     target = call.target
     host, port = _split_host(target.base_url)
-    found: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": call.operation,
         "gen_ai.provider.name": names.get(target.provider) or _find_provider(host, target.plugin),
         "gen_ai.request.model": target.upstream_model,
         "tornado_gate.provider": target.provider,
     }
     if host:
-        found["server.address"] = host
-        found["server.port"] = port
-    return found
+        attributes["server.address"] = host
+        attributes["server.port"] = port
+    return attributes
 
 
 @lru_cache(1000)
@@ -108,7 +110,7 @@ def _find_provider(host: str, plugin: str) -> str:
 
 
 def describe_request(request: Request) -> Attributes:
-    """The numbers that control a chat; none of its content."""
+    """Return the numbers that control a chat, without its content."""
     if isinstance(request, ChatRequest):
         values: Mapping[str, Any] = {name: getattr(request, name) for name in REQUEST}
     elif isinstance(request, VerbatimRequest):
@@ -125,17 +127,17 @@ def describe_request(request: Request) -> Attributes:
 def _read_body(body: Mapping[str, Any]) -> dict[str, Any]:
     config = body.get("generationConfig") or body.get("generation_config")
     places = (body, config) if isinstance(config, Mapping) else (body,)
-    found = {}
+    members = {}
     for name in REQUEST:
         for spelling in (name, *OTHER_NAMES.get(name, ())):
-            for place in places:
-                if spelling in place:
-                    found[name] = place[spelling]
-    return found
+            for location in places:
+                if spelling in location:
+                    members[name] = location[spelling]
+    return members
 
 
 def describe_usage(usage: Usage | None) -> Attributes:
-    """The tokens that the upstream has reported."""
+    """Return the tokens that the upstream has reported."""
     if usage is None:
         return {}
     counts = {name: getattr(usage, name) for name in USAGE}
@@ -143,6 +145,8 @@ def describe_usage(usage: Usage | None) -> Attributes:
 
 
 def find_response_model(begin: bytes, end: bytes = b"") -> str:
-    """The model that a response names in its first or last bytes; "" without one. In texts the quotes would be escaped."""
+    """Return the model that a response names in its first or last bytes; "" without one. In texts the quotes would be
+    escaped.
+    """
     match = _MODEL.search(begin, 0, MODEL_BYTES) or _MODEL.search(end, max(0, len(end) - MODEL_BYTES))
     return match[1].decode() if match else ""

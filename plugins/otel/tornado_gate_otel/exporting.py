@@ -1,4 +1,6 @@
-"""Sends ended spans to the collector, from a thread with a bounded queue. A collector that is away loses spans, nothing else."""
+"""The export of ended spans to the collector, from a thread with a bounded queue. If the collector is away, only spans
+are lost.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from tornado_gate_otel.settings import OtelSettings
 BATCH_SPANS: Final = 512
 ATTRIBUTE_CHARACTERS: Final = 1000
 LAST_SECONDS: Final = 3.0
-"""How long the end of a process waits for the last spans to be sent."""
+"""The longest time for which the end of a process waits for the last spans."""
 
 
 class ReservedIds(RandomIdGenerator):
-    """Random ids; the next span of this thread gets the id that was reserved for it, if any.
+    """Random ids. If an id was reserved for the next span of this thread, that span gets the id.
 
     The headers for an upstream are made before it is called, and must name the span that begins with the call.
     """
@@ -56,10 +58,10 @@ class Exporting:
         if self._tracer is None:
             with self._lock:
                 if self._tracer is None:
-                    self._tracer = self._start()
+                    self._tracer = self._start_provider()
         return self._tracer
 
-    def _start(self) -> Tracer:
+    def _start_provider(self) -> Tracer:
         settings = self._settings
         exporter = OTLPSpanExporter(
             endpoint=settings.endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
@@ -78,10 +80,11 @@ class Exporting:
             shutdown_on_exit=False,
         )
         provider.add_span_processor(processor)
-        # A reload with other settings drops this object; the thread of the old ones must end, and must not delay the reload.
+        # A reload with other settings drops this object. The thread of the old settings must end, without a delay of the
+        # reload.
         finalizer = weakref.finalize(self, _shut_down, provider)
         finalizer.atexit = False
-        atexit.register(_finish, weakref.ref(self), provider)
+        atexit.register(_finish_export, weakref.ref(self), provider)
         return provider.get_tracer("tornado_gate", __version__)
 
 
@@ -89,8 +92,8 @@ def _shut_down(provider: TracerProvider) -> None:
     threading.Thread(target=provider.shutdown, name="otel-shutdown", daemon=True).start()
 
 
-def _finish(exporting: weakref.ref[Exporting], provider: TracerProvider) -> None:
-    """Send the last spans at the end of the process, and wait for a collector that hangs no longer than `LAST_SECONDS`."""
+def _finish_export(exporting: weakref.ref[Exporting], provider: TracerProvider) -> None:
+    """Send the last spans at the end of the process. If the collector hangs, wait at most `LAST_SECONDS`."""
     if exporting() is None:
         return
     thread = threading.Thread(target=provider.shutdown, name="otel-shutdown", daemon=True)

@@ -32,12 +32,12 @@ class OtelSettingsSchema(Schema):
 
 
 class OtelSettings(Value, frozen=True, kw_only=True):
-    """`endpoint` is the OTLP/HTTP address of the collector, `headers` are sent to it. `resource` are attributes of the service.
+    """The settings. `endpoint` is the OTLP/HTTP address of the collector, which receives `headers`.
 
-    `sample` is the part of the traces that is recorded, where the caller's trace does not decide. `accept_parent`: the trace of
-    the caller is continued; `propagate`: upstreams get the trace. `callers`: spans name the caller's key and account.
-    `provider_names` maps provider entries to values of ``gen_ai.provider.name``. At most `queue_spans` ended spans wait to be
-    sent; they are sent every `interval_seconds`.
+    `resource` are attributes of the service. `sample` is the part of the traces that is recorded, where the caller's
+    trace does not decide. `accept_parent`: the trace of the caller is continued. `propagate`: upstreams receive the
+    trace. `callers`: spans name the caller's key and account. `provider_names` maps provider entries to values of
+    ``gen_ai.provider.name``. At most `queue_spans` ended spans wait to be sent; they are sent every `interval_seconds`.
     """
 
     endpoint: str = DEFAULT_ENDPOINT

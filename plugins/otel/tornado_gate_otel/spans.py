@@ -1,4 +1,4 @@
-"""The spans of one request: its own, and one for each request to an upstream."""
+"""The spans of one request: its main span, and one for each request to an upstream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 LEFT = "cancelled"
-"""error.type of what ended because the caller has left."""
+"""The error.type of a span that ended because the caller has left."""
 
 
 class Reserved:
@@ -31,10 +31,10 @@ class Reserved:
 
 
 class RequestSpan:
-    """The span of a caller's request; None for what belongs to no request, such as the later steps of a video task.
+    """The span of a caller's request; None for work without a request, such as the later steps of a video task.
 
-    `reserved` are the requests to upstreams that are translated and not sent, by the identity of their `outgoing`. `sent` has
-    the number of the attempt of each that was sent: one attempt may send several, as parts of many embeddings.
+    `reserved` are the requests to upstreams that are translated and not sent, by the identity of their `outgoing`.
+    `sent` has the attempt's number for each sent request: one attempt may send several, as parts of many embeddings.
     """
 
     __slots__ = ("context", "reserved", "sent", "span")
@@ -80,7 +80,9 @@ def _name_error(ended: RequestEnd) -> str:
 
 
 class AttemptSpan:
-    """The span of one request to an upstream. It ends when the response was read to its end, or when the attempt is given up."""
+    """The span of one request to an upstream. It ends when the response was read to its end, or when the attempt is
+    abandoned.
+    """
 
     __slots__ = (
         "_attempt",
@@ -109,7 +111,7 @@ class AttemptSpan:
         self.first_chunk: float | None = None
 
     def begin(self, incoming: UpstreamResponse) -> UpstreamResponse:
-        """The response has begun; returns it with its chunks watched."""
+        """Begin to watch the chunks of a response, and return the response."""
         if isinstance(incoming.chunks, BufferedBody):
             self.note_chunks([incoming.chunks.data])
             self.note_complete()
@@ -123,27 +125,27 @@ class AttemptSpan:
         self._last = chunks[-1]
 
     def note_complete(self) -> None:
-        """The upstream has sent the last byte."""
+        """Record that the upstream has sent the last byte."""
         self._complete = True
         self._ended_at = time.time_ns()
 
     def fail(self, error: BaseException) -> None:
-        """The upstream could not be called. Why the task was cancelled is known later."""
+        """Record that the upstream could not be called. The reason of a cancelled task is only known later."""
         if isinstance(error, GateError):
-            self._end(error.code)
+            self._end_span(error.code)
         elif isinstance(error, Exception):
-            self._end(type(error).__qualname__)
+            self._end_span(type(error).__qualname__)
 
     def end(self, ended: RequestEnd) -> None:
-        """The request of the caller has ended."""
-        self._end("" if ended.outcome == "complete" else _name_error(ended))
+        """End the span with the caller's request."""
+        self._end_span("" if ended.outcome == "complete" else _name_error(ended))
 
     def close(self) -> None:
-        """The attempt was closed before its request has ended: it has failed, or the caller has left."""
+        """Close the attempt before its request has ended: it has failed, or the caller has left."""
         meter = self._call.meter
-        self._end(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
+        self._end_span(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
 
-    def _end(self, error: str) -> None:
+    def _end_span(self, error: str) -> None:
         span, self._span = self._span, None
         if span is None:
             return
@@ -167,7 +169,7 @@ class AttemptSpan:
 
 
 class WatchStep(Step[bytes, bytes]):
-    """Notes the first and the last chunk of a response."""
+    """A step that records the first and the last chunk of a response."""
 
     __slots__ = ("_attempt",)
 

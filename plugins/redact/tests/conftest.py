@@ -1,5 +1,6 @@
-"""The scripted upstream, and gateways whose requests and answers are redacted; and `corpus_of_redact` made importable: in this
-folder there is no package, because the core's is called `tests` too."""
+"""The scripted upstream, and gateways that redact requests and responses. `corpus_of_redact` becomes importable: this
+folder is not a package, because the core's is called `tests` too.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ keys:
 
 @pytest.fixture(scope="session")
 def conf() -> str:
-    """The configuration, with places for `url` and `settings`."""
+    """Return the configuration, with gaps for `url` and `settings`."""
     return CONF
 
 
@@ -56,7 +57,7 @@ def upstream(upstream_process: Upstream) -> Upstream:
 
 @pytest.fixture(scope="module")
 def restoring(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with reversible marks."""
+    """Start a gateway with reversible marks."""
     conf = CONF.format(url=upstream_process.url, settings="restore: true")
     started = Gateway.start(conf, tmp_path_factory.mktemp("restoring"))
     yield started
@@ -65,7 +66,7 @@ def restoring(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def masking(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with fixed marks, and a pattern of its own."""
+    """Start a gateway with fixed marks, and a pattern in conf."""
     settings = 'mark: "<{kind}>", patterns: {employee: "EMP-[0-9]{6}"}'
     conf = CONF.replace("{settings}", settings.replace("{", "{{").replace("}", "}}")).format(url=upstream_process.url)
     started = Gateway.start(conf, tmp_path_factory.mktemp("masking"))

@@ -1,7 +1,7 @@
-"""Sentences with personal data and secrets, and sentences that look alike and have none. ``«…»`` marks what must be found.
+"""Sentences with personal data and secrets, and similar sentences without any. ``«…»`` marks values that must be found.
 
-Card numbers are the schemes' published test numbers, IBANs the examples of the IBAN Registry, telephone numbers those reserved
-for fiction. Secrets are made up.
+Card numbers are the schemes' published test numbers, IBANs the examples of the IBAN Registry, telephone numbers are
+reserved for fiction. Secrets are made up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The guard passes the contract of guards: with fixed and with reversible marks, at every split of a stream."""
+"""The contract of guards, with fixed and with reversible marks, at every split of a stream."""
 
 from __future__ import annotations
 

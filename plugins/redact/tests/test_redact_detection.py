@@ -1,4 +1,4 @@
-"""What is recognised: a corpus with its precision and recall, any place in any text, and how long it takes."""
+"""Detection: a corpus with its precision and recall, any position in any text, and the time that it takes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_everything_of_the_corpus_is_found_and_nothing_else() -> None:
     for kind, sentences in FOUND.items():
         for sentence in sentences:
             expected = [(value, kind) for value in re.findall("«(.*?)»", sentence)]
-            found = values(sentence.replace("«", "").replace("»", ""))
-            right += len(set(expected) & set(found))
-            missed += [(sentence, pair) for pair in expected if pair not in found]
-            wrong += [(sentence, pair) for pair in found if pair not in expected]
+            detected = values(sentence.replace("«", "").replace("»", ""))
+            right += len(set(expected) & set(detected))
+            missed += [(sentence, pair) for pair in expected if pair not in detected]
+            wrong += [(sentence, pair) for pair in detected if pair not in expected]
     for sentence in CLEAN:
         wrong += [(sentence, pair) for pair in values(sentence)]
     precision, recall = right / (right + len(wrong)), right / (right + len(missed))
@@ -50,8 +50,8 @@ def test_values_are_found_wherever_they_stand(parts: list[tuple[str, tuple[str, 
         text += around + " "
         places.append((len(text), value, kind))
         text += value + " \n"
-    found = {(start, kind) for start, _, kind in find_values(ALL, text)}
-    assert {(start, kind) for start, _, kind in places} <= found
+    detected = {(start, kind) for start, _, kind in find_values(ALL, text)}
+    assert {(start, kind) for start, _, kind in places} <= detected
 
 
 @settings(max_examples=200)
@@ -59,8 +59,8 @@ def test_values_are_found_wherever_they_stand(parts: list[tuple[str, tuple[str, 
 def test_folding_keeps_the_places_of_characters(text: str) -> None:
     folded = fold(text)
     assert not set(folded.text) & set(INVISIBLE)
-    for place, character in enumerate(folded.text):
-        start, end = folded.find_span(place, place + 1)
+    for index, character in enumerate(folded.text):
+        start, end = folded.find_span(index, index + 1)
         assert end == start + 1
         assert fold(text[start:end]).text == character
 
@@ -119,7 +119,7 @@ WORST = {
     "invisible": "a\u200b@",
     "badge": "a",
 }
-"""What takes each detector longest, by kind; the last two are characters that are ignored, and a pattern of conf."""
+"""The slowest text of each detector, by kind. The last two are ignored characters, and a pattern of conf."""
 MEGABYTES = 10
 
 
@@ -139,9 +139,9 @@ def test_a_value_at_the_border_of_two_windows_is_found() -> None:
     for value, kind in KNOWN:
         for before in {1, len(value) // 2, len(value)}:
             filler = "\n" * (WINDOW - before)
-            found = [(text, of) for text, of in values(f"{filler}{value} \n") if of == kind]
-            if found != [(value, kind)]:
-                missed.append((value, before, found))
+            detected = [(text, of) for text, of in values(f"{filler}{value} \n") if of == kind]
+            if detected != [(value, kind)]:
+                missed.append((value, before, detected))
     assert not missed
 
 

@@ -1,4 +1,6 @@
-"""Gateways with the guard: what upstreams and callers get, in every wire format and lane, whole and streamed."""
+"""Gateways with the guard: the texts that upstreams and callers receive, in every wire format and lane, whole and
+streamed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def send(gateway: Gateway, path: str, body: Any) -> httpx.Response:
 
 
 def say(scripted: Answer, text: str, *, piece: int = 0) -> Answer:
-    """A vendor's answer with another text, sent in pieces of some bytes."""
+    """Return a vendor's response with another text, sent in chunks of some bytes."""
     body = "".join(step for step in scripted.steps if isinstance(step, str)).replace(TEXT, text)
     raw = body.encode()
     steps = [raw[start : start + piece] for start in range(0, len(raw), piece)] if piece else [raw]
@@ -58,15 +60,15 @@ def test_values_are_found_when_they_arrive_letter_by_letter(restoring: Gateway, 
         exchange = ask_chat(caller, "of-chat", streamed=True)
         body = json.loads(json.dumps(exchange.body).replace(ASK, "Write to alice@example.com"))
         response = send(restoring, exchange.path, body)
-        said = "".join(read_texts(response.text))
-        if said != "I wrote to alice@example.com, and paid with *** for ***.":
-            faults.append(f"{caller}: {said!r}")
+        restored = "".join(read_texts(response.text))
+        if restored != "I wrote to alice@example.com, and paid with *** for ***.":
+            faults.append(f"{caller}: {restored!r}")
     assert not faults
 
 
 def read_texts(stream: str) -> list[str]:
-    """The pieces of text in a stream of any of the four formats."""
-    found: list[str] = []
+    """Return the parts of text in a stream of any of the four formats."""
+    texts: list[str] = []
     for line in stream.splitlines():
         if not line.startswith("data: {"):
             continue
@@ -76,12 +78,12 @@ def read_texts(stream: str) -> list[str]:
                 "type": "response.output_text.delta" | "content_block_delta",
                 "delta": str(text) | {"text": str(text)},
             }:
-                found.append(text)
+                texts.append(text)
             case {"choices": [{"delta": {"content": str(text)}}]}:
-                found.append(text)
+                texts.append(text)
             case {"candidates": [{"content": {"parts": [{"text": str(text)}]}}]}:
-                found.append(text)
-    return found
+                texts.append(text)
+    return texts
 
 
 def test_fixed_marks_name_the_kind_in_both_directions(masking: Gateway, upstream: Upstream) -> None:
@@ -118,18 +120,18 @@ def test_requests_do_not_share_marks(restoring: Gateway, upstream: Upstream) -> 
     upstream.script(answer(completion("[EMAIL_1] [EMAIL_2]"), repeat=True))
     for name in ("ann", "ben"):
         body = {**CHAT, "messages": [{"role": "user", "content": f"{name}@example.com"}]}
-        said = send(restoring, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
-        assert said == f"{name}@example.com [EMAIL_2]"
+        text = send(restoring, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
+        assert text == f"{name}@example.com [EMAIL_2]"
 
 
 def test_a_cached_answer_has_the_values_of_each_caller(upstream: Upstream, conf: str, tmp_path: Path) -> None:
     with_cache = conf.replace("  redact:", "  cache: {{caches: {{chat: all}}}}\n  redact:")
     gateway = Gateway.start(with_cache.format(url=upstream.url, settings="restore: true"), tmp_path)
     upstream.script(answer(completion("I wrote to [EMAIL_1].")))
-    found = []
+    responses = []
     for name in ("ann", "ben"):
         body = {**CHAT, "messages": [{"role": "user", "content": f"Write to {name}@example.com"}]}
         response = send(gateway, "/v1/chat/completions", body)
-        found.append((response.headers["x-gate-cache"], response.json()["choices"][0]["message"]["content"]))
-    assert found == [("miss", "I wrote to ann@example.com."), ("hit", "I wrote to ben@example.com.")]
+        responses.append((response.headers["x-gate-cache"], response.json()["choices"][0]["message"]["content"]))
+    assert responses == [("miss", "I wrote to ann@example.com."), ("hit", "I wrote to ben@example.com.")]
     gateway.stop()

@@ -71,18 +71,18 @@ def replace(text: str, decision: Any) -> str:
 
 def test_equal_values_have_equal_marks_and_marks_of_the_caller_are_not_used() -> None:
     guard, call = configure(restore=True), call_to()
-    said = "[EMAIL_1]: ann@example.com, ben@example.com, ann@example.com"
-    sent = replace(said, guard.review_request(call, [text_of(said)]))
+    text = "[EMAIL_1]: ann@example.com, ben@example.com, ann@example.com"
+    sent = replace(text, guard.review_request(call, [text_of(text)]))
     assert sent == "[EMAIL_1]: [EMAIL_2], [EMAIL_3], [EMAIL_2]"
-    assert replace(sent, guard.review_response(call, [text_of(sent)])) == said
+    assert replace(sent, guard.review_response(call, [text_of(sent)])) == text
     other = call_to()
     assert guard.review_response(other, [text_of(sent)]) is None
 
 
 def test_a_value_that_would_break_the_arguments_of_a_tool_is_not_restored_there() -> None:
     guard, call = configure(patterns={"quoted": '"a[a-z]{2}"'}, restore=True), call_to()
-    said = 'say "abc" and ann@example.com'
-    sent = replace(said, guard.review_request(call, [text_of(said)]))
+    text = 'say "abc" and ann@example.com'
+    sent = replace(text, guard.review_request(call, [text_of(text)]))
     assert sent == "say [QUOTED_1] and [EMAIL_1]"
     arguments = GuardedText(kind="tool_call", path="p", text='{"say": "[QUOTED_1] [EMAIL_1]"}')
     assert replace(arguments.text, guard.review_response(call, [arguments])) == '{"say": "[QUOTED_1] ann@example.com"}'
@@ -101,15 +101,15 @@ VALUES = st.lists(st.from_regex(r"[a-z]{1,6}@[a-z]{1,6}\.example", fullmatch=Tru
 @given(VALUES, st.lists(st.integers(1, 8), max_size=3))
 def test_what_is_replaced_comes_back(values: list[str], used: list[int]) -> None:
     guard, call = configure(restore=True), call_to()
-    said = " , ".join([*values, *(f"[EMAIL_{number}]" for number in used)])
-    sent = replace(said, guard.review_request(call, [text_of(said)]))
+    text = " , ".join([*values, *(f"[EMAIL_{number}]" for number in used)])
+    sent = replace(text, guard.review_request(call, [text_of(text)]))
     assert not any(value in sent for value in values)
-    assert replace(sent, guard.review_response(call, [text_of(sent)])) == said
+    assert replace(sent, guard.review_response(call, [text_of(sent)])) == text
 
 
 def test_a_pattern_of_marks_finds_marks_only() -> None:
     marks = Marks("[{kind}_{number}]")
-    found = make_pattern("[{kind}_{number}]")
-    assert found.fullmatch(marks.find("own_kind", "x"))
-    assert found.search("[EMAIL_] [email_1] EMAIL_1") is None
+    pattern = make_pattern("[{kind}_{number}]")
+    assert pattern.fullmatch(marks.find("own_kind", "x"))
+    assert pattern.search("[EMAIL_] [email_1] EMAIL_1") is None
     assert re.fullmatch(make_pattern("***"), "***")

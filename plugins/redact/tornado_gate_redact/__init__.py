@@ -1,7 +1,7 @@
-"""Replaces personal data and secrets in requests before a provider gets them, and in answers before the caller gets them.
+"""Replacement of personal data and secrets, in requests before a provider, and in responses before the caller.
 
-With `restore` each value is replaced by a mark of its own, and the marks in the answer become the caller's values again: the
-provider has never seen them. What is found where is in `detectors.py`; where texts are is the business of the core.
+With `restore` each value is replaced by its own mark, and the marks in the response become the caller's values again:
+the provider never receives them. `detectors.py` defines the values. The core finds the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tornado_gate_redact.marks import Marks, make_pattern
 from tornado_gate_redact.settings import MARK, MARK_CHARACTERS, RedactSettings, read_settings
 
 BREAKS_JSON: Final = re.compile(r'["\\\x00-\x1f]')
-"""Arguments of a tool may be the text of a JSON object."""
+"""Characters that break JSON. The arguments of a tool may be the text of a JSON object."""
 KIND_CHARACTERS: Final = 30
 NUMBER_CHARACTERS: Final = 9
 
@@ -36,7 +36,9 @@ class Redact:
 
     @guard_impl
     def guard_options(self) -> GuardOptions:
-        """A stream holds back as much as the longest value, or the longest mark that is restored."""
+        """Return the options. A stream holds back as many characters as the longest value, or the longest mark that is
+        restored.
+        """
         settings = self._settings
         lengths = (
             [detector.characters for detector in settings.detectors.values()] if "response" in settings.sides else []
@@ -50,7 +52,7 @@ class Redact:
     def review_request(self, call: Call, texts: list[GuardedText]) -> Decision:
         marks = self._find_marks(call)
         marks.note_texts(texts)
-        return _replace(
+        return _replace_spans(
             Span(number, start, end, marks.find(kind, text.text[start:end]))
             for number, text in enumerate(texts)
             for start, end, kind in find_values(self._settings, text.text)
@@ -63,27 +65,27 @@ class Redact:
         spans: list[Span] = []
         for number, text in enumerate(texts):
             if "response" in self._settings.sides:
-                spans += self._mask(marks, number, text)
+                spans += self._mask_values(marks, number, text)
             if marks.values and self._settings.restore:
-                spans += self._restore(marks, number, text)
-        return _replace(iter(spans))
+                spans += self._restore_values(marks, number, text)
+        return _replace_spans(iter(spans))
 
     def _find_marks(self, call: Call) -> Marks:
-        """The marks of the request, which its answer shares."""
+        """Return the marks of the request, which its response shares."""
         marks: Marks | None = call.notes.get(self)
         if marks is None:
             marks = call.notes[self] = Marks(self._settings.mark)
         return marks
 
-    def _mask(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
-        """Values in an answer, without those that the caller itself has sent, if they are restored."""
+    def _mask_values(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+        """Yield the values in a response, without the caller's own values if they are restored."""
         for start, end, kind in find_values(self._settings, text.text):
             value = text.text[start:end]
             if start >= text.sent and not (self._settings.restore and value in marks.originals):
-                # A mark of its own would look like one of the caller's values.
+                # A numbered mark would look like a mark of the caller's values.
                 yield Span(number, start, end, MARK if self._settings.restore else marks.find(kind, value))
 
-    def _restore(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
+    def _restore_values(self, marks: Marks, number: int, text: GuardedText) -> Iterator[Span]:
         for match in self._pattern.finditer(text.text):
             value = marks.values.get(match[0])
             if value is None or match.start() < text.sent:
@@ -93,35 +95,36 @@ class Redact:
 
 
 def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str]]:
-    """The values in a text: start, end and kind, in order and without overlaps. Of two that overlap the first counts, of two that
-    begin together the longer one.
+    """Return the values in a text: start, end and kind, in order and without overlaps.
+
+    Of two values that overlap the first counts; of two values that begin together the longer one.
     """
     folded = fold(text)
     values: list[tuple[int, int, str]] = []
-    found: list[tuple[int, int, str]] = []
+    matches: list[tuple[int, int, str]] = []
     searched = dict.fromkeys(settings.detectors, 0)
     after, length = 0, len(folded.text)
     for window in range(0, length, WINDOW):
         end = min(window + WINDOW, length)
         for kind, detector in settings.detectors.items():
             for start, last in detector.find(folded.text, max(window, searched[kind]), end):
-                found.append((start, -last, kind))
+                matches.append((start, -last, kind))
                 searched[kind] = last
         settled = (
             length if end == length else end - LOCAL_CHARACTERS
         )  # later windows find values that begin from here on
-        found.sort()
+        matches.sort()
         kept: list[tuple[int, int, str]] = []
-        for item in found:
+        for item in matches:
             if item[0] >= settled:
                 kept.append(item)
             elif item[0] >= after:
                 after = -item[1]
                 values.append((*folded.find_span(item[0], after), item[2]))
-        found = kept
+        matches = kept
     return values
 
 
-def _replace(spans: Iterable[Span]) -> Decision:
-    found = tuple(spans)
-    return Replace(spans=found) if found else None
+def _replace_spans(spans: Iterable[Span]) -> Decision:
+    replaced = tuple(spans)
+    return Replace(spans=replaced) if replaced else None

@@ -1,7 +1,7 @@
-"""Checks of what a pattern has found: check digits, known prefixes, lengths by country.
+"""Checks of the matches of patterns: check digits, known prefixes, lengths by country.
 
-Sources: IBAN lengths: SWIFT, IBAN Registry, release 99 (2024-12). Card numbers: ISO/IEC 7812 and the schemes' published ranges.
-Country codes: ITU-T E.164 (2016-11). Social security numbers: US SSA, "The SSN Numbering Scheme".
+Sources: IBAN lengths: SWIFT, IBAN Registry, release 99 (2024-12). Card numbers: ISO/IEC 7812 and the schemes' published
+ranges. Country codes: ITU-T E.164 (2016-11). Social security numbers: US SSA, "The SSN Numbering Scheme".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CARDS: Final = {
 }
 """The first digits of cards, by their length."""
 _DOUBLED: Final = bytes(48) + bytes(sum(divmod(2 * digit, 10)) for digit in range(10)) + bytes(198)
-"""What each digit, as ASCII, counts at every second place of the sum of Luhn."""
+"""The value of each digit, as ASCII, at every second position of the sum of Luhn."""
 _AS_NUMBERS: Final = {ord(letter): str(number) for number, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 10)}
 _LOOPBACK: Final = bytes(15) + b"\1"
 _COUNTRY_CODE = re.compile(
@@ -69,7 +69,7 @@ _FILE_SUFFIXES: Final = frozenset(
 
 
 def is_card(digits: str) -> bool:
-    """Whether digits are those of a payment card: range of a scheme, its length, and the check digit (Luhn)."""
+    """Return whether digits are the number of a payment card: range of a scheme, its length, and the check digit (Luhn)."""
     start = _CARDS.get(len(digits))
     return start is not None and start.match(digits) is not None and passes_luhn(digits) and len(set(digits)) > 1
 
@@ -81,7 +81,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def is_iban(text: str) -> bool:
-    """Whether a text without spaces is an IBAN: the length of its country, and the check digits (mod 97)."""
+    """Return whether a text without spaces is an IBAN: the length of its country, and the check digits (mod 97)."""
     text = text.upper()
     if IBAN_LENGTHS.get(text[:2]) != len(text):
         return False
@@ -89,13 +89,15 @@ def is_iban(text: str) -> bool:
 
 
 def is_phone(text: str) -> bool:
-    """Whether a text that begins with + is an international number: 8 to 15 digits with a country's code."""
+    """Return whether a text that begins with + is an international number: 8 to 15 digits with a country's code."""
     digits = re.sub(r"\D", "", text)
     return 8 <= len(digits) <= 15 and _COUNTRY_CODE.match(digits) is not None
 
 
 def is_ssn(text: str) -> bool:
-    """Whether nine digits can be a social security number; those that were printed in advertisements are none."""
+    """Return whether nine digits can be a social security number. Numbers that were printed in advertisements are
+    invalid.
+    """
     digits = re.sub(r"\D", "", text)
     if digits[:3] in ("000", "666") or digits[0] == "9" or digits[3:5] == "00" or digits[5:] == "0000":
         return False
@@ -103,14 +105,14 @@ def is_ssn(text: str) -> bool:
 
 
 def is_email(text: str) -> bool:
-    """Whether an address is one of a person or place, and not the name of a file such as ``icon@2x.png``."""
+    """Return whether an address belongs to a person or place. The name of a file, such as ``icon@2x.png``, does not."""
     local, _, domain = text.rpartition("@")
     suffix = domain.rpartition(".")[2].lower()
     return suffix not in _FILE_SUFFIXES and not local.startswith(".") and ".." not in text
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IP address that says something: not one of the own machine, not 0.0.0.0, no broadcast."""
+    """Return whether a text is an IP address that identifies somebody: not a loopback address, not 0.0.0.0, no broadcast."""
     is_old = "." in text  # version 4
     try:
         address = socket.inet_pton(socket.AF_INET if is_old else socket.AF_INET6, text)

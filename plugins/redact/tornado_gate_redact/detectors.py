@@ -1,8 +1,8 @@
-"""Finds personal data and secrets in folded texts. All detectors take time in proportion to the length of the text.
+"""Detectors of personal data and secrets in folded texts. All take time in proportion to the length of the text.
 
-A pattern alone finds too much, so most matches are checked (`checks.py`). What no check can accept must fail within the pattern,
-which costs a tenth of a step in Python. A detector reads a text in windows: Python's lock is held during a search, so one search
-of a long text would stop the event loop.
+A pattern alone has too many matches, so most matches are checked (`checks.py`). A text that no check can accept must
+already fail in the pattern, which costs a tenth of a step in Python. A detector reads a text in windows. Python's lock
+is held during a search, so one search of a long text would stop the event loop.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Spans = Iterator[tuple[int, int]]
 LOCAL_CHARACTERS: Final = 64
 SECRET_CHARACTERS: Final = 220
 MARGIN: Final = 4096
-"""The characters behind a window that a value may reach into, with those that decide whether it is one."""
+"""The number of characters behind a window that a value, and the characters that confirm it, may reach into."""
 
-# A pattern that begins with a digit, and looks behind it, skips text without digits five times as fast as one that looks first.
+# A pattern that begins with a digit and then looks behind skips text without digits five times as fast as the reverse
+# order.
 _LOCAL_PART = re.compile(r"[\w.+%'-]*")
 _AT_DOMAIN = re.compile(
     r"@(?<=[\w.+%'-]@)(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}(?:[^\W\d_]{2,24}|xn--[a-z0-9-]{1,59})(?![\w-])",
@@ -46,8 +47,8 @@ _CARD = re.compile(
     + ")?" * (MAX_CARD - min(CARD_LENGTHS))
     + ")"
 )
-"""The first digit of a group in a run of digits. The groups of the pattern that have matched are the ends at which a group of
-digits ends, too, so that a card may end there.
+"""The first digit of a group in a run of digits. The pattern's groups that have matched are the ends of groups of
+digits, where a card may end.
 """
 _IBAN_START = re.compile(r"\d\d(?<=[A-Za-z]{2}\d\d)(?<![A-Za-z0-9][A-Za-z]{2}\d\d)(?=[ -]?[A-Za-z0-9])")
 _SSN = re.compile(r"\d(?<![\d-]\d)\d\d([ -])\d\d\1\d{4}(?![\d-])")
@@ -95,14 +96,17 @@ _SECRET_PATTERNS: Final = tuple(
 
 
 class Detector(NamedTuple):
-    """`find(text, start, end)` yields the places of what begins between two places of a text; `characters` is the longest."""
+    """A detector. `find(text, start, end)` yields the spans of values that begin between two positions of a text.
+
+    `characters` is the length of the longest value.
+    """
 
     find: Callable[[str, int, int], Spans]
     characters: int
 
 
-def _search(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The matches that begin in a window of the text."""
+def _search_window(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches that begin in a window of the text."""
     for match in pattern.finditer(text, start, end + MARGIN):
         if match.start() >= end:
             return
@@ -110,8 +114,8 @@ def _search(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterat
 
 
 def find_emails(text: str, start: int, end: int) -> Spans:
-    """The addresses by their `@`, before which a local part may begin in the window before."""
-    for match in _search(_AT_DOMAIN, text, start, end):
+    """Yield the addresses by their `@`. The local part may begin in the previous window."""
+    for match in _search_window(_AT_DOMAIN, text, start, end):
         at = match.start()
         before = text[max(0, at - LOCAL_CHARACTERS) : at]
         run = _LOCAL_PART.match(before[::-1])
@@ -121,19 +125,19 @@ def find_emails(text: str, start: int, end: int) -> Spans:
 
 
 def _is_remote(text: str, end: int) -> bool:
-    """Whether what follows an address shows that it is one of a repository, as in ``git@host.example:team/code``."""
+    """Return whether the text after an address shows a repository, as in ``git@host.example:team/code``."""
     return _REPOSITORY.match(text, end) is not None
 
 
 def find_phones(text: str, start: int, end: int) -> Spans:
-    for match in _search(_PHONE, text, start, end):
+    for match in _search_window(_PHONE, text, start, end):
         if is_phone(match[0]):
             yield match.span()
 
 
 def find_cards(text: str, start: int, end: int) -> Spans:
-    """The cards in runs of digits with single spaces or dashes between them; each begins and ends at the border of a group."""
-    for run in _search(_DIGITS, text, start, end):
+    """Yield the cards in runs of digits with single spaces or dashes. Each card begins and ends at the border of a group."""
+    for run in _search_window(_DIGITS, text, start, end):
         after = run.start()
         for begin in _CARD.finditer(text, after, run.end()):
             if after <= begin.start() < end:
@@ -146,24 +150,24 @@ def find_cards(text: str, start: int, end: int) -> Spans:
 
 
 def find_ibans(text: str, start: int, end: int) -> Spans:
-    """The numbers by their check digits, before which the letters of the country may be in the window before."""
-    for match in _search(_IBAN_START, text, start, end):
+    """Yield the numbers by their check digits. The letters of the country may be in the previous window."""
+    for match in _search_window(_IBAN_START, text, start, end):
         begin = match.start() - 2
         length = IBAN_LENGTHS.get(text[begin : match.start()].upper())
-        found = None if length is None else _IBANS[length].match(text, begin)
-        if found is not None and is_iban(found[0].replace(" ", "").replace("-", "")):
-            yield found.span()
+        number = None if length is None else _IBANS[length].match(text, begin)
+        if number is not None and is_iban(number[0].replace(" ", "").replace("-", "")):
+            yield number.span()
 
 
 def find_ssns(text: str, start: int, end: int) -> Spans:
-    for match in _search(_SSN, text, start, end):
+    for match in _search_window(_SSN, text, start, end):
         if is_ssn(match[0]):
             yield match.span()
 
 
 def find_addresses(text: str, start: int, end: int) -> Spans:
     for pattern in (_IPV4, _IPV6):
-        for match in _search(pattern, text, start, end):
+        for match in _search_window(pattern, text, start, end):
             if is_address(match[0]):
                 yield match.span()
 
@@ -171,12 +175,12 @@ def find_addresses(text: str, start: int, end: int) -> Spans:
 def find_secrets(text: str, start: int, end: int) -> Spans:
     for prefix, pattern in _SECRET_PATTERNS:
         if text.find(prefix, start, end + MARGIN) >= 0:
-            for match in _search(pattern, text, start, end):
+            for match in _search_window(pattern, text, start, end):
                 yield match.span()
 
 
 def find_jwts(text: str, start: int, end: int) -> Spans:
-    for match in _search(_JWT, text, start, end):
+    for match in _search_window(_JWT, text, start, end):
         yield match.span()
 
 
@@ -190,5 +194,5 @@ DETECTORS: Final = {
     "ip": Detector(find_addresses, 39),
     "jwt": Detector(find_jwts, 2010),
 }
-"""By kind."""
+"""The detectors by kind."""
 DEFAULT_KINDS: Final = ("email", "phone", "iban", "card", "ssn", "secret")

@@ -1,7 +1,8 @@
-"""Texts as detectors read them: characters that look like ASCII as ASCII, and without those that cannot be seen.
+"""Texts in the form that detectors read: characters that look like ASCII become ASCII, and invisible characters are
+removed.
 
-An address in full-width characters, ``ａ＠ｂ．ｅｕ``, or with zero-width characters between its letters is read like any other.
-Each place in the folded text belongs to a place in the original, so that replacements are made there.
+An address in full-width characters, ``ａ＠ｂ．ｅｕ``, or with zero-width characters between its letters is read like any
+other. Each position in the folded text belongs to a position in the original, so that replacements are made there.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ _RANGES: Final = (
     (0x1D400, 0x1D800),
     (0x1FBF0, 0x1FBFA),
 )
-"""Where the characters are whose compatibility form is one of ASCII: full-width, circled, mathematical and the like."""
+"""The ranges of characters whose compatibility form is ASCII: full-width, circled, mathematical and the like."""
 WINDOW: Final = 64 * 1024
-"""Texts are processed in pieces of this length, because each step in C holds Python's lock."""
+"""The length of the slices in which texts are processed, because each step in C holds Python's lock."""
 _LAST: Final = 0x20000
 """Digits of all scripts are below."""
 
 
 class Folded(NamedTuple):
-    """A folded text. `places` are the places of its characters in the original; None if they are the same."""
+    """A folded text. `places` are the positions of its characters in the original; None if they are the same."""
 
     text: str
     places: list[int] | None = None
 
     def find_span(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the original of a part of the folded text."""
+        """Return the position in the original of a part of the folded text."""
         if self.places is None:
             return start, end
         return self.places[start], self.places[end - 1] + 1
 
 
 def fold(text: str) -> Folded:
-    """Fold a text; one of ASCII is unchanged."""
+    """Fold a text. An ASCII text is unchanged."""
     if text.isascii():
         return Folded(text)
     folded = "".join([_fold_window(text[start : start + WINDOW]) for start in range(0, len(text), WINDOW)])
@@ -79,7 +80,7 @@ def _list_visible(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(1)
 def _get_table() -> dict[int, str]:
-    """What each character is read as, made at first use (20 ms)."""
+    """Return the replacement of each character. The table is made on first use (20 ms)."""
     table = {ord(character): folded for character, folded in _LOOKALIKES.items()}
     for begin, end in _RANGES:
         for number in range(begin, end):

@@ -1,4 +1,4 @@
-"""What replaces a value: a fixed mark, or one with the number of the value in its request, which can be restored."""
+"""Marks that replace values: a fixed mark, or a mark with the number of the value in its request, which can be restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tornado_gate.types import GuardedText
 
 
 class Marks:
-    """The marks of one request or session. Equal values have equal marks, so that a model can tell whether two are the same.
+    """The marks of one request or session. Equal values have equal marks, so that a model can recognise equal values.
 
     They are numbered by kind in the order of the texts: a conversation that grows keeps the marks of its beginning.
     """
@@ -24,24 +24,24 @@ class Marks:
         self.originals: set[str] = set()
 
     def note_texts(self, texts: Iterable[GuardedText]) -> None:
-        """Remember marks that the caller's texts already contain: they are given to no value."""
+        """Record marks that the caller's texts already contain, so that no value gets them."""
         if self._is_numbered:
             pattern = make_pattern(self._mark)
             for text in texts:
                 self._used.update(pattern.findall(text.text))
 
     def find(self, kind: str, value: str) -> str:
-        """The mark for a value."""
+        """Return the mark for a value."""
         if not self._is_numbered:
             return self._mark.replace("{kind}", kind.upper())
         known = self._marks.get((kind, value))
         if known is None:
-            known = self._marks[kind, value] = self._make(kind)
+            known = self._marks[kind, value] = self._make_mark(kind)
             self.values[known] = value
             self.originals.add(value)
         return known
 
-    def _make(self, kind: str) -> str:
+    def _make_mark(self, kind: str) -> str:
         while True:
             number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
             mark = self._mark.replace("{kind}", kind.upper()).replace("{number}", str(number))
@@ -50,6 +50,6 @@ class Marks:
 
 
 def make_pattern(mark: str) -> re.Pattern[str]:
-    """A pattern of all marks."""
+    """Return a pattern of all marks."""
     pattern = re.escape(mark).replace(re.escape("{kind}"), "[A-Z][A-Z0-9_]{0,29}")
     return re.compile(pattern.replace(re.escape("{number}"), "[0-9]{1,9}"))

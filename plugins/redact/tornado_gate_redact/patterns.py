@@ -1,4 +1,4 @@
-"""Patterns of conf. RE2 needs time in proportion to the text, whatever the pattern: none can block the gateway."""
+"""Patterns of conf. RE2 needs time in proportion to the text, for every pattern, so no pattern can block the gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re2  # type: ignore[import-untyped]
 from tornado_gate_redact.detectors import MARGIN, Detector
 
 MAX_CHARACTERS: Final = 1000
-"""The longest match of a pattern: a stream holds back so much."""
+"""The longest match of a pattern: the number of characters that a stream holds back."""
 
 
 def compile_pattern(pattern: str) -> Detector:
@@ -20,7 +20,7 @@ def compile_pattern(pattern: str) -> Detector:
     options.log_errors = False
     try:
         compiled = re2.compile(pattern, options)
-        characters = re._parser.parse(pattern).getwidth()[1]  # no public function tells it
+        characters = re._parser.parse(pattern).getwidth()[1]  # no public function returns it
     except (re2.error, re.error, RecursionError) as error:
         detail = error.args[0].decode() if isinstance(error.args[0], bytes) else error
         raise ValueError(

@@ -35,7 +35,7 @@ class RedactSettingsSchema(Schema):
 
     @validates("patterns")
     def check_patterns(self, patterns: Mapping[str, str], **_: Any) -> None:
-        """Each pattern must be one of RE2 with a bounded length, and its name none of the detectors'."""
+        """Check that each pattern is an RE2 pattern with a bounded length, whose name is not the name of a detector."""
         faults: dict[str, list[str]] = {}
         for name, pattern in patterns.items():
             try:
@@ -71,8 +71,10 @@ class RedactSettingsSchema(Schema):
 
 
 class RedactSettings(Value, frozen=True, kw_only=True):
-    """`detectors` find what is replaced, by kind. `mark` replaces it; ``{kind}`` and ``{number}`` in it are the kind, in
-    capitals, and the number of the value in the request. `restore`: marks in the answer become the caller's values again.
+    """The settings. `detectors` find the replaced values, by kind. `mark` replaces a value.
+
+    In `mark`, ``{kind}`` is the kind, in capitals, and ``{number}`` the number of the value in the request. `restore`:
+    marks in the response become the caller's values again.
     """
 
     detectors: Mapping[str, Detector] = field(default_factory=lambda: {name: DETECTORS[name] for name in DEFAULT_KINDS})
@@ -83,13 +85,13 @@ class RedactSettings(Value, frozen=True, kw_only=True):
 
 def read_settings(settings: Mapping[str, Any]) -> RedactSettings:
     """Check the settings of conf. Raises ConfigError."""
-    found = load_settings(RedactSettingsSchema, settings)
-    detectors = {name: DETECTORS[name] for name in found.get("kinds", DEFAULT_KINDS)}
-    detectors |= {name: compile_pattern(pattern) for name, pattern in found.get("patterns", {}).items()}
-    restore = found.get("restore", False)
+    loaded = load_settings(RedactSettingsSchema, settings)
+    detectors = {name: DETECTORS[name] for name in loaded.get("kinds", DEFAULT_KINDS)}
+    detectors |= {name: compile_pattern(pattern) for name, pattern in loaded.get("patterns", {}).items()}
+    restore = loaded.get("restore", False)
     return RedactSettings(
         detectors=detectors,
-        mark=found.get("mark", REVERSIBLE_MARK if restore else MARK),
-        sides=frozenset(found.get("sides", ("request", "response"))),
+        mark=loaded.get("mark", REVERSIBLE_MARK if restore else MARK),
+        sides=frozenset(loaded.get("sides", ("request", "response"))),
         restore=restore,
     )

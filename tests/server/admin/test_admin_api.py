@@ -72,8 +72,8 @@ def example_of(method: str, path: str) -> Any:
 
 @pytest.mark.gen_test(timeout=60)
 async def test_every_route_works(admin: Client, services: Services, ask: Ask) -> None:
-    user = await services.database.run(services.accounts.create_administrator, "ada@example.org", COMMAND)
-    other = await services.database.run(services.accounts.create_administrator, "bob@example.org", COMMAND)
+    user = await services.database.run(services.accounts.sign_up.create_administrator, "ada@example.org", COMMAND)
+    other = await services.database.run(services.accounts.sign_up.create_administrator, "bob@example.org", COMMAND)
     team = await walk_through_teams(admin, user.id)
     await walk_through_keys(admin, user.id, team)
     await walk_through_users(admin, other.id)

@@ -41,7 +41,7 @@ def test_every_export_quotes_formulas(console: AdminConsole, mark: str) -> None:
     name = f"{mark.strip()}1+1"
     root, key = KeyStore(console.services.database).create(name, role="administrator")
     console.add_request(f"req-{ord(mark[-1])}-{len(mark)}", model=text, key=key.id)
-    console.services.accounts.set_name(console.users["lead"].id, name, console.actor)
+    console.services.accounts.users.set_name(console.users["lead"].id, name, console.actor)
     exports = {
         "/console/usage.csv?whose=all&group=model": {},
         "/console/usage.csv?whose=all&group=key": {},

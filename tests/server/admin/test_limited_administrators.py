@@ -36,13 +36,13 @@ ROWS = (
 
 def make_world(services: Services) -> World:
     accounts, store = services.accounts, KeyStore(services.database)
-    organisation = accounts.create_organisation("Example", COMMAND)
-    ids = {name: accounts.create_team(organisation.id, name, COMMAND).id for name in ("a", "b")}
+    organisation = accounts.organisations.create("Example", COMMAND)
+    ids = {name: accounts.teams.create(organisation.id, name, COMMAND).id for name in ("a", "b")}
     for name, team in (("ann", "a"), ("bob", "b")):
-        ids[name] = accounts.create_administrator(f"{name}@example.org", COMMAND).id
-        accounts.set_member(ids[team], ids[name], "member", COMMAND)
+        ids[name] = accounts.sign_up.create_administrator(f"{name}@example.org", COMMAND).id
+        accounts.members.set_role(ids[team], ids[name], "member", COMMAND)
     for team in ("a", "b"):
-        ids[f"invitation-{team}"] = accounts.create_invitation(COMMAND, team=ids[team])[1].id
+        ids[f"invitation-{team}"] = accounts.invitations.create(COMMAND, team=ids[team])[1].id
     texts = {}
     keys: dict[str, dict[str, Any]] = {
         "key-a": {"team": ids["a"], "models": ("m1",), "operations": ("chat",)},
@@ -236,7 +236,7 @@ async def test_no_key_sets_a_bound_above_its_own(ask: Ask, world: World) -> None
 async def test_the_key_of_a_team_with_models_sees_its_keys_and_the_requests_with_these_models(
     ask: Ask, world: World, services: Services
 ) -> None:
-    services.accounts.update_team(world.ids["a"], COMMAND, models=["m*"])
+    services.accounts.teams.update(world.ids["a"], COMMAND, models=["m*"])
     await services.gate.keys.check()
     admin = Administrator(ask, world, "of-team")
     assert await admin.list("/keys", "name") == {"key-a", "key-of-ann", "of-team"}

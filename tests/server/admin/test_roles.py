@@ -34,16 +34,16 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
     revoked, stored = store.create("revoked", role="administrator")
     store.revoke(stored.id)
     expired, _ = store.create("expired", role="administrator", expires=time.time() + 0.2)
-    disabled_user = accounts.create_administrator("disabled@example.org", COMMAND)
-    former = accounts.create_administrator("former@example.org", COMMAND)
-    chief = accounts.create_administrator("chief@example.org", COMMAND)
+    disabled_user = accounts.sign_up.create_administrator("disabled@example.org", COMMAND)
+    former = accounts.sign_up.create_administrator("former@example.org", COMMAND)
+    chief = accounts.sign_up.create_administrator("chief@example.org", COMMAND)
     disabled, _ = store.create("disabled", role="administrator", user=disabled_user.id)
     demoted, _ = store.create("demoted", role="administrator", user=former.id)
     made, _ = store.create("made", role="administrator", created_by=disabled_user.id)
     rotated, _ = store.rotate(store.create("rotated", role="administrator")[1].id, actor=make_actor(former))
     plain, _ = store.create("plain", user=chief.id)
-    accounts.set_state(disabled_user.id, "disabled", COMMAND)
-    accounts.set_role(former.id, "member", COMMAND)
+    accounts.users.set_state(disabled_user.id, "disabled", COMMAND)
+    accounts.users.set_role(former.id, "member", COMMAND)
     keys = {
         "unknown key": "tg-unknown",
         "revoked key": revoked,
@@ -67,7 +67,7 @@ def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
 def make_limited_keys(services: Services) -> dict[str, str]:
     """The texts of administrators' keys, by what limits them."""
     store, accounts = KeyStore(services.database), services.accounts
-    team = accounts.create_team(accounts.create_organisation("Limits", COMMAND).id, "limited", COMMAND)
+    team = accounts.teams.create(accounts.organisations.create("Limits", COMMAND).id, "limited", COMMAND)
     fields: dict[str, dict[str, Any]] = {
         "limited to a team": {"team": team.id},
         "limited to models": {"models": ("m*",)},
@@ -215,7 +215,7 @@ NONSENSE: list[Any] = [
 @pytest.mark.gen_test(timeout=60)
 async def test_odd_values_in_every_member_are_an_error_or_stored_as_they_are(ask: Ask, services: Services) -> None:
     headers = {"Authorization": f"Bearer {ROOT}"}
-    user = await services.database.run(services.accounts.create_administrator, "ada@example.org", COMMAND)
+    user = await services.database.run(services.accounts.sign_up.create_administrator, "ada@example.org", COMMAND)
     for route in ROUTES:
         if route.body is None:
             continue

@@ -153,7 +153,7 @@ def test_a_user_is_changed_and_the_audit_log_tells(console: AdminConsole, accoun
     shown = read_hidden(console.get(address), "shown")
     form = {"name": "Marie", "role": "administrator", "state": "disabled", "shown": shown}
     assert console.post(address, **form).code == 303
-    changed = accounts.get_user(user.id)
+    changed = accounts.users.get(user.id)
     assert (changed.name, changed.role, changed.state) == ("Marie", "administrator", "disabled")
     assert last_events(console, "user.set_role")[0] == ("root@example.org", user.id, "127.0.0.1")
     assert console.send("GET", "/console/", "changed").code == 302
@@ -170,7 +170,7 @@ def test_of_two_administrators_who_edit_a_user_the_second_is_told(console: Admin
     second = console.post(address, name="B", role="member", state="active", shown=shown)
     assert second.code == 409
     assert "Somebody has changed this user" in second.body.decode()
-    assert accounts.get_user(user.id).name == "A"
+    assert accounts.users.get(user.id).name == "A"
 
 
 def test_the_last_administrator_stays(console: AdminConsole, accounts: Accounts) -> None:
@@ -182,7 +182,7 @@ def test_the_last_administrator_stays(console: AdminConsole, accounts: Accounts)
         assert response.code == 409
         assert "administrator" in response.body.decode()
     assert console.post(f"{address}/delete", email=root.email).code == 409
-    found = accounts.get_user(root.id)
+    found = accounts.users.get(root.id)
     assert (found.role, found.state) == ("administrator", "active")
 
 
@@ -192,7 +192,7 @@ def test_a_reset_link_is_shown_once_and_works(console: AdminConsole, accounts: A
     link = re.search(r"/console/reset\?token=([\w-]+)", made.body.decode())
     assert link is not None
     assert link[1] not in console.get(f"/console/users/{user.id}")
-    assert accounts.use_reset_link(link[1], "a new password").id == user.id
+    assert accounts.reset_links.use(link[1], "a new password").id == user.id
     assert link[1] not in console.get("/console/audit")
 
 
@@ -214,7 +214,7 @@ def test_a_user_is_deleted_when_the_email_is_typed(console: AdminConsole, accoun
     assert console.post(f"{address}/delete", email="GONE@example.org").code == 303
     assert console.send("GET", address).code == 404
     with pytest.raises(AccountError):
-        accounts.get_user(user.id)
+        accounts.users.get(user.id)
 
 
 def test_an_invitation_is_made_used_listed_and_revoked(console: AdminConsole, accounts: Accounts) -> None:
@@ -225,12 +225,12 @@ def test_an_invitation_is_made_used_listed_and_revoked(console: AdminConsole, ac
     page = console.get(address)
     assert "new@example.org" in page
     assert link[1] not in page
-    invitation = accounts.find_invitation(link[1])
+    invitation = accounts.invitations.find(link[1])
     assert invitation.team == console.team.id
     assert 86000 < invitation.expires - time.time() <= 86400
     assert console.post(f"{address}/{invitation.id}/revoke").code == 303
     with pytest.raises(AccountError):
-        accounts.find_invitation(link[1])
+        accounts.invitations.find(link[1])
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_an_invitation_is_made_used_listed_and_revoked(console: AdminConsole, ac
     ],
 )
 def test_a_wrong_invitation_is_refused(console: AdminConsole, accounts: Accounts, form: dict[str, str]) -> None:
-    before = len(accounts.list_invitations())
+    before = len(accounts.invitations.list_newest())
     assert console.post("/console/users/invitations", **form).code == 400
-    assert len(accounts.list_invitations()) == before
+    assert len(accounts.invitations.list_newest()) == before
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_the_policy_of_sign_up_is_shown(tmp_path: Path, signup: str, text: str) 
 def test_organisations_and_teams_are_made_and_removed(console: AdminConsole, accounts: Accounts) -> None:
     assert console.post("/console/teams/organisations", organisation_name="Arts").code == 303
     assert console.post("/console/teams/organisations", organisation_name="Arts").code == 400
-    organisation = next(one for one in accounts.list_organisations() if one.name == "Arts")
+    organisation = next(one for one in accounts.organisations.list_all() if one.name == "Arts")
     made = console.post("/console/teams", organisation=organisation.id, name="Music")
     assert made.code == 303
     team = made.headers["Location"]
@@ -288,7 +288,7 @@ def test_bounds_of_a_team_are_changed_unless_somebody_else_was_faster(
     shown = read_hidden(console.get(address), "shown")
     form = {"name": "Biology", "usd_per_month": "12.50", "requests_per_minute": "60", "models": "gpt-*\nlocal-chat"}
     assert console.post(address, **form, shown=shown).code == 303
-    [team] = [one for one in accounts.list_teams() if one.id == console.other_team.id]
+    [team] = [one for one in accounts.teams.list_all() if one.id == console.other_team.id]
     assert dict(team.budget) == {"usd_per_month": 12.5}
     assert dict(team.limits) == {"requests_per_minute": 60}
     assert list(team.models) == ["gpt-*", "local-chat"]
@@ -307,9 +307,9 @@ def test_an_administrator_of_a_team_manages_its_members_only(console: AdminConso
     assert console.post(f"{address}/members", "lead", email="nobody@example.org", role="member").code == 400
     assert console.post(f"{address}/members", "lead", email="joins@example.org", role="owner").code == 400
     assert console.post(f"{address}/members/{user.id}", "lead", role="administrator").code == 303
-    assert {one.user.email: one.role for one in accounts.list_members(console.team.id)}["joins@example.org"] == (
-        "administrator"
-    )
+    assert {one.user.email: one.role for one in accounts.members.list_of_team(console.team.id)}[
+        "joins@example.org"
+    ] == ("administrator")
     assert "are revoked" in console.get(f"{address}/members/{user.id}/remove", "lead")
     assert console.post(f"{address}/members/{user.id}/remove", "lead").code == 303
     assert console.send("GET", address, "joins").code == 403
@@ -320,7 +320,7 @@ def test_an_administrator_of_a_team_manages_its_members_only(console: AdminConso
     invited = console.post(f"{address}/invite", "lead", invited="friend@example.org")
     link = re.search(r"invitation=([\w-]+)", invited.body.decode())
     assert link is not None
-    assert accounts.find_invitation(link[1]).role == "member"
+    assert accounts.invitations.find(link[1]).role == "member"
 
 
 # Requests
@@ -419,7 +419,7 @@ def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:
 def test_the_audit_log_has_filters_pages_and_a_table(console: AdminConsole, accounts: Accounts) -> None:
     user = console.add_person("audited")
     for number in range(105):
-        accounts.set_name(user.id, f"=cmd {number}", console.actor)
+        accounts.users.set_name(user.id, f"=cmd {number}", console.actor)
     first = console.get(f"/console/audit?actor={console.users['administrator'].id}&kind=user")
     assert "=cmd 104" in read_texts(first)
     older = re.search(r'href="([^"]*before=[^"]*)"', first)
@@ -441,9 +441,9 @@ def test_no_text_becomes_markup_on_any_page(console: AdminConsole, accounts: Acc
     user = console.users["member"]
     for number, text in enumerate(CORPUS):
         for store in (
-            lambda text=text: accounts.set_name(user.id, text, console.actor),
-            lambda text=text: accounts.create_team(console.organisation.id, text, console.actor),
-            lambda text=text: accounts.create_organisation(text, console.actor),
+            lambda text=text: accounts.users.set_name(user.id, text, console.actor),
+            lambda text=text: accounts.teams.create(console.organisation.id, text, console.actor),
+            lambda text=text: accounts.organisations.create(text, console.actor),
             lambda text=text, number=number: console.add_request(
                 f"xss-{number}", key_name=text, model=text, error_code=text, end_user=text, provider=text,
                 upstream_model=text, tags=(text,), attribution={text: text}, body=text,
@@ -453,7 +453,7 @@ def test_no_text_becomes_markup_on_any_page(console: AdminConsole, accounts: Acc
                 store()
             except (AccountError, UnicodeError):
                 continue
-    teams = [f"/console/teams/{team.id}" for team in accounts.list_teams()]
+    teams = [f"/console/teams/{team.id}" for team in accounts.teams.list_all()]
     requests = [f"/console/requests/xss-{number}" for number in range(0, len(CORPUS), 7)]
     pages = [
         "/console/users",

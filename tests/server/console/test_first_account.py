@@ -48,7 +48,7 @@ async def test_a_browser_on_this_machine_needs_no_token(
     assert b"Set-up token" not in page.body
     answer = await sign_up(http_client, base_url, {})
     assert answer.code == 303
-    users, _ = await services.database.run(services.accounts.list_users)
+    users, _ = await services.database.run(services.accounts.users.list_page)
     assert [(user.email, user.role) for user in users] == [("a@b.example", "administrator")]
 
 
@@ -60,8 +60,8 @@ async def test_a_visitor_who_may_come_from_elsewhere_needs_it(
     page = await fetch(http_client, base_url + "/console/signup", headers=headers)
     assert b"Set-up token" in page.body
     assert (await sign_up(http_client, base_url, headers)).code == 400
-    assert not await services.database.run(services.accounts.has_users)
-    token = await services.database.run(services.accounts.make_setup_token)
+    assert not await services.database.run(services.accounts.users.has_any)
+    token = await services.database.run(services.accounts.setup.make_token)
     assert (await sign_up(http_client, base_url, headers, token)).code == 303
 
 
@@ -70,4 +70,4 @@ async def test_a_wrong_token_is_wrong_from_everywhere(
     http_client: AsyncHTTPClient, base_url: str, services: Services
 ) -> None:
     assert (await sign_up(http_client, base_url, {}, "wrong")).code == 400
-    assert not await services.database.run(services.accounts.has_users)
+    assert not await services.database.run(services.accounts.users.has_any)

@@ -83,5 +83,5 @@ def test_administrators_of_a_team_find_its_page(console: AdminConsole) -> None:
     page = console.get("/console/teams", "lead")
     assert '<a href="/console/teams" aria-current="page">Teams</a>' in page
     assert 'href="/console/users"' not in page
-    console.services.accounts.set_member(console.team.id, console.users["lead"].id, "member", console.actor)
+    console.services.accounts.members.set_role(console.team.id, console.users["lead"].id, "member", console.actor)
     assert link not in console.get("/console/", "lead")

@@ -62,11 +62,11 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminConsole]:
 @pytest.fixture(scope="module")
 def addresses(console: AdminConsole) -> dict[str, str]:
     """By path of the table: an address that exists, where WHO is to be the id of a key or session of the visitor."""
-    _, invitation = console.services.accounts.create_invitation(console.actor)
+    _, invitation = console.services.accounts.invitations.create(console.actor)
     console.add_request("req-1")
     member, team = console.users["member"].id, console.team.id
     ends = time.time() + 3600
-    override = console.services.accounts.create_limit_override(
+    override = console.services.accounts.limit_overrides.create(
         "gateway", "", "requests_per_minute", console.actor, value=10, until=ends
     )
     arguments = {
@@ -152,4 +152,4 @@ def test_an_administrator_of_a_team_sees_no_other_team(console: AdminConsole) ->
     other = f"/console/teams/{console.other_team.id}"
     assert console.send("GET", other, "lead").code == 404
     assert console.post(f"{other}/members", "lead", email="lead@example.org", role="administrator").code == 404
-    assert console.services.accounts.list_members(console.other_team.id) == []
+    assert console.services.accounts.members.list_of_team(console.other_team.id) == []

@@ -1,4 +1,6 @@
-"""Run by alembic: applies migrations on the connection that `database.migrate` has opened, in its transaction."""
+"""The environment of alembic. It applies migrations on the connection that `database.migrate` has opened, in its
+transaction.
+"""
 
 from alembic import context
 

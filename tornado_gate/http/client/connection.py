@@ -57,7 +57,7 @@ class ConnectionOwner(Protocol):
 
 
 class ClientConnection(asyncio.Protocol):
-    """Created by `loop.create_connection`. `send_request` is called for one request at a time."""
+    """A connection that `loop.create_connection` creates. `send_request` is called for one request at a time."""
 
     __slots__ = (
         "_answer",
@@ -90,9 +90,9 @@ class ClientConnection(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         opened: socket.socket | None = None,
     ) -> None:
-        """`opened` is the socket of the transport; without it `has_input` cannot look at it."""
+        """Create a connection. `opened` is the socket of the transport; without it `has_input` cannot look at it."""
         self.origin = origin
-        self.idle_seconds = IDLE_SECONDS  # how long the upstream keeps the connection open while it is idle
+        self.idle_seconds = IDLE_SECONDS  # the time for which the upstream keeps an idle connection open
         self.answered = 0  # complete responses after which the connection stayed open
         self._input: select.poll | None = None  # looks at the socket without reading; takes a microsecond
         if opened is not None:
@@ -119,16 +119,16 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether `on_connection_lost` has not been called yet."""
+        """Return whether `on_connection_lost` has not been called yet."""
         return self._transport is not None
 
     @property
     def is_usable(self) -> bool:
-        """Whether the connection is open and not closing."""
+        """Return whether the connection is open and not closing."""
         return self._transport is not None and not self._transport.is_closing()
 
     def has_input(self) -> bool:
-        """Whether data or the end of the connection has arrived and is unread: the upstream has closed an idle connection.
+        """Return whether data or the end of the connection has arrived and is unread: the upstream has closed an idle connection.
 
         The event loop reports it only after its next poll, when a request may already have been written.
         """
@@ -172,7 +172,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close at once and discard unsent data."""
+        """Close immediately and discard unsent data."""
         self._stop_sending()
         if self._transport is not None:
             self._transport.abort()
@@ -180,18 +180,18 @@ class ClientConnection(asyncio.Protocol):
     # Sending.
 
     async def _send_pieces(self, body: SizedBody) -> None:
-        """Send all of `body` with back-pressure; a response may arrive meanwhile."""
-        pieces, left = body.chunks(), body.length
+        """Send all of `body` with back-pressure; a response may arrive during it."""
+        pieces, missing = body.chunks(), body.length
         try:
             async for piece in pieces:
-                left -= len(piece)
-                if left < 0 or self._transport is None:
+                missing -= len(piece)
+                if missing < 0 or self._transport is None:
                     break
                 self._transport.write(piece)
                 if self._writable is not None:
                     await self._writable
-            if left and self._transport is not None:
-                raise ValueError(f"the body differs from its length by {abs(left)} bytes or more")
+            if missing and self._transport is not None:
+                raise ValueError(f"the body differs from its length by {abs(missing)} bytes or more")
             self._sender = None
         except Exception as error:
             self._sender = None
@@ -261,25 +261,25 @@ class ClientConnection(asyncio.Protocol):
             answer.notify_change()
 
     def _decide_parser_bypass(self) -> None:
-        """After the first bytes of an incomplete body: decide whether the rest bypasses the parser."""
-        left = int(self._length) - sum(map(len, self._came))
+        """Decide whether the remaining body bypasses the parser, after the first bytes of an incomplete body."""
+        missing = int(self._length) - sum(map(len, self._came))
         self._length = ""
-        if left >= MIN_BYTES_PAST_PARSER:
-            self._left = left
+        if missing >= MIN_BYTES_PAST_PARSER:
+            self._left = missing
 
     def _append_past_parser(self, answer: HttpResponse, data: bytes) -> None:
-        """Append data of a sized body without the parser; feed the parser what follows the body. Raises as the parser does."""
-        left = self._left
-        if len(data) < left:
+        """Append data of a sized body without the parser; pass data after the body to the parser. Raises the parser's errors."""
+        missing = self._left
+        if len(data) < missing:
             self._came.append(data)
             self._left -= len(data)
             return
-        self._came.append(data[:left])
+        self._came.append(data[:missing])
         self._left = 0
         answer.end()
         self._parser = self._new_parser()  # the old one still expects this body
-        if len(data) > left:
-            self._parser.feed_data(data[left:])
+        if len(data) > missing:
+            self._parser.feed_data(data[missing:])
 
     def eof_received(self) -> None:
         answer = self._answer
@@ -294,7 +294,7 @@ class ClientConnection(asyncio.Protocol):
             self._fail_response(self._make_broken_fault("the upstream closed the connection", answer))
 
     def _is_end_authentic(self) -> bool:
-        """Whether the upstream itself ended the connection: over TLS, an attacker could have ended the TCP connection."""
+        """Return whether the upstream itself ended the connection: over TLS, an attacker could have ended the TCP connection."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         if tls is None:
             return True

@@ -1,4 +1,4 @@
-"""Decodes content codings that an upstream applies although none was requested. RFC 9110 8.4.1."""
+"""The decoding of content codings that an upstream applies although none was requested. RFC 9110 8.4.1."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _UNSUPPORTED_CODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb",
 
 
 class Inflater:
-    """Decompresses gzip, also with several members, and deflate with or without the zlib header (servers send both).
+    """A decompressor of gzip, also with several members, and deflate with or without the zlib header (servers send both).
 
-    The work of one call is bounded by PIECE_BYTES. `has_more`: the last call returned a piece, and more may follow without input.
+    The work of one call is bounded by PIECE_BYTES. `has_more`: the last call returned a chunk, and more may follow without input.
     """
 
     __slots__ = ("_gzip", "_object", "_over", "_packed", "_packed_bytes", "_piece_bytes", "_unfinished")
@@ -87,11 +87,11 @@ def make_inflater(coding: str) -> Inflater | None:
 
     Raises MalformedResponse for codings that exist but are not supported, and for several codings on top of each other.
     """
-    codings = [name for each in coding.split(",") if (name := each.strip().lower()) not in ("", "identity")]
+    codings = [name for item in coding.split(",") if (name := item.strip().lower()) not in ("", "identity")]
     for name in codings:
         if name in _UNSUPPORTED_CODINGS:
             raise MalformedResponse(f"the body has the unsupported content coding {name}")
-    known = [name for name in codings if name in _SUPPORTED_CODINGS]
-    if len(known) > 1 or (known and len(codings) > 1):
+    supported = [name for name in codings if name in _SUPPORTED_CODINGS]
+    if len(supported) > 1 or (supported and len(codings) > 1):
         raise MalformedResponse("the body has several content codings")
-    return Inflater(known[0]) if known else None
+    return Inflater(supported[0]) if supported else None

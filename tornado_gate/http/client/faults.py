@@ -8,7 +8,7 @@ class HttpClientError(Exception):
 
 
 class ConnectError(HttpClientError):
-    """No connection was established, so nothing of the request was sent: unknown host, refused, TLS error."""
+    """No connection was established, so no part of the request was sent: unknown host, refused, TLS error."""
 
 
 class ConnectTimeout(ConnectError):

@@ -1,4 +1,4 @@
-"""Parts of a response's head: names of headers, how long a connection may be idle."""
+"""Parts of a response's head: names of headers, and the idle time of a connection."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def intern_header_name(raw_name: bytes) -> str:
 
 
 def parse_idle_seconds(value: str) -> float:
-    """Return how long a connection may be idle, given the header Keep-Alive (RFC 2068 19.7.1.1; Node and Apache send it).
+    """Return the idle time of a connection in the header Keep-Alive (RFC 2068 19.7.1.1; Node and Apache send it).
 
-    A second less than the upstream announces: a request that is under way when the upstream closes is lost.
+    It is a second less than the upstream announces: a request that is on its way when the upstream closes is lost.
     """
-    found = _KEEP_ALIVE_TIMEOUT.search(value)
-    return IDLE_SECONDS if found is None else min(IDLE_SECONDS, max(0.0, int(found[1]) - 1))
+    match = _KEEP_ALIVE_TIMEOUT.search(value)
+    return IDLE_SECONDS if match is None else min(IDLE_SECONDS, max(0.0, int(match[1]) - 1))
 
 
 def announces_body(headers: dict[str, str]) -> bool:
-    """Whether a 204 announces a body, which is forbidden but may still follow (RFC 9110 15.3.5)."""
+    """Return whether a 204 announces a body, which is forbidden but may still follow (RFC 9110 15.3.5)."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

@@ -1,9 +1,9 @@
-"""Looks names up, so that a resolver that hangs on one name delays nobody who asks for another.
+"""Look-ups of names in separate threads, so that a resolver that hangs on one name delays no other look-up.
 
-The loop's own threads are few and shared with files and much else: a few requests for a name whose servers do not answer, which
-takes the system's resolver many seconds each, would occupy them all. So a look-up has a thread of its own, and requests for the
-same name wait for the same one, also those that come after others have given up. Such a thread does not delay the end of the
-process.
+The loop's own threads are few and shared with files and much else. A few requests for a name whose servers do not respond would
+occupy them all, because the system's resolver takes many seconds for each. So a look-up has a separate thread. Requests for the
+same name wait for the same look-up, including later requests after others have timed out. Such a thread does not delay the end of
+the process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Lookups:
         self._loop = loop
         self._running: dict[tuple[str, int], asyncio.Future[Sequence[AddressInfo]]] = {}
 
-    async def find(self, host: str, port: int) -> Sequence[AddressInfo]:
-        """The addresses of a host. Raises OSError, and ValueError for an invalid name."""
+    async def find_addresses(self, host: str, port: int) -> Sequence[AddressInfo]:
+        """Return the addresses of a host. Raises OSError, and ValueError for an invalid name."""
         running = self._running.get((host, port))
         if running is None:
             running = self._running[host, port] = self._loop.create_future()
@@ -37,13 +37,13 @@ class Lookups:
 
     def _end(self, name: tuple[str, int], done: asyncio.Future[Sequence[AddressInfo]]) -> None:
         del self._running[name]
-        done.exception()  # maybe nobody waits any more
+        done.exception()  # maybe no request waits any more
 
     def _look_up(self, host: str, port: int, result: asyncio.Future[Sequence[AddressInfo]]) -> None:
         tell: Callable[[Any], None] = result.set_result
         try:
-            found: Any = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        except Exception as error:  # whatever it is, it is that of whoever waits
-            found, tell = error, result.set_exception
+            outcome: Any = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        except Exception as error:  # any error is passed to the requests that wait
+            outcome, tell = error, result.set_exception
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(tell, found)
+            self._loop.call_soon_threadsafe(tell, outcome)

@@ -44,12 +44,15 @@ def make_default_ssl_context() -> ssl.SSLContext:
 
 PROVEN_RESPONSES, PROVEN_IDLE_SECONDS = 3, 0.1
 """A connection that has stayed open after so many responses, and was idle for a shorter time, is used without looking at its
-socket, which would take a system call per request: its upstream does not close after each response, and no known server has an
-idle timeout that short."""
+socket.
+
+The look would take a system call per request. The upstream does not close after each response, and no known server has an idle
+timeout that short.
+"""
 
 
 class HttpClient:
-    """Connections to any number of origins, one per concurrent request. Belongs to one event loop.
+    """A client with connections to any number of origins, one per concurrent request. It belongs to one event loop.
 
     `connect_seconds` covers everything until a request can be sent: DNS, TCP, TLS. `tls` replaces the default TLS context.
     """
@@ -79,13 +82,13 @@ class HttpClient:
     ) -> HttpResponse:
         """Send a request and return the response when its head has arrived.
 
-        Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for
-        names that `headers` lacks. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and
+        Method and headers are sent unchanged; with `exact` also the URL, which is then not cached. `usual` are defaults for names
+        that `headers` lacks. Raises ValueError for a request that cannot be sent, ConnectError, ConnectionBroken and
         MalformedResponse.
 
-        If a reused connection is closed before any byte of a response, the request is sent again on a new one, but only if the
-        upstream cannot have processed it twice with an effect: it was not sent completely, or its method is idempotent. Go's
-        net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
+        If a reused connection is closed before any byte of a response, the request may be sent again on a new one. The condition
+        is that the upstream cannot have processed it twice with an effect: it was not sent completely, or its method is
+        idempotent. Go's net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
         """
         make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
         origin, start, bodiless, sized, idempotent = make(method, url, tuple(headers.items()), usual)
@@ -104,7 +107,7 @@ class HttpClient:
         return await connection.send_request(head, body, bodiless=bodiless)
 
     async def close(self) -> None:
-        """Close every connection, also those in use; returns when all are closed."""
+        """Close every connection, including busy ones; return when all are closed."""
         if self._sweep is not None:
             self._sweep.cancel()
         self._closed = self._loop.create_future()
@@ -153,7 +156,9 @@ class HttpClient:
     def _close_idle(self) -> None:
         now, oldest = self._loop.time(), []
         for origin, idle in list(self._idle.items()):
-            for connection in [each for each, since in idle.items() if now - since >= IDLE_SECONDS]:
+            for connection in [
+                idle_connection for idle_connection, since in idle.items() if now - since >= IDLE_SECONDS
+            ]:
                 del idle[connection]
                 connection.abort()
             if idle:
@@ -175,8 +180,8 @@ class HttpClient:
 
     async def _connect(self, origin: Origin) -> ClientConnection:
         trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
-        found = await self._resolve_origin(origin)
-        opened = await start_connection(found, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
+        addresses = await self._resolve_origin(origin)
+        opened = await start_connection(addresses, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
         _set_options(opened)
         _, connection = await self._loop.create_connection(
             lambda: ClientConnection(self, origin, self._loop, opened),
@@ -195,11 +200,11 @@ class HttpClient:
         try:
             return socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:  # not an IP address but a name; the lookup may block
-            return await self._lookups.find(origin.host, origin.port)
+            return await self._lookups.find_addresses(origin.host, origin.port)
 
 
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""An upstream that has vanished is noticed after a minute, also while a response is awaited that takes long to begin."""
+"""A vanished upstream is noticed after a minute, even while a response is awaited that takes long to begin."""
 
 
 def _set_options(opened: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Renders the head of a request. Rejects input that a server could read as two requests (request smuggling).
+"""The head of a request, rendered. Input that a server could read as two requests is rejected (request smuggling).
 
 RFC 9112 (the request line, its length), RFC 9110 5.1 and 5.5 (header names and values).
 """
@@ -24,7 +24,7 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """Methods that may be repeated without another effect (RFC 9110 9.2.2)."""
 
 _OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
-"""Headers that define the request's end and destination; given values are not simply copied."""
+"""Headers that define the request's end and destination; a caller's values are not simply copied."""
 
 
 _MAX_CACHED_URL_LENGTH = 1024
@@ -61,7 +61,7 @@ def _parse_cached_address(url: str) -> Address:
 
 
 def parse_exact_address(url: str) -> Address:
-    """As `parse_address`, but without quoting and caching: for URLs from an upstream, which may be signed."""
+    """Parse like `parse_address`, but without quoting and caching: for URLs from an upstream, which may be signed."""
     return _build_address(url, encoded=url.isascii())
 
 
@@ -90,7 +90,7 @@ def _check_header_name(name: str) -> str:
 
 
 class HeaderLines(NamedTuple):
-    """Rendered headers without Host and Content-Length. `host` is the given Host header, or None."""
+    """Rendered headers without Host and Content-Length. `host` is the request's Host header, or None."""
 
     host: str | None
     rest: str
@@ -114,21 +114,21 @@ def render_header_lines(headers: HeaderPairs) -> HeaderLines:
 
 def render_head(
     method: str,
-    place: Address,
+    address: Address,
     headers: Mapping[str, str],
     length: int | None,
     lines: Callable[[HeaderPairs], HeaderLines] = render_header_lines,
 ) -> bytes:
     """Return request line and headers. `length` in bytes becomes Content-Length and replaces a given one; None sends none.
 
-    `lines` is `render_header_lines` or a cached version of it. Raises ValueError as it does.
+    `lines` is `render_header_lines` or a cached version of it. Raises its ValueError.
     """
     _check_header_name(method)
     host, rest = lines(tuple(headers.items()))
     if host is None:
-        host = place.host
+        host = address.host
     try:
-        start = f"{method} {place.target} HTTP/1.1\r\nHost: {host}\r\n{rest}".encode("latin-1")
+        start = f"{method} {address.target} HTTP/1.1\r\nHost: {host}\r\n{rest}".encode("latin-1")
     except UnicodeEncodeError:
         raise ValueError("a header value contains a character outside of latin-1") from None
     return finish_head(start, length)
@@ -140,13 +140,13 @@ def finish_head(start: bytes, length: int | None) -> bytes:
 
 
 def add_default_headers(headers: Mapping[str, str], usual: HeaderPairs) -> dict[str, str]:
-    """Return `headers` plus those of `usual` that are missing; names are compared without case."""
-    given = {name.lower() for name in headers}
-    return {**headers, **{name: value for name, value in usual if name.lower() not in given}}
+    """Return `headers` plus the missing ones of `usual`; names are compared without case."""
+    present = {name.lower() for name in headers}
+    return {**headers, **{name: value for name, value in usual if name.lower() not in present}}
 
 
 def is_idempotent(method: str) -> bool:
-    """Whether a request with this method may be sent again although the upstream may have processed it."""
+    """Return whether a request with this method may be sent again although the upstream may have processed it."""
     return method.upper() in _IDEMPOTENT
 
 
@@ -173,7 +173,10 @@ def prepare_head(
     lines: Callable[[HeaderPairs], HeaderLines] = render_header_lines,
     find: Callable[[str], Address] = parse_address,
 ) -> PreparedHead:
-    """Build a `PreparedHead`. Depends on its arguments only, so it can be cached. Raises ValueError as `find` and `lines` do."""
-    place, upper = find(url), method.upper()
-    whole = render_head(method, place, add_default_headers(dict(headers), usual), None, lines)
-    return PreparedHead(place.origin, whole[:-2], upper == "HEAD", upper not in _WITHOUT_BODY, is_idempotent(upper))
+    """Build a `PreparedHead`.
+
+    It depends on the arguments only, so it can be cached. Raises the ValueError of `find` and `lines`.
+    """
+    address, upper = find(url), method.upper()
+    head = render_head(method, address, add_default_headers(dict(headers), usual), None, lines)
+    return PreparedHead(address.origin, head[:-2], upper == "HEAD", upper not in _WITHOUT_BODY, is_idempotent(upper))

@@ -16,11 +16,16 @@ MAX_LENGTH_DIGITS = 18
 
 FREE_FRAMING_BYTES = 1024 * 1024
 FRAMING_SHARE = 16
-"""The framing of a body, such as the lengths of its chunks, may take FREE_FRAMING_BYTES or this part of the body's bound: chunks
-of one byte cost as much to parse as long ones."""
+"""The maximum share of the framing of a body, such as the lengths of its chunks.
+
+It may take FREE_FRAMING_BYTES or this part of the body's limit: chunks of one byte cost as much to parse as long ones.
+"""
 
 RELEASE_SECONDS = 1.0
-"""How long the end of a response is awaited whose reader has all that it needs. Most upstreams send it in the same moment."""
+"""The time for which the end of a response is awaited after its reader has all data.
+
+Most upstreams send it in the same moment.
+"""
 
 
 class ResponseSource(Protocol):
@@ -44,7 +49,7 @@ UNBOUNDED = SizeBound(sys.maxsize, "")
 
 
 def check_announced_length(headers: Mapping[str, str], bound: SizeBound) -> None:
-    """Raise ResponseTooLarge if the head announces more than `bound`: nothing of the body need be read then."""
+    """Raise ResponseTooLarge if the head announces more than `bound`: then the body need not be read."""
     length = headers.get("content-length", "")
     if length.isdecimal() and len(length) <= MAX_LENGTH_DIGITS and int(length) > bound.most:
         raise ResponseTooLarge(*bound)
@@ -56,11 +61,11 @@ def return_unchanged(fault: HttpClientError) -> Exception:
 
 
 class HttpResponse:
-    """Async iterator over the body; all data since the last piece is one piece. For one reader.
+    """An async iterator over the body; all data since the last chunk is one chunk. For one reader.
 
-    `headers` have lower-case names; repeated values are joined with ", ". `explain` maps a fault to the exception for the
-    reader. `close` and a cancelled read close the connection, unless the response was complete: then the connection is already
-    back in the pool, even if the end is still unread.
+    `headers` have lower-case names; repeated values are joined with ", ". `explain` maps a fault to the exception for the reader.
+    `close` and a cancelled read close the connection, unless the response was complete: then the connection is already back in
+    the pool, even if the end is still unread.
     """
 
     __slots__ = (
@@ -82,7 +87,7 @@ class HttpResponse:
     )
 
     def __init__(self, source: ResponseSource, loop: asyncio.AbstractEventLoop, pieces: list[bytes]) -> None:
-        """`pieces` is filled by the source until the response has ended, and emptied by the reader."""
+        """Create a response. `pieces` is filled by the source until the response has ended, and emptied by the reader."""
         self.status = 0  # until the head has arrived
         self.headers: dict[str, str] = {}
         self.explain: Callable[[HttpClientError], Exception] = return_unchanged
@@ -92,7 +97,7 @@ class HttpResponse:
         self.paused = False  # reading is paused until the reader takes the buffered data
         self._bound = UNBOUNDED
         self._left = sys.maxsize  # bytes of the body that may still be delivered
-        self._framing = 0  # bytes that were received for them without being part of the body
+        self._framing = 0  # received bytes of the framing, which are not part of the body
         self._loop = loop
         self._source: ResponseSource | None = source
         self._pieces = pieces
@@ -130,7 +135,7 @@ class HttpResponse:
         check_announced_length(self.headers, bound)
 
     async def aclose(self) -> None:
-        """As `close`, for code that expects an async generator."""
+        """Close as `close`, for code that expects an async generator."""
         self.close()
 
     def close(self) -> None:
@@ -142,7 +147,7 @@ class HttpResponse:
             source.abort()
 
     async def release(self) -> None:
-        """As `close`, for a reader who has all that it needs: the connection is used again if the body ends soon.
+        """Release the connection of a reader who has all data: it is used again if the body ends soon.
 
         The end of a stream of events often arrives a moment after its last event.
         """
@@ -186,7 +191,7 @@ class HttpResponse:
             self.notify_change()
 
     def _take_available(self) -> bytes:
-        """Return the data since the last call, b"" if there is none. Raises HttpClientError after all data before the fault."""
+        """Return the data since the last call, b"" without any. Raises HttpClientError after all data before the fault."""
         pieces, size, self.size = self._pieces, self.size, 0
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()

@@ -1,4 +1,4 @@
-"""Decides which addresses may be reached, and parses their URLs. Pure, except for `resolve_with_system`."""
+"""The addresses that may be reached, and the parsing of their URLs. Pure, except for `resolve_with_system`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DENIED_PORTS = frozenset((
 
 
 class FetchRefused(Exception):
-    """An address cannot be read. `what` is a sentence that is safe to show, `advice` tells the caller what to do.
+    """An error: an address cannot be read. `what` is a sentence that is safe to show, `advice` is for the caller.
 
     `status` is the HTTP status of the address's server, 0 without a response.
     """
@@ -50,7 +50,7 @@ CHECK_LOGIN_ADVICE = "Check that it opens without a login, or send the file itse
 
 
 def too_large_error(most: int, key: str = "") -> FetchRefused:
-    """The error for a file above `most` bytes, the value of the conf key `key`, if that may be named."""
+    """Return the error for a file above `most` bytes, the value of the conf key `key`, if that may be named."""
     name = f", {key} of the configuration" if key else ""
     return FetchRefused(
         "too_large", f"The file is larger than the limit of {most} bytes{name}.", "Send a smaller file."
@@ -89,7 +89,7 @@ this network, protocol assignments, documentation, 6to4 relays, benchmarks, mult
 
 
 def is_allowed(address: Address, rules: FetchRules) -> bool:
-    """Whether a connection to this address is allowed. An address that contains an IPv4 address is judged by that one."""
+    """Return whether a connection to this address is allowed. An IPv4 address inside of the address decides for it."""
     if _is_within(address, rules.allow_networks):
         return True
     inner = _extract_ipv4(address)
@@ -137,25 +137,27 @@ def parse(text: str, rules: FetchRules, base: URL | None = None, own_host: str =
 
     Raises FetchRefused (``invalid_url``).
     """
-    what = "This address redirects to one that" if base else "This address"
+    subject = "This address redirects to one that" if base else "This address"
     try:
         url = _split(text, base)
         address = parse_literal(url.raw_host or "")
         url = url.with_host(str(address)) if address else url
     except ValueError:
-        raise _invalid_url_error(f"{what} is not a valid URL.", "Use a URL that begins with https://.") from None
+        raise _invalid_url_error(f"{subject} is not a valid URL.", "Use a URL that begins with https://.") from None
     rules = rules_for_host(url, rules, own_host)
     if url.scheme not in rules.schemes or not (address or _HOST_NAME.fullmatch(url.raw_host or "")):
-        raise _invalid_url_error(f"{what} is not a valid URL.", "Use a URL that begins with https:// and a host name.")
+        raise _invalid_url_error(
+            f"{subject} is not a valid URL.", "Use a URL that begins with https:// and a host name."
+        )
     if url.user is not None or url.password is not None:
-        raise _invalid_url_error(f"{what} contains a user name or a password.", "Remove them from the URL.")
+        raise _invalid_url_error(f"{subject} contains a user name or a password.", "Remove them from the URL.")
     if not url.port or (url.port in DENIED_PORTS if rules.ports is None else url.port not in rules.ports):
-        raise _invalid_url_error(f"{what} uses a port that is not allowed.", "Use a URL without a port.")
+        raise _invalid_url_error(f"{subject} uses a port that is not allowed.", "Use a URL without a port.")
     return url
 
 
-def _invalid_url_error(what: str, advice: str) -> FetchRefused:
-    return FetchRefused("invalid_url", what, advice)
+def _invalid_url_error(message: str, advice: str) -> FetchRefused:
+    return FetchRefused("invalid_url", message, advice)
 
 
 def _split(text: str, base: URL | None) -> URL:

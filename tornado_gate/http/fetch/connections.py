@@ -47,7 +47,7 @@ async def open_response(
     headers: Mapping[str, str] = HEADERS,
     body: bytes | None = None,
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send one request to one of the checked `addresses`; return the response, also a redirect. Its body is not read yet."""
+    """Send one request to one of the checked `addresses`; return the response, even a redirect. Its body is not read yet."""
     import aiohttp
 
     async with (
@@ -116,10 +116,10 @@ def _create_connector(addresses: Collection[Address], tls: ssl.SSLContext | None
             ]
 
         async def close(self) -> None:
-            """Nothing to close."""
+            """Do nothing, because there is nothing to close."""
 
     def open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
-        # The last check: whatever the library made of the URL, no other address gets a socket.
+        # The last check: for any reading of the URL by the library, no other address gets a socket.
         if ip_address(info[4][0]) not in addresses:
             raise OSError("the address was not checked")
         return socket.socket(info[0], info[1], info[2])

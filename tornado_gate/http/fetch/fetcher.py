@@ -1,4 +1,4 @@
-"""Fetcher: fetches callers' files, opens upstreams' files, posts webhooks."""
+"""The fetcher: it fetches callers' files, opens upstreams' files, and posts webhooks."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from yarl import URL
 
 COPIES = 4
-"""Memory of a fetched file, in multiples of its size: its base64 in the request, the request as JSON, and that in the send
-buffer; each is a third larger than the file."""
+"""The memory of a fetched file, in multiples of its size: its base64 in the request, the request as JSON, and the JSON in the
+send buffer. Each copy is a third larger than the file.
+"""
 BUSY_PLACES = "Too many files are being fetched for this account or in all. Retry after 10 s."
 BUSY_MEMORY = "The memory limit for fetched files (fetch.total_bytes) is reached. Retry after 10 s."
 
@@ -61,7 +62,10 @@ DISCARD_SECONDS = 2.0
 
 
 class FetchedFile(Value, frozen=True, kw_only=True):
-    """`media_type` has no parameters; `url` is the final URL after redirects, "data:" for a data: URL."""
+    """A file that was fetched.
+
+    `media_type` has no parameters; `url` is the final URL after redirects, "data:" for a data: URL.
+    """
 
     media_type: str
     data: bytes
@@ -69,13 +73,13 @@ class FetchedFile(Value, frozen=True, kw_only=True):
 
 
 class PostFailed(Exception):
-    """A post got no usable response. The message is safe to show."""
+    """An error: a post got no usable response. The message is safe to show."""
 
 
 class Fetcher:
-    """One per process. `resolve` and `tls` are for tests, and for operators with their own certificate authority.
+    """The fetcher of a process. `resolve` and `tls` are for tests, and for operators with their own certificate authority.
 
-    The places for fetches and the memory for their files are divided between accounts: `for_request` returns the fetcher of a
+    The slots for fetches and the memory for their files are divided between accounts: `for_request` returns the fetcher of a
     request.
     """
 
@@ -106,16 +110,16 @@ class Fetcher:
         self.memory.total = rules.total_bytes
 
     def for_request(self, account: str, closing: AsyncExitStack) -> RequestFetcher:
-        """Return the fetcher of one request of `account`. What it holds is released when `closing` is closed."""
+        """Return the fetcher of one request of `account`. Its resources are released when `closing` is closed."""
         return RequestFetcher(self, account, closing)
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
-        """As `RequestFetcher.fetch`, for a request without an account."""
+        """Fetch like `RequestFetcher.fetch`, for a request without an account."""
         async with AsyncExitStack() as closing:
             return await self.for_request("", closing).fetch(url, kinds=kinds, param=param)
 
     async def fetch_for(self, request: RequestFetcher, url: str, kinds: Collection[str], param: str) -> FetchedFile:
-        """Implements `RequestFetcher.fetch`."""
+        """Implement `RequestFetcher.fetch`."""
         rules = self.rules
         own = await self.read_own_for(request, url, kinds, param)
         if own is not None:
@@ -137,7 +141,7 @@ class Fetcher:
     async def read_own_for(
         self, request: RequestFetcher, url: str, kinds: Collection[str], param: str
     ) -> FetchedFile | None:
-        """Implements `RequestFetcher.read_own`. This class knows no own addresses."""
+        """Implement `RequestFetcher.read_own`. This class has no own addresses."""
         return None
 
     @asynccontextmanager
@@ -159,19 +163,19 @@ class Fetcher:
         async with AsyncExitStack() as stack:
             with as_upstream_errors(url, rules.seconds):
                 async with asyncio.timeout(rules.seconds):
-                    response, place = await self._follow_redirects(stack, url.strip(), rules, allow_host)
+                    response, address = await self._follow_redirects(stack, url.strip(), rules, allow_host)
             with as_upstream_errors(url, rules.gap_seconds):
-                opened = await open_file(str(place), response, rules, kinds, bound)
+                opened = await open_file(str(address), response, rules, kinds, bound)
             stack.push_async_callback(opened.body.close)
             yield opened
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, account: str = ""
     ) -> int:
-        """Post `body` to `url` and return the HTTP status, whatever it is. The response's body is discarded.
+        """Post `body` to `url` and return the HTTP status, including errors. The response's body is discarded.
 
-        The rules of `fetch` apply, but redirects are not followed. An account's posts have places of their own, as its fetches.
-        Raises PostFailed for a redirect, if there is no response within `seconds`, and without a place in POST_WAIT_SECONDS.
+        The rules of `fetch` apply, but redirects are not followed. An account's posts have separate slots, as its fetches. Raises
+        PostFailed for a redirect, if there is no response within `seconds`, and without a slot in POST_WAIT_SECONDS.
         """
         try:
             await self._posting.reserve(account, 1, POST_WAIT_SECONDS, BUSY_POSTS)
@@ -187,10 +191,10 @@ class Fetcher:
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):
-                    place = parse(url.strip(), rules)
-                    addresses = await self._resolve_host(place, rules)
+                    address = parse(url.strip(), rules)
+                    addresses = await self._resolve_host(address, rules)
                     sent = open_response(
-                        "POST", place, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body
+                        "POST", address, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body
                     )
                     with map_fetch_errors():
                         response = await stack.enter_async_context(sent)
@@ -208,20 +212,20 @@ class Fetcher:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch_file(
-        self, request: RequestFetcher, given: str, kinds: Collection[str], rules: FetchRules
+        self, request: RequestFetcher, address: str, kinds: Collection[str], rules: FetchRules
     ) -> FetchedFile:
         """Return the file. Its memory is reserved before its body is read; waiting for it does not count as time of the fetch."""
         loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             started = loop.time()
             async with asyncio.timeout(rules.seconds):
-                response, url = await self._follow_redirects(stack, given, rules)
-            left = rules.seconds - (loop.time() - started)
+                response, url = await self._follow_redirects(stack, address, rules)
+            seconds_left = rules.seconds - (loop.time() - started)
             most = request.find_most_bytes(get_announced_length(response), rules)
             await request.reserve(most, rules.seconds)
             size = 0
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(seconds_left):
                     with map_fetch_errors():
                         data = await _read(response, most, request.too_large_error(rules))
                 size = len(data)
@@ -231,10 +235,10 @@ class Fetcher:
         return FetchedFile(media_type=resolve_media_type(data, declared, kinds, trusted=False), data=data, url=str(url))
 
     async def _follow_redirects(
-        self, stack: AsyncExitStack, given: str, rules: FetchRules, own_host: str = ""
+        self, stack: AsyncExitStack, address: str, rules: FetchRules, own_host: str = ""
     ) -> tuple[aiohttp.ClientResponse, URL]:
         """Return the final response and its URL; the response is open until `stack` closes."""
-        url = parse(given, rules, own_host=own_host)
+        url = parse(address, rules, own_host=own_host)
         for _ in range(rules.redirects + 1):
             addresses = await self._resolve_host(url, rules_for_host(url, rules, own_host))
             with map_fetch_errors():
@@ -242,8 +246,8 @@ class Fetcher:
             location = response.headers.get("Location")
             if response.status not in REDIRECTS or not location:
                 if response.status != 200:
-                    what = f"The server of this address returned status {response.status}."
-                    raise FetchRefused("unreachable_url", what, CHECK_LOGIN_ADVICE, response.status)
+                    message = f"The server of this address returned status {response.status}."
+                    raise FetchRefused("unreachable_url", message, CHECK_LOGIN_ADVICE, response.status)
                 return response, url
             await stack.aclose()
             url = parse(location, rules, url, own_host)
@@ -253,24 +257,24 @@ class Fetcher:
 
     async def _resolve_host(self, url: URL, rules: FetchRules) -> list[Address]:
         """Resolve the URL's host and check every address. Raises FetchRefused."""
-        host, loop, found = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
+        host, loop, addresses = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
         spelled = parse_literal(host)
         if spelled is not None:
-            found = [spelled]
+            addresses = [spelled]
         else:
             with suppress(OSError, ValueError):
                 answers = await loop.run_in_executor(self._threads, self._resolve, host, url.port or 0)
-                found = [ip_address(answer.partition("%")[0]) for answer in answers]
-        if not found:
+                addresses = [ip_address(answer.partition("%")[0]) for answer in answers]
+        if not addresses:
             raise FetchRefused("unreachable_url", "The host of this address cannot be resolved.", CHECK_LOGIN_ADVICE)
-        if not all(is_allowed(address, rules) for address in found):
+        if not all(is_allowed(address, rules) for address in addresses):
             raise FetchRefused("private_address", "This address is not on the public internet.", SEND_FILE_ADVICE)
-        return found
+        return addresses
 
 
 @contextmanager
 def as_field_errors(param: str) -> Iterator[None]:
-    """Raise what is wrong with a file as InvalidField for the caller's field `param`."""
+    """Raise the fault of a file as InvalidField for the caller's field `param`."""
     try:
         yield
     except FetchRefused as refused:
@@ -280,9 +284,9 @@ def as_field_errors(param: str) -> Iterator[None]:
 
 
 class RequestFetcher:
-    """``call.fetcher``: fetches for one request of an account, within the bounds of the request.
+    """The value of ``call.fetcher``: fetches for one request of an account, within the limits of the request.
 
-    `account` is that of the caller. The files of one request have at most ``fetch.request_bytes`` together. Their memory, with
+    `account` is the caller's account. The files of one request have at most ``fetch.request_bytes`` together. Their memory, with
     its copies, is reserved until the request ends.
     """
 
@@ -292,7 +296,7 @@ class RequestFetcher:
         self.account = account
         self._fetcher = fetcher
         self._closing = closing
-        self._fetched = 0  # bytes of files, also of those that are being fetched; COPIES times as many are reserved
+        self._fetched = 0  # bytes of files, including files that are being fetched; COPIES times as many are reserved
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         """Return the file at `url` if its media type begins with one of `kinds` ("image/", "application/pdf").
@@ -313,24 +317,27 @@ class RequestFetcher:
     def open(
         self, url: str, *, kinds: Collection[str], most_bytes: int | None = None, allow_host: str = ""
     ) -> AbstractAsyncContextManager[OpenedFile]:
-        """As `Fetcher.open`."""
+        """Open a file as `Fetcher.open`."""
         return self._fetcher.open(url, kinds=kinds, most_bytes=most_bytes, allow_host=allow_host)
 
     # Called by the fetcher.
 
     def find_most_bytes(self, announced: int | None, rules: FetchRules) -> int:
-        """Return how many bytes a file may have: its announced length, else the rest of the bounds. Raises FetchRefused."""
+        """Return the number of bytes that a file may have: its announced length, else the rest of the limits.
+
+        Raises FetchRefused.
+        """
         most = min(rules.max_bytes, rules.request_bytes - self._fetched)
         if most <= 0 or (announced or 0) > most:
             raise self.too_large_error(rules)
         return most if announced is None else announced
 
     def too_large_error(self, rules: FetchRules) -> FetchRefused:
-        """Return the error for a file that exceeds the bound of a file, or of a request if less of that is left."""
+        """Return the error for a file that exceeds the limit of a file, or the remainder of the request's limit."""
         if rules.request_bytes - self._fetched >= rules.max_bytes:
             return too_large_error(rules.max_bytes)
-        what = f"The files of this request are larger than the limit of {rules.request_bytes} bytes together."
-        return FetchRefused("too_large", what, "Send fewer or smaller files.")
+        message = f"The files of this request are larger than the limit of {rules.request_bytes} bytes together."
+        return FetchRefused("too_large", message, "Send fewer or smaller files.")
 
     async def reserve(self, size: int, seconds: float) -> None:
         """Reserve the memory for a file of `size` bytes. Raises Unavailable."""
@@ -340,8 +347,8 @@ class RequestFetcher:
         self._fetched += size
 
     def settle(self, reserved: int, size: int) -> None:
-        """Release what a file of `size` bytes does not need of its reservation."""
-        surplus = min(reserved - size, self._fetched)  # 0 if all was released meanwhile
+        """Release the part of the reservation that a file of `size` bytes does not need."""
+        surplus = min(reserved - size, self._fetched)  # 0 if all was released before
         if surplus:
             self._fetched -= surplus
             self._fetcher.memory.release(self.account, surplus * COPIES)
@@ -353,7 +360,10 @@ class RequestFetcher:
             self._fetcher.memory.release(self.account, fetched * COPIES)
 
     def __del__(self) -> None:
-        """A fetch that outlives its request, such as one of several whose sibling has failed, reserves after `_release`."""
+        """Release the memory of a fetch that outlives its request: it may reserve after `_release`.
+
+        An example is one of several fetches whose sibling has failed.
+        """
         self._release()
 
 
@@ -370,8 +380,8 @@ async def _read(response: aiohttp.ClientResponse, most: int, too_large: FetchRef
 
 
 async def _discard(response: aiohttp.ClientResponse) -> None:
-    left = DISCARDED_BYTES
+    bytes_left = DISCARDED_BYTES
     with suppress(TimeoutError, FetchRefused), map_fetch_errors():
         async with asyncio.timeout(DISCARD_SECONDS):
-            while left > 0 and (piece := await response.content.read(left)):
-                left -= len(piece)
+            while bytes_left > 0 and (piece := await response.content.read(bytes_left)):
+                bytes_left -= len(piece)

@@ -12,7 +12,7 @@ MAX_LENGTH_IN_LOOP = 256 * 1024
 
 
 async def decode_data_url_in_thread(url: str, most: int) -> tuple[bytes, str]:
-    """As `decode_data_url`, in a thread if the URL is long."""
+    """Return the result of `decode_data_url`, in a thread if the URL is long."""
     if len(url) > MAX_LENGTH_IN_LOOP:
         return await asyncio.to_thread(decode_data_url, url, most)
     return decode_data_url(url, most)

@@ -36,8 +36,10 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 class OpenedFile(Value, frozen=True, kw_only=True):
-    """`media_type` is detected from the content, without parameters; `length` is in bytes, None if unknown; `url` is the
-    final URL after redirects."""
+    """A file that is open. `media_type` is detected from the content, without parameters.
+
+    `length` is in bytes, None if unknown; `url` is the final URL after redirects.
+    """
 
     media_type: str
     length: int | None
@@ -53,7 +55,10 @@ class OpenedFile(Value, frozen=True, kw_only=True):
 
 
 class FileBody:
-    """Iterator over the non-empty chunks of a file. After a failure every read fails, so an incomplete file is never accepted."""
+    """An iterator over the non-empty chunks of a file.
+
+    After a failure every read fails, so an incomplete file is never accepted.
+    """
 
     def __init__(self, url: str, response: aiohttp.ClientResponse, gap_seconds: float, bound: SizeBound) -> None:
         self._url = url
@@ -92,7 +97,7 @@ class FileBody:
         try:
             with as_upstream_errors(self._url, self._gap):
                 return await self._read()
-        except BaseException as error:  # also a cancelled read, which loses its chunk
+        except BaseException as error:  # a cancelled read too, which loses its chunk
             self._failure = error if isinstance(error, UpstreamError) else _incomplete_file_error()
             raise
 
@@ -134,18 +139,20 @@ async def open_file(
 
 
 def _detect_media_type(beginning: bytes, declared: str, kinds: Collection[str]) -> str:
-    """Return the media type, by content first: file stores declare wrong types. Unknown content must at least not be text, which
-    would be an error page declared as a video."""
-    seen = sniff(beginning)
-    if seen and normalize_media_type(declared).partition("/")[0] != seen.partition("/")[0]:
+    """Return the media type, by content first: file stores declare wrong types.
+
+    Unknown content must at least not be text, which would be an error page declared as a video.
+    """
+    detected = sniff(beginning)
+    if detected and normalize_media_type(declared).partition("/")[0] != detected.partition("/")[0]:
         declared = ""
     try:
-        if not seen and not _BINARY.search(beginning) and not any(kind.startswith("text/") for kind in kinds):
+        if not detected and not _BINARY.search(beginning) and not any(kind.startswith("text/") for kind in kinds):
             raise WrongMediaType("text")
         return resolve_media_type(beginning, declared, kinds, trusted=False)
     except WrongMediaType:
-        wanted = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
-        raise file_error("wrong_media_type", f"Its type is not {wanted}.") from None
+        expected = " or ".join(f"{kind}*" if kind.endswith("/") else kind for kind in kinds)
+        raise file_error("wrong_media_type", f"Its type is not {expected}.") from None
 
 
 @contextmanager

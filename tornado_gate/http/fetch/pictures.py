@@ -1,4 +1,4 @@
-"""Images that a caller supplied: fetched or decoded, and checked before anything decodes their pixels.
+"""Images that a caller supplied: fetched or decoded, and checked before any code decodes their pixels.
 
 Public, for plugins. The type is detected from the first bytes. A file that is not an image, has another type than declared, or
 announces too many pixels causes a 400 that names the caller's field.
@@ -19,15 +19,15 @@ from tornado_gate.types.value import Value
 MAX_PIXELS = 64 * 1024 * 1024
 """Limit of one image; a decoded pixel takes four bytes."""
 MAX_BYTES = 50 * 1024 * 1024
-"""Limit of one image: that of gpt-image's vendor (openai-python 3.52, types/image_edit_params.py)."""
+"""Limit of one image, the same as gpt-image's vendor has (openai-python 3.52, types/image_edit_params.py)."""
 HEADER_BYTES = 256 * 1024
 """Bytes that are read first to find the header."""
 MAX_HEADER_BYTES = 17 * 1024 * 1024
 """Maximum offset of a JPEG's header: after a colour profile of 255 segments (ICC.1:2022 B.4), and more."""
 DECODED_CHARS = 512 * 1024
-"""Base64 characters decoded at once: 2 ms."""
+"""Base64 characters decoded in one step: 2 ms."""
 ENCODED_BYTES = 768 * 1024
-"""Bytes encoded at once: 1 ms. A multiple of three, so that the pieces can be joined."""
+"""Bytes encoded in one step: 1 ms. A multiple of three, so that the chunks can be joined."""
 
 _TO_STANDARD_ALPHABET = bytes.maketrans(b"-_", b"+/")
 _LINE_BREAKS = b" \t\r\n\f"
@@ -123,7 +123,7 @@ def _estimate_decoded_bytes(text: str) -> int:
 async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
     """Decode base64 in either alphabet, with or without padding; line breaks and URL %-escapes are accepted.
 
-    With `whole` false, the text is a prefix of any length. Yields to the event loop between pieces. Raises InvalidField for the
+    With `whole` false, the text is a prefix of any length. Yields to the event loop between chunks. Raises InvalidField for the
     caller's field `param`.
     """
     pieces = []
@@ -137,7 +137,7 @@ async def decode(text: str, param: str, *, whole: bool = True) -> bytes:
 
 
 async def encode(data: bytes) -> str:
-    """Return the base64 of `data`. Yields to the event loop between pieces."""
+    """Return the base64 of `data`. Yields to the event loop between chunks."""
     pieces = []
     for start in range(0, len(data), ENCODED_BYTES):
         pieces.append(binascii.b2a_base64(data[start : start + ENCODED_BYTES], newline=False))
@@ -146,21 +146,21 @@ async def encode(data: bytes) -> str:
 
 
 def _iterate_decoded(text: str, whole: bool) -> Iterator[bytes]:
-    """Yield decoded pieces. Raises ValueError."""
-    rest, escape, padding = b"", b"", b""
+    """Yield decoded chunks. Raises ValueError."""
+    remainder, escape, padding = b"", b"", b""
     for start in range(0, len(text), DECODED_CHARS):
         signs, escape = _unescape_percent(escape + text[start : start + DECODED_CHARS].encode("ascii"))
         signs, sign, behind = signs.translate(_TO_STANDARD_ALPHABET, _LINE_BREAKS).partition(b"=")
         if (padding and signs) or behind.strip(b"="):
             raise ValueError("data after the padding")
         padding = padding or sign
-        signs = rest + signs
+        signs = remainder + signs
         ends = len(signs) // 4 * 4
         yield binascii.a2b_base64(signs[:ends], strict_mode=True)
-        rest = signs[ends:]
-    rest += escape
-    if whole and rest:
-        yield binascii.a2b_base64(rest + b"=" * (-len(rest) % 4), strict_mode=True)
+        remainder = signs[ends:]
+    remainder += escape
+    if whole and remainder:
+        yield binascii.a2b_base64(remainder + b"=" * (-len(remainder) % 4), strict_mode=True)
 
 
 def _unescape_percent(text: bytes) -> tuple[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""Divides a limited resource between accounts: places for fetches, memory for fetched files. Knows no HTTP."""
+"""The division of a limited resource between accounts: slots for fetches, memory for fetched files. Uses no HTTP."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections import deque
 from tornado_gate.errors import Unavailable
 
 ACCOUNT_PART = 4
-"""One account may hold a quarter of a resource, so that others need not wait for what one of them holds."""
+"""The maximum share of one account, a quarter of a resource, so that others need not wait for one account."""
 
 Waiting = tuple[int, asyncio.Future[None]]
 """A size, and the future that is done when it is reserved."""
 
 
 class SharedResource:
-    """At most `total` units are reserved at a time, and at most a quarter of them by one account. One for each process.
+    """A resource with at most `total` reserved units at a time, and at most a quarter of them for one account.
 
-    A reservation larger than its bound is granted when nothing else is held. What cannot be granted waits in the queue of its
-    account; the queues take turns.
+    Each process has one. A reservation larger than its bound is granted when no other units are held. A reservation that cannot
+    be granted waits in the queue of its account; the queues alternate.
     """
 
     def __init__(self, total: int) -> None:
@@ -35,7 +35,7 @@ class SharedResource:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(account, deque()).append((size, turn))
         try:
-            self._serve()
+            self._grant_waiting()
             async with asyncio.timeout(seconds):
                 await turn
         except BaseException as error:
@@ -43,7 +43,7 @@ class SharedResource:
                 self.release(account, size)
             else:
                 turn.cancel()
-                self._serve()  # others may have waited behind it
+                self._grant_waiting()  # others may have waited behind it
             if isinstance(error, TimeoutError):
                 raise Unavailable(busy, code="overloaded", headers={"Retry-After": "10"}) from None
             raise
@@ -54,10 +54,13 @@ class SharedResource:
         self._held[account] -= size
         if not self._held[account]:
             del self._held[account]
-        self._serve()
+        self._grant_waiting()
 
-    def _serve(self) -> None:
-        """Grant what fits. Accounts take turns; the first that waits for units of all is not overtaken by smaller sizes."""
+    def _grant_waiting(self) -> None:
+        """Grant the reservations that fit.
+
+        Accounts alternate; smaller sizes do not overtake the first one that needs all units.
+        """
         served = True
         while served:
             served = False

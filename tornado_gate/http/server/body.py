@@ -1,8 +1,8 @@
-"""Readers of request bodies: raw bytes -> body bytes, without I/O. A reader returns how many raw bytes it has used.
+"""Readers of request bodies: raw bytes -> body bytes, without I/O. A reader returns the number of raw bytes it has used.
 
-Chunked bodies are parsed here and not by llhttp, because llhttp does not tell where the last chunk ended. Chunk extensions and
-trailers are ignored, as RFC 9112 7.1.1 and 7.1.2 require. They must follow its grammar exactly, because what parsers read
-differently serves request smuggling, and they are short, because they cost time and carry nothing.
+Chunked bodies are parsed here and not by llhttp, because llhttp does not report where the last chunk ended. Chunk extensions and
+trailers are ignored, as RFC 9112 7.1.1 and 7.1.2 require. They must follow its grammar exactly, because request smuggling uses
+texts that parsers read differently. They must be short, because they cost time and carry no data.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host"})
 
 
 class BodyReader(Protocol):
-    """Reads one request body."""
+    """A reader of one request body."""
 
     done: bool
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """Return (bytes of the body, number of bytes of `data` used). Raises HTTPInputError, also above `limit` bytes in all.
+        """Return (bytes of the body, number of bytes of `data` used). Raises HTTPInputError, also above `limit` bytes in total.
 
         May use fewer bytes than possible. If it uses none, it needs more data.
         """
@@ -54,7 +54,7 @@ class FixedLengthBodyReader:
         self.done = length == 0
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """As `BodyReader`; the length has already been compared with the limit."""
+        """Read as `BodyReader`; the length has already been compared with the limit."""
         piece = data if len(data) <= self._left else data[: self._left]
         self._left -= len(piece)
         self.done = self._left == 0
@@ -74,7 +74,7 @@ class ChunkedBodyReader:
         self.done = False
 
     def take(self, data: bytes, limit: int) -> tuple[bytes, int]:
-        """As `BodyReader`."""
+        """Read as `BodyReader`."""
         pieces = []
         at = 0
         for _ in range(MAX_CHUNKS_PER_TAKE):
@@ -101,11 +101,11 @@ class ChunkedBodyReader:
     def _begin_chunk(self, line: bytes, limit: int) -> None:
         """Start the chunk with this size and these extensions. Raises HTTPInputError."""
         if not _SIZE.fullmatch(line):
-            found = _EXTENDED_SIZE.fullmatch(line)
-            if found is None:
+            match = _EXTENDED_SIZE.fullmatch(line)
+            if match is None:
                 raise HTTPInputError("invalid chunk size")
             self._count_overhead(len(line))
-            line = found[1]
+            line = match[1]
         size = int(line, 16)
         self._total += size
         if self._total > limit:
@@ -116,14 +116,14 @@ class ChunkedBodyReader:
             self._in_trailer = True
 
     def _skip_trailer(self, data: bytes, at: int) -> int:
-        """Skip the trailer, or as much of it as is there; returns the position after it."""
+        """Skip the trailer, or the part of it that has arrived. Return the position after it."""
         while (end := _find_line_end(data, at)) >= 0:
             line, at = data[at:end], end + 2
             if not line:
                 self.done = True
                 break
-            found = _TRAILER.fullmatch(line)
-            if found is None or found[1].lower() in _FRAMING_FIELDS:
+            match = _TRAILER.fullmatch(line)
+            if match is None or match[1].lower() in _FRAMING_FIELDS:
                 raise HTTPInputError("invalid trailer")
             self._count_overhead(len(line))
         return at
@@ -135,7 +135,7 @@ class ChunkedBodyReader:
 
 
 def _find_line_end(data: bytes, at: int) -> int:
-    """The position of the CR LF that ends the line at `at`; -1 if it is incomplete. Raises HTTPInputError."""
+    """Return the position of the CR LF that ends the line at `at`; -1 if it is incomplete. Raises HTTPInputError."""
     end = data.find(b"\r", at, at + MAX_LINE_BYTES + 1)
     if end >= 0:
         return end if _has_line_end(data, end) else -1
@@ -145,7 +145,7 @@ def _find_line_end(data: bytes, at: int) -> int:
 
 
 def _has_line_end(data: bytes, at: int) -> bool:
-    """Whether CR LF is at `at`; False if it is incomplete. Raises HTTPInputError for anything else."""
+    """Return whether CR LF is at `at`; False if it is incomplete. Raises HTTPInputError for anything else."""
     if not b"\r\n".startswith(data[at : at + 2]):
         raise HTTPInputError("improperly terminated chunk")
     return len(data) >= at + 2

@@ -1,10 +1,10 @@
-"""One client connection: requests are read one after the other, and each is answered before the next is read.
+"""One client connection: requests are read one after the other, and each gets its response before the next is read.
 
 Memory is bounded: unread data is held, and above `pacing.MAX_HELD_BYTES` reading pauses (back-pressure). A connection has no
-task of its own.
+task.
 
-A client that closes the connection or its sending half has disconnected: its handler is notified at once, as in Tornado's
-server, even if the handler writes nothing. Requests that were sent before are still served (as in Tornado). Only a client with
+A client that closes the connection or its sending half has disconnected. Its handler is notified immediately, as in Tornado's
+server, even if the handler writes no data. Requests that were sent before are still served (as in Tornado). Only a client with
 more than `pacing.MAX_HELD_BYTES` of such requests is noticed later, when they have been read.
 """
 
@@ -110,11 +110,11 @@ class ServerConnection(PacedProtocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the current response is the last of the connection."""
+        """Return whether the current response is the last of the connection."""
         return self._server.retiring
 
     def on_response_complete(self) -> None:
-        """The response is complete. If the request body is incomplete, the connection ends."""
+        """Continue after the complete response. If the request body is incomplete, the connection ends."""
         if self._phase is Phase.ANSWER:
             self._expect_next_request()
         elif self._phase is Phase.BODY:
@@ -122,7 +122,7 @@ class ServerConnection(PacedProtocol):
             self._loop.call_soon(self._abandon_request_body)  # later: the delegate may be inside of data_received
 
     def abort(self) -> None:
-        """Close at once and discard unsent data."""
+        """Close immediately and discard unsent data."""
         self._transport.abort()
 
     def switch_protocol(self, protocol: asyncio.Protocol) -> Callable[[], None]:
@@ -155,7 +155,7 @@ class ServerConnection(PacedProtocol):
             self._close_when_written()
 
     def abort_if_idle(self) -> bool:
-        """Close the connection at once if it only waits for a request. Returns whether it did."""
+        """Close the connection immediately if it only waits for a request. Return whether it did."""
         if self._phase is not Phase.HEAD or self._has_unread_input():
             return False
         self._transport.abort()
@@ -163,7 +163,7 @@ class ServerConnection(PacedProtocol):
 
     @property
     def waits_until(self) -> float | None:
-        """The time, on the loop's clock, when a connection without a request is closed; None if it has a request."""
+        """Return the time, on the loop's clock, when a connection without a request is closed; None if it has a request."""
         return self._deadline if self._phase is Phase.HEAD and not self._transport.is_closing() else None
 
     # Requests
@@ -256,7 +256,7 @@ class ServerConnection(PacedProtocol):
             self._on_body_chunk_taken(bool(used))
 
     def _on_body_chunk_taken(self, used: bool = True) -> None:
-        """Continue after the application has taken a piece of the body."""
+        """Continue after the application has taken a chunk of the body."""
         request, body = self._request, self._body
         assert request is not None
         assert body is not None
@@ -304,7 +304,7 @@ class ServerConnection(PacedProtocol):
     # After the response
 
     def _expect_next_request(self) -> None:
-        """Request and response are complete: close the connection or wait for the next request."""
+        """Close the connection or wait for the next request, after request and response are complete."""
         request = self._request
         assert request is not None
         self._request = self._delegate = None
@@ -317,7 +317,7 @@ class ServerConnection(PacedProtocol):
             self._expect_head()
 
     def _expect_head(self) -> None:
-        """Wait for a request; not long if the server stops, but the head of the response has promised to wait."""
+        """Wait for a request; only a short time if the server stops, but the head of the response has promised to wait."""
         self._phase = Phase.HEAD
         self._limit_time(LAST_SECONDS if self._server.stopping else self._server.times.idle_seconds)
         if self._held or self._eof:
@@ -325,13 +325,13 @@ class ServerConnection(PacedProtocol):
             self._pause_or_resume_reading()
 
     def _abandon_request_body(self) -> None:
-        """Give up the rest of a request that the application has answered before its end."""
+        """Skip the remainder of a request to which the application has responded before its end."""
         if self._phase not in (Phase.CUT, Phase.WAIT):
             return
-        whole = self._head is not None and self._head.body == 0
+        is_complete = self._head is not None and self._head.body == 0
         self._head = self._body = None
         self._tell_delegate()
-        if whole:
+        if is_complete:
             self._expect_next_request()
         else:
             self._request = self._delegate = None
@@ -353,7 +353,10 @@ class ServerConnection(PacedProtocol):
     # Ends
 
     def _refuse(self, error: HTTPInputError) -> None:
-        """Answer an invalid request, unless a response has begun, and close. The application answers a request that it has."""
+        """Send an error for an invalid request, unless a response has begun, and close.
+
+        If the application has the request, it sends the error.
+        """
         log.info("malformed request from %s: %s", self._context, error)
         request, refusal = self._request, find_error(error)
         if request is not None and request.started:
@@ -387,7 +390,7 @@ class ServerConnection(PacedProtocol):
             self._transport.abort()
 
     def _on_timeout(self) -> None:
-        """The head or the body has not arrived in time: 408, or close if no request has begun."""
+        """Send 408 because the head or the body has not arrived in time, or close if no request has begun."""
         waits_for_head = self._phase is Phase.HEAD
         if waits_for_head and not self._held and self._has_unread_input():
             self._limit_time(LAST_SECONDS)
@@ -417,19 +420,19 @@ class ServerConnection(PacedProtocol):
 
     def _on_lost(self) -> None:
         """Notify the application, once, that the connection has ended."""
-        was, self._phase = self._phase, Phase.GONE
-        if was is Phase.GONE:
+        previous, self._phase = self._phase, Phase.GONE
+        if previous is Phase.GONE:
             return
         self._held = b""
         request = self._request
         if request is not None:
             callback = request.close_callback
             request.end()
-            if was is Phase.ANSWER and callback is not None:
+            if previous is Phase.ANSWER and callback is not None:
                 self._call_safely(callback)
-        if was in (Phase.BODY, Phase.CUT):
+        if previous in (Phase.BODY, Phase.CUT):
             self._tell_delegate()
-        if was is not Phase.WAIT:
+        if previous is not Phase.WAIT:
             self._request = self._delegate = None
         self._stop_timing()
 

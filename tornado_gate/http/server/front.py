@@ -9,7 +9,7 @@ Applications use only the interfaces of `tornado.httputil`, so the same handlers
 - Requests are parsed more strictly (table in `head`).
 - A request that is refused here, such as a head that is too large, gets an error body (`refusals`).
 - The number of open connections is limited (`limits`), and a client that stops reading its response is disconnected.
-- A client whose request is rejected before its body has arrived receives the response: the rest is discarded for a while.
+- A client whose request is rejected before its body has arrived receives the response: further data is discarded for a while.
 - A response with `Connection: close` closes its connection. An error in a request after the response has begun closes without
   a 400.
 - No TLS, no X-Forwarded-For, no compressed requests: the gateway uses none of them.
@@ -34,13 +34,13 @@ HEADER_BYTES = 64 * 1024
 BODY_BYTES = 100 * 1024 * 1024
 BACKLOG = 128
 ACCEPTED_AT_ONCE = 16
-"""Connections that asyncio accepts before those beyond the limit are closed; it uses its `backlog` for this too."""
+"""The number of connections that asyncio accepts before excess ones are closed; it uses its `backlog` for this too."""
 WAITING_SHARE = 16
 """When the limit of connections is reached, up to one in this many is closed."""
 
 
 class HttpServer:
-    """Serves an application on listening sockets; on asyncio's loop or on uvloop's."""
+    """A server of an application on listening sockets; on asyncio's loop or on uvloop's."""
 
     done: asyncio.Future[None]
 
@@ -54,8 +54,10 @@ class HttpServer:
         limits: ConnectionLimits | None = None,
         refusals: Refusals | None = None,
     ) -> None:
-        """`header_bytes`: maximum size of request line and headers. `body_bytes`: maximum size of a request body, unless the
-        handler sets another. `limits` count open connections. `refusals` renders the server's own answers.
+        """Create a server.
+
+        `header_bytes`: maximum size of request line and headers. `body_bytes`: maximum size of a request body, unless the handler
+        sets another. `limits` count open connections. `refusals` renders the server's own responses.
         """
         self.application = application
         self.times = times or Times()
@@ -64,9 +66,9 @@ class HttpServer:
         self.limits = limits or ConnectionLimits()
         self.refusals = refusals or PlainRefusals()
         self.retiring = False
-        """Each connection gets at most one more response, with `Connection: close`."""
+        """If set, each connection gets at most one more response, with `Connection: close`."""
         self.stopping = False
-        """A connection without a request is closed, at the latest after `LAST_SECONDS`."""
+        """If set, a connection without a request is closed, at the latest after `LAST_SECONDS`."""
         self._listening: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._empty: asyncio.Event | None = None
@@ -85,17 +87,17 @@ class HttpServer:
             self._listening.append(serving)
 
     def stop(self) -> None:
-        """Accept no new connections. Idle ones close; running requests are answered with `Connection: close`."""
+        """Accept no new connections. Idle ones close; running requests get a response with `Connection: close`."""
         self.retire()
         self.stop_listening()
         self.close_idle()
 
     def retire(self) -> None:
-        """Answer each further request with `Connection: close`. New connections are still accepted."""
+        """Respond to each further request with `Connection: close`. New connections are still accepted."""
         self.retiring = True
 
     def stop_listening(self) -> None:
-        """Accept no new connections. If another process has the same sockets, it accepts what waits in their queues."""
+        """Accept no new connections. If another process has the same sockets, it accepts the connections in their queues."""
         for serving in self._listening:
             serving.close()
         self._listening.clear()
@@ -121,7 +123,7 @@ class HttpServer:
     # Called by connections
 
     def on_connected(self, connection: ServerConnection, address: str) -> bool:
-        """Register a new connection. Returns False if it exceeds a limit."""
+        """Register a new connection. Return False if it exceeds a limit."""
         limit = self.limits.admit(connection, address)
         if limit is not None:
             self.refusals.on_limit(limit, address)
@@ -132,20 +134,22 @@ class HttpServer:
         return True
 
     def _close_waiting(self) -> bool:
-        """Close some connections that wait for a request, those first that have the least time left. Returns whether any was.
+        """Close some connections that wait for a request, starting with the least time left. Return whether any was closed.
 
-        So connections that ask nothing do not lock out others. Several are closed, because finding them looks at all.
+        So connections without requests do not lock out others. Several are closed, because the search looks at all.
         """
-        waiting = [(until, one) for one in self._connections if (until := one.waits_until) is not None]
+        waiting = [
+            (until, connection) for connection in self._connections if (until := connection.waits_until) is not None
+        ]
         has_closed = False
-        for _, one in nsmallest(max(1, len(self._connections) // WAITING_SHARE), waiting, key=itemgetter(0)):
-            if one.abort_if_idle():
-                self.limits.release(one)
+        for _, connection in nsmallest(max(1, len(self._connections) // WAITING_SHARE), waiting, key=itemgetter(0)):
+            if connection.abort_if_idle():
+                self.limits.release(connection)
                 has_closed = True
         return has_closed
 
     def on_disconnected(self, connection: ServerConnection) -> None:
-        """Unregister a connection that is closed or has switched its protocol. `limits` still count it until it is closed."""
+        """Unregister a connection that is closed or has switched its protocol. `limits` still counts it until it is closed."""
         if connection not in self._connections:
             return
         self._connections.discard(connection)

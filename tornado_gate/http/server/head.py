@@ -1,6 +1,6 @@
-"""Parses the head of a request: bytes -> start line, headers and the framing of the body; pure.
+"""The head of a request, parsed: bytes -> start line, headers and the framing of the body; pure.
 
-llhttp (httptools) parses in its strict mode; where it is lenient, this module rejects, so that no two parsers of one connection
+llhttp (httptools) parses in its strict mode. Where it is lenient, this module rejects, so that no two parsers of one connection
 can disagree about the end of a request (RFC 9112 11.2). Differences from Tornado's server:
 
     case                                               Tornado      here
@@ -8,7 +8,7 @@ can disagree about the end of a request (RFC 9112 11.2). Differences from Tornad
     Content-Length: 5, 5; the same length twice        accepted     400
     Transfer-Encoding in HTTP/1.0                      accepted     400
     HTTP/1.2 to HTTP/1.9                               accepted     400
-    methods that IANA does not know; those of RTSP     the router   400
+    methods outside of IANA's registry; RTSP methods   the router   400
     targets other than /path, * and URLs               the router   400
     bytes above 0x7E in the target                     accepted     400
     a chunk size with more than 16 digits              accepted     400
@@ -20,9 +20,9 @@ can disagree about the end of a request (RFC 9112 11.2). Differences from Tornad
     chunk extensions, trailers                         400          ignored, up to a limit (RFC 9112 7.1)
     a URL as a target                                  404          served; it replaces the Host (RFC 9112 3.2.2)
 
-Everything else is equal: Content-Length with Transfer-Encoding, lengths that are not digits, any coding except exactly
-`chunked`, control characters, folded lines, space before the colon, names that are not tokens, HTTP/0.9 and HTTP/2 are rejected
-by both. A missing, repeated or invalid Host is rejected by Tornado's HTTPServerRequest for both.
+Everything else is equal: Content-Length with Transfer-Encoding, lengths that are not digits, any coding except exactly `chunked`,
+control characters, folded lines, space before the colon, names that are not tokens, HTTP/0.9 and HTTP/2 are rejected by both. A
+missing, repeated or invalid Host is rejected by Tornado's HTTPServerRequest for both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tornado_gate.http.server.refusals import ExpectationFailed, HeadersTooLarge
 
 CHUNKED = -1
 MAX_FIELDS = 200
-"""Maximum number of headers: each costs time to parse and to translate, and no client sends so many."""
+"""Maximum number of headers: each costs time to parse and to translate, and no client sends more."""
 HEAD_END = b"\r\n\r\n"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -59,13 +59,13 @@ class Head(NamedTuple):
     keep: bool
 
 
-def find_end(data: bytes, seen: int) -> int:
-    """Return the end of the head in `data`; -1 if it is incomplete. The first `seen` bytes were searched before.
+def find_end(data: bytes, searched: int) -> int:
+    """Return the end of the head in `data`; -1 if it is incomplete. The first `searched` bytes were searched before.
 
     Raises HTTPInputError for a line that ends in LF alone: such a client would never send the expected end.
     """
-    end = data.find(HEAD_END, max(0, seen - 3))
-    if end < 0 and data.count(b"\n", seen) != data.count(b"\r\n", max(0, seen - 1)):
+    end = data.find(HEAD_END, max(0, searched - 3))
+    if end < 0 and data.count(b"\n", searched) != data.count(b"\r\n", max(0, searched - 1)):
         raise HTTPInputError("a line ends in LF without CR")
     return end + len(HEAD_END) if end >= 0 else -1
 
@@ -98,7 +98,7 @@ def parse(head: bytes) -> Head:
 
 
 class HeaderFields(HTTPHeaders):
-    """Headers filled by the parser, which has checked them; `add` would check them again, which takes 1.5 µs each.
+    """The headers that the parser has filled and checked; `add` would check them again, which takes 1.5 µs each.
 
     `lowered` has the same values by lower-case name; a change of headers must change both. A lookup in it takes a tenth of the
     time of `get`, which has to normalize the name first.
@@ -113,7 +113,7 @@ class HeaderFields(HTTPHeaders):
         self.lowered: dict[str, str] = {}
 
     def on_header(self, raw_name: bytes, raw_value: bytes) -> None:
-        """Called by the parser."""
+        """Add a header; called by the parser."""
         name, lower = _HEADER_NAMES.get(raw_name) or _intern_header_name(raw_name)
         value = raw_value.decode("latin-1").strip(" \t")
         if lower in self.lowered:
@@ -128,7 +128,7 @@ class HeaderFields(HTTPHeaders):
         self.lowered = {name.lower(): ",".join(values) for name, values in self._as_list.items()}
 
     def add(self, name: str, value: str, *, _chars_are_bytes: bool = True) -> None:
-        """As HTTPHeaders.add."""
+        """Add a header as HTTPHeaders.add."""
         super().add(name, value, _chars_are_bytes=_chars_are_bytes)
         self.lowered[name.lower()] = self[name]
 
@@ -181,24 +181,24 @@ _parse_request_line_cached = lru_cache(maxsize=_MAX_REQUEST_LINES)(_parse_reques
 
 
 def _resolve_target(start_line: RequestStartLine, headers: HeaderFields) -> RequestStartLine:
-    """The request line for a target that is no path: ``*`` of OPTIONS, or a URL, whose host replaces the header Host.
+    """Return the request line for a target that is no path: ``*`` of OPTIONS, or a URL, whose host replaces the header Host.
 
     Raises HTTPInputError (RFC 9112 3.2).
     """
     method, target, version = start_line
     if target == "*" and method == "OPTIONS":
         return start_line
-    found = _URL.fullmatch(target)
+    match = _URL.fullmatch(target)
     hosts = headers.get_list("Host")
-    if found is None or len(hosts) > 1 or not (hosts or version == "HTTP/1.0"):
+    if match is None or len(hosts) > 1 or not (hosts or version == "HTTP/1.0"):
         raise HTTPInputError("the request target must be a path or a URL, with one Host header")
-    headers["Host"] = found[1]
-    path = found[2]
+    headers["Host"] = match[1]
+    path = match[2]
     return RequestStartLine(method, path if path.startswith("/") else "/" + path, version)
 
 
 def _check_expectation(start_line: RequestStartLine, lowered: dict[str, str]) -> None:
-    """Raises Refused for an expectation other than 100-continue. HTTP/1.0 has none (RFC 9110 10.1.1)."""
+    """Raise Refused for an expectation other than 100-continue. HTTP/1.0 has no expectations (RFC 9110 10.1.1)."""
     if start_line.version == "HTTP/1.1" and lowered["expect"].lower() != "100-continue":
         raise Refused(ExpectationFailed("The header 'Expect' must be '100-continue'. Remove it or change its value."))
 

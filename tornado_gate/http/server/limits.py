@@ -1,4 +1,4 @@
-"""Limits of open connections: in all, so that descriptors are left for other uses, and for each address of a peer."""
+"""Limits of open connections: a total, so that descriptors are left for other uses, and a limit for each address of a peer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from tornado_gate.http.server.refusals import Limit
 
 MAX_REFUSED = 32
-"""Refused connections that may stay open for the time that their 503 takes; others are closed at once, without a response."""
+"""The number of refused connections that may stay open while their 503 is sent; others are closed immediately, without a
+response.
+"""
 UNLIMITED = 1 << 31
 
 
 class ConnectionLimits:
-    """Counts the open connections of a process. `per_address` does not apply to loopback addresses and Unix sockets, which
-    are those of a proxy on this machine."""
+    """A counter of the open connections of a process.
+
+    `per_address` does not apply to loopback addresses and Unix sockets, because a proxy on this machine uses them.
+    """
 
     def __init__(self, total: int = UNLIMITED, per_address: int = UNLIMITED) -> None:
         self.total = total
@@ -24,7 +28,7 @@ class ConnectionLimits:
         self._refused: set[object] = set()
 
     def admit(self, connection: object, address: str) -> str | None:
-        """Count a new connection. Returns the limit, a value of `Limit`, that it exceeds; then it is not counted."""
+        """Count a new connection. Return the limit, a value of `Limit`, that it exceeds; then it is not counted."""
         if len(self._open) >= self.total:
             return Limit.CONNECTIONS
         group = _group_address(address)
@@ -36,14 +40,14 @@ class ConnectionLimits:
         return None
 
     def may_linger(self, connection: object) -> bool:
-        """Whether a connection that was not admitted may stay open until its client has received the response."""
+        """Return whether a connection that was not admitted may stay open until its client has received the response."""
         if len(self._refused) >= MAX_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
     def release(self, connection: object) -> None:
-        """The connection is closed. Repeated calls have no effect."""
+        """Remove a closed connection from the counts. Repeated calls have no effect."""
         self._refused.discard(connection)
         group = self._open.pop(connection, None)
         if group is None:
@@ -55,13 +59,13 @@ class ConnectionLimits:
 
 @lru_cache(maxsize=4096)
 def _group_address(address: str) -> str:
-    """The addresses that count as one peer: an IPv4 address, or the /64 of an IPv6 address; "" for those without a limit."""
+    """Return the addresses that count as one peer: an IPv4 address, or the /64 of an IPv6 address; "" without a limit."""
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return ""
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return _group_address(str(found.ipv4_mapped))
-        return "" if found.is_loopback else str(ip_network((found, 64), strict=False))
-    return "" if found.is_loopback or found.is_unspecified else str(found)
+    if isinstance(ip, IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return _group_address(str(ip.ipv4_mapped))
+        return "" if ip.is_loopback else str(ip_network((ip, 64), strict=False))
+    return "" if ip.is_loopback or ip.is_unspecified else str(ip)

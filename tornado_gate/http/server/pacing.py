@@ -18,18 +18,21 @@ from tornado_gate.types.value import Value
 MAX_HELD_BYTES = 64 * 1024
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 * 1024 * 1024
-"""How long, and how much, data of a rejected client is discarded. An immediate close would reset the connection and lose the
-response."""
+"""The limits, in seconds and in bytes, within which a rejected client's data is discarded. An immediate close would reset the
+connection and lose the response.
+"""
 
 
 LAST_SECONDS = 1.0
-"""How long a connection stays open for a request that its client may be sending already, although the server would close it."""
+"""The time for which a connection stays open for a request that its client may be sending already, although the server would
+close it.
+"""
 
 
 class Times(Value, frozen=True, kw_only=True):
     """The time limits of connections, in seconds.
 
-    `first_head_seconds`, `idle_seconds`: until the head of the first request is complete, and that of each further one.
+    `first_head_seconds`, `idle_seconds`: the time until the head of the first request, and of each further one, is complete.
     `body_seconds`: for a whole body; None: no limit. `stall_seconds`: without progress of a client to which data is sent.
     """
 
@@ -57,9 +60,9 @@ _READING_PHASES = (Phase.HEAD, Phase.BODY)
 
 
 def has_unread_input(opened: socket.socket | None) -> bool:
-    """Whether the client has sent what the loop has not read yet: a close would answer it with a reset.
+    """Return whether the client has sent data that the loop has not read yet: a close would cause a reset.
 
-    The loop reads it after its next poll. Under load that may be a while after the data has arrived, and timers come first.
+    The loop reads it after its next poll. Under load that may be some time after the data has arrived, and timers come first.
     """
     if opened is None or opened.fileno() < 0:
         return False
@@ -69,7 +72,7 @@ def has_unread_input(opened: socket.socket | None) -> bool:
 
 
 class PacedProtocol(asyncio.Protocol):
-    """Buffers, phases and time limits; subclasses define what the bytes mean."""
+    """A protocol with buffers, phases and time limits; subclasses define the meaning of the bytes."""
 
     __slots__ = (
         "_backlog",
@@ -106,17 +109,17 @@ class PacedProtocol(asyncio.Protocol):
         self._rings = inf  # when the timer fires
 
     def _on_writable(self) -> None:
-        """Called when the client has received all data that was written."""
+        """Continue when the client has received all data that was written."""
 
     def _advance(self) -> None:
-        """Called to read held data."""
+        """Read held data."""
 
     def _on_timeout(self) -> None:
-        """Called when a limit of `_limit_time` has passed."""
+        """Handle a limit of `_limit_time` that has passed."""
         self._transport.abort()
 
     def _on_stalled(self) -> None:
-        """Called when the client has received nothing for `_stall_seconds` although data is waiting for it."""
+        """Handle a client that has received no data for `_stall_seconds` although data is waiting for it."""
         self._transport.abort()
 
     # Reading
@@ -144,7 +147,7 @@ class PacedProtocol(asyncio.Protocol):
         return has_unread_input(self._transport.get_extra_info("socket"))
 
     def _close_when_written(self) -> None:
-        """Close when the client has received everything."""
+        """Close when the client has received all data."""
         if self._held and not self._eof:
             self._close_gracefully()
             return
@@ -210,7 +213,7 @@ class PacedProtocol(asyncio.Protocol):
         self._timer, self._rings = self._loop.call_at(when, self._check_deadlines), when
 
     def _limit_drain(self) -> None:
-        """Call `_on_stalled` if the client receives nothing for `_stall_seconds`."""
+        """Call `_on_stalled` if the client receives no data for `_stall_seconds`."""
         self._limit_time(self._stall_seconds)
         self._backlog = self._transport.get_write_buffer_size()
 

@@ -1,6 +1,6 @@
-"""Answers of the front itself, to requests and connections that the application does not get: 400, 408, 413, 417, 431, 503.
+"""Responses of the front itself, to requests and connections that the application does not get: 400, 408, 413, 417, 431, 503.
 
-`Refusals` is what a front needs; the server package has the one that counts and logs (`server.front_refusals`).
+`Refusals` is the interface that a front needs; `server.front_refusals` implements it with counts and logs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_REASON_LENGTH = 200
 
 
 class Refused(HTTPInputError):
-    """A request that is refused with `error` instead of the 400 of any other HTTPInputError."""
+    """An error: a request that is refused with `error` instead of the 400 of any other HTTPInputError."""
 
     def __init__(self, error: GateError) -> None:
         super().__init__(error.message)
@@ -28,28 +28,28 @@ class Refused(HTTPInputError):
 
 
 class RequestTimeout(RequestError):
-    """The request did not arrive in time."""
+    """An error: the request did not arrive in time."""
 
     status = 408
     code = "request_timeout"
 
 
 class HeadersTooLarge(RequestError):
-    """The head has too many bytes or fields."""
+    """An error: the head has too many bytes or fields."""
 
     status = 431
     code = "headers_too_large"
 
 
 class ExpectationFailed(RequestError):
-    """The header Expect has a value that is not supported (RFC 9110 10.1.1)."""
+    """An error: the header Expect has a value that is not supported (RFC 9110 10.1.1)."""
 
     status = 417
     code = "expectation_failed"
 
 
 class Limit:
-    """Why a connection was closed or not accepted; values of a label in metrics."""
+    """The reason why a connection was closed or not accepted; values of a label in metrics."""
 
     CONNECTIONS: Final = "connections"
     ADDRESS: Final = "connections_per_address"
@@ -59,17 +59,20 @@ class Limit:
 
 
 class Refusals(Protocol):
-    """Renders the front's own answers, and is told about connections that reach a limit."""
+    """A renderer of the front's own responses, which is also notified of connections that reach a limit."""
 
     def answer(self, error: GateError, headers: Mapping[str, str], method: str, path: str) -> bytes:
-        """A whole response. `headers` (names in lower case), `method` and `path` are empty if the head could not be parsed."""
+        """Return a whole response.
+
+        `headers` (names in lower case), `method` and `path` are empty if the head could not be parsed.
+        """
 
     def on_limit(self, limit: str, address: str) -> None:
-        """A connection from `address` has reached a limit, a value of `Limit`."""
+        """Record that a connection from `address` has reached a limit, a value of `Limit`."""
 
 
 class PlainRefusals:
-    """Renders answers without logging or counting."""
+    """A renderer of responses without logging or counting."""
 
     def answer(self, error: GateError, headers: Mapping[str, str], method: str, path: str) -> bytes:
         return render_refusal(error, {}, method)
@@ -79,12 +82,12 @@ class PlainRefusals:
 
 
 def body_too_large_error() -> TooLarge:
-    """The error for a body above the limit of its request."""
+    """Return the error for a body above the limit of its request."""
     return TooLarge("The request body is too large. Send a smaller body.")
 
 
 def too_many_connections_error() -> Unavailable:
-    """The error for a connection beyond the limits."""
+    """Return the error for a connection beyond the limits."""
     return Unavailable(
         "The gateway has too many open connections. Close unused connections, and send the request again later.",
         code="too_many_connections",
@@ -93,7 +96,7 @@ def too_many_connections_error() -> Unavailable:
 
 
 def find_error(error: HTTPInputError) -> GateError:
-    """The error response for a request that is refused with `error`."""
+    """Return the error response for a request that is refused with `error`."""
     if isinstance(error, Refused):
         return error.error
     reason = str(error)[:MAX_REASON_LENGTH]
@@ -101,7 +104,7 @@ def find_error(error: HTTPInputError) -> GateError:
 
 
 def render_refusal(error: GateError, headers: Mapping[str, str], method: str) -> bytes:
-    """A response with the gateway's own error body, after which the connection closes. `headers` are sent with it."""
+    """Return a response with the gateway's own error body, after which the connection closes. `headers` are sent with it."""
     body = orjson.dumps({"error": error.body()})
     fields = {
         **headers,

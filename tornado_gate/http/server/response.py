@@ -1,9 +1,9 @@
 """The response to one request: Tornado's `HTTPConnection` on a transport.
 
-Nothing here waits. A write returns an awaitable; it is already done unless the transport holds more than its high-water mark.
+No function here waits. A write returns an awaitable; it is already done unless the transport holds more than its high-water mark.
 (In Tornado's server it is done when the kernel has all data.) Other differences: after a response with `Connection: close`, or
 one without a defined end (HTTP/1.0 without a length), the connection is closed; `write` before `write_headers` raises; 1xx, 204
-and 304 and answers to HEAD never have a body; characters that a header value cannot have are replaced.
+and 304 and responses to HEAD never have a body; characters that a header value cannot have are replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from tornado_gate.http.server.head import Head
 from tornado_gate.http.server.response_head import render_head
 
 MAX_JOINED_BYTES = 64 * 1024
-"""A first body piece up to this size is joined with the head into one write; copying a larger one costs more than a write."""
+"""The maximum size of a first body chunk that is joined with the head into one write; copying a larger one costs more than a
+write.
+"""
 SWITCHING = 101
 _LAST_CHUNK = b"0\r\n\r\n"
 
@@ -35,19 +37,19 @@ class ResponseTransport(Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether this is the last response of the connection."""
+        """Return whether this is the last response of the connection."""
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
         """Write. Return a future to wait for if the write buffer is full, else None."""
 
     def on_response_complete(self) -> None:
-        """The response is complete."""
+        """Continue after the complete response."""
 
     def abort(self) -> None:
-        """Close at once and discard unsent data."""
+        """Close immediately and discard unsent data."""
 
     def switch_protocol(self, protocol: asyncio.Protocol) -> Callable[[], None]:
-        """Hand the transport to another protocol. Returns a function to call when the connection is closed."""
+        """Hand the transport to another protocol. Return a function to call when the connection is closed."""
 
 
 class ConnectionContext:
@@ -135,7 +137,7 @@ class RequestConnection(HTTPConnection):
     def send_head(
         self, code: int, reason: str, headers: HTTPHeaders | dict[str, str], chunk: bytes | None
     ) -> asyncio.Future[None] | None:
-        """As `write_headers`; returns None if there is nothing to wait for. A dict has Tornado's spelling of names, each once."""
+        """Write like `write_headers`, but return None if no wait is needed. A dict has Tornado's spelling of names, each once."""
         if self._line is None:
             return _make_closed_future()
         if self.started:
@@ -158,7 +160,7 @@ class RequestConnection(HTTPConnection):
         return self._done if waiting is None else waiting
 
     def send(self, chunk: bytes) -> asyncio.Future[None] | None:
-        """As `write`; returns None if there is nothing to wait for."""
+        """Write like `write`, but return None if no wait is needed."""
         if self._line is None:
             return _make_closed_future()
         if not self.started:
@@ -194,16 +196,17 @@ class RequestConnection(HTTPConnection):
         line.on_response_complete()
 
     def close(self) -> None:
-        """Close the connection at once; an incomplete response must not look complete."""
+        """Close the connection immediately; an incomplete response must not look complete."""
         line = self._line
         self.end()
         if line is not None:
             line.abort()
 
     def detach(self) -> ResponseTransport:
-        """End HTTP on the connection after the head of a 101. The caller must call `switch_protocol` of the result at once.
+        """End HTTP on the connection after the head of a 101.
 
-        Raises StreamClosedError if the client has disconnected.
+        The caller must call `switch_protocol` of the result without waiting. Raises StreamClosedError if the client has
+        disconnected.
         """
         line = self._line
         if line is None:
@@ -243,7 +246,7 @@ class RequestConnection(HTTPConnection):
         if self._left is not None:
             self._left -= len(chunk)
             if self._left < 0:
-                self.close()  # the client must not read the rest as the next response
+                self.close()  # the client must not read the remaining bytes as the next response
                 raise HTTPOutputError("Tried to write more data than Content-Length")
         return chunk
 

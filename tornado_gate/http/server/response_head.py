@@ -12,12 +12,14 @@ _FIELD_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def clean_header_value(value: str) -> str:
-    """`value` with each character that a header cannot hold (controls, and those outside of Latin-1) replaced by ``?``."""
+    """Return `value` with each character that a header cannot hold (controls, and characters outside of Latin-1) replaced by
+    ``?``.
+    """
     return _UNSENDABLE.sub("?", value)
 
 
 def render_head(code: int, reason: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The bytes of status line and headers. Values are cleaned. Raises ValueError for an invalid name of a header."""
+    """Return the bytes of status line and headers. Values are cleaned. Raises ValueError for an invalid name of a header."""
     lines = [_render_status_line(code, reason), *map(": ".join, headers)]
     text = "\r\n".join(lines) + "\r\n\r\n"
     try:

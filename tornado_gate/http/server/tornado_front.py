@@ -5,7 +5,7 @@ request, and an end for clients that do not read. Differences to `front`:
 
 - A WebSocket is counted until its handshake. After it, the limits of sessions apply.
 - The kernel closes the connection of a client that does not read (TCP_USER_TIMEOUT, Linux only), so it is not counted.
-- Malformed requests get Tornado's answer, a status line without a body, and Tornado accepts more of them (table in `head`).
+- Malformed requests get Tornado's response, a status line without a body, and Tornado accepts more of them (table in `head`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ from tornado_gate.http.server.pacing import LINGER_SECONDS, Times, has_unread_in
 from tornado_gate.http.server.refusals import Limit, Refusals, too_many_connections_error
 
 LINGER_READS: Final = 64
-"""How many chunks of a refused client are discarded."""
+"""The number of chunks of a refused client that are discarded."""
 _USER_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
-"""Linux only."""
+"""A socket option of Linux only."""
 
 
 class TornadoServer(HTTPServer):
-    """Tornado's HTTPServer as a `Listener` of the server process. It cannot close idle connections without losing a request
-    that is on its way, so at a stop they are closed together with all others."""
+    """Tornado's HTTPServer as a `Listener` of the server process.
+
+    It cannot close idle connections without losing a request that is on its way. So at a stop they are closed together with all
+    others.
+    """
 
     def initialize(  # type: ignore[override]  # Tornado calls it with the constructor's arguments
         self, application: Application, *, times: Times, limits: ConnectionLimits, refusals: Refusals
     ) -> None:
-        """`limits` count open connections. `refusals` renders the 503 of those beyond them."""
+        """Set the options. `limits` count open connections. `refusals` renders the 503 of excess ones."""
         super().initialize(
             application,
             max_header_size=HEADER_BYTES,
@@ -52,9 +55,9 @@ class TornadoServer(HTTPServer):
         self._limits = limits
         self._refusals = refusals
         self._waiting: dict[IOStream, float] = {}
-        """Connections that wait for the head of a request, and since when."""
+        """Connections that wait for the head of a request, with the start of the wait."""
         self._first: dict[IOStream, asyncio.TimerHandle] = {}
-        """The time limits of those that wait for the head of their first request."""
+        """The time limits of connections that wait for the head of their first request."""
         self._refused: set[asyncio.Task[None]] = set()
 
     # Listener
@@ -70,7 +73,7 @@ class TornadoServer(HTTPServer):
         """Do nothing: idle connections are closed by `close_all_connections`."""
 
     async def wait_closed(self) -> None:
-        """Do not wait."""
+        """Return without waiting."""
 
     # Called by Tornado
 
@@ -92,13 +95,13 @@ class TornadoServer(HTTPServer):
         super().handle_stream(stream, address)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
-        """As HTTPServer's. The connection waits for a request until the head has arrived."""
+        """Start a request as HTTPServer does. The connection waits for a request until the head has arrived."""
         stream = cast(HTTP1ServerConnection, server_conn).stream
         self._waiting[stream] = asyncio.get_running_loop().time()
         return _HeadWatcher(super().start_request(server_conn, request_conn), partial(self._end_wait, stream))
 
     def on_close(self, server_conn: object) -> None:
-        """As HTTPServer's. Tornado calls it also when a WebSocket has taken the connection."""
+        """Close as HTTPServer does. Tornado also calls it when a WebSocket has taken the connection."""
         stream = cast(HTTP1ServerConnection, server_conn).stream
         self._end_wait(stream)
         self._limits.release(stream)
@@ -107,19 +110,19 @@ class TornadoServer(HTTPServer):
     # Waiting connections
 
     def _end_wait(self, stream: IOStream) -> None:
-        """The head of a request has arrived, or the connection is closed."""
+        """End the wait after the head of a request has arrived, or the connection is closed."""
         self._waiting.pop(stream, None)
         timer = self._first.pop(stream, None)
         if timer is not None:
             timer.cancel()
 
     def _end_first_wait(self, stream: IOStream, peer: str) -> None:
-        """The time for the head of the first request has passed."""
+        """Close the connection because the time for the head of the first request has passed."""
         self._refusals.on_limit(Limit.HEAD_TIME, peer)
         stream.close()
 
     def _close_waiting(self) -> bool:
-        """Close some connections that wait for a request, those first that have waited longest. Returns whether any was."""
+        """Close some connections that wait for a request, starting with the longest wait. Return whether any was closed."""
         streams = sorted(self._waiting, key=self._waiting.__getitem__)
         idle = (stream for stream in streams if not has_unread_input(stream.socket))
         has_closed = False
@@ -155,7 +158,7 @@ class TornadoServer(HTTPServer):
 
 
 class _HeadWatcher(HTTPMessageDelegate):
-    """Passes a request on to its handler, and tells the server when its head has arrived."""
+    """A delegate that passes a request to its handler, and notifies the server when the head has arrived."""
 
     def __init__(self, inner: HTTPMessageDelegate, on_head: Callable[[], None]) -> None:
         self._inner = inner

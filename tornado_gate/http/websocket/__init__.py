@@ -73,7 +73,7 @@ class UpstreamSocket:
 
     @property
     def lost_error(self) -> UpstreamError:
-        """The error for a broken connection."""
+        """Return the error for a broken connection."""
         return connection_lost(self._provider, answered=True)
 
     def relay_to(self, receive: Receive, ended: Callable[[], None]) -> None:
@@ -88,7 +88,10 @@ class UpstreamSocket:
             self._connection.begin(receive)
 
     def write(self, text: str) -> asyncio.Future[None] | None:
-        """As `send`, without a task: return None or a future to wait for. Raises UpstreamError if the connection is broken."""
+        """Write as `send`, without a task: return None or a future to wait for.
+
+        Raises UpstreamError if the connection is broken.
+        """
         try:
             return self._connection.write(text)
         except ConnectionError as error:
@@ -156,7 +159,7 @@ def _take_over_transport(response: aiohttp.ClientResponse, connection: WebSocket
 
 
 class _EarlyDataReceiver:
-    """Receives from aiohttp the bytes after the response's head."""
+    """A receiver of the bytes after the response's head, from aiohttp."""
 
     def __init__(self, connection: WebSocketConnection) -> None:
         self._connection = connection
@@ -166,14 +169,14 @@ class _EarlyDataReceiver:
         return False, b""
 
     def feed_eof(self) -> None:
-        """The connection learns the end from its transport."""
+        """Do nothing: the transport reports the end to the connection."""
 
 
 async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
     """Connect. Raises UpstreamError or a subclass, by the same table as HTTP, if the upstream does not upgrade."""
     import aiohttp
 
-    from tornado_gate.http.client.aiohttp_pool import as_fault
+    from tornado_gate.http.client.aiohttp_session import as_fault
 
     check_host(call, outgoing)
     provider = call.target.provider

@@ -24,22 +24,24 @@ from tornado_gate.http.websocket.frames import (
 )
 
 PING_SECONDS = 20.0
-"""Interval of pings. The connection is aborted if nothing arrives between two of them."""
+"""Interval of pings. The connection is aborted if no data arrives between two of them."""
 CLOSE_SECONDS = 5.0
 """Maximum time for the peer's close frame."""
 MESSAGES_PER_TURN = 64
-"""Messages that are read before other connections get a turn."""
+"""The number of messages that are read before other connections get a turn."""
 
 Receive = Callable[[str | bytes], Awaitable[object] | None]
 Hold = Callable[[int], Awaitable[object] | None]
 
 
 class WebSocketConnection(asyncio.Protocol):
-    """`begin` sets the receiver of messages; if it returns an awaitable, reading pauses until that is done.
+    """One end of a WebSocket.
+
+    `begin` sets the receiver of messages; if it returns an awaitable, reading pauses until that is done.
 
     `ended` is called once, when the connection is lost, with or without a closing handshake; `close_code` is then the peer's
-    code, None without one. `server` tells which end this is. Nothing is read before `begin`. Only a `server` accepts binary
-    messages. `hold`, if given, is called with the number of buffered bytes while a message is incomplete; if it returns an
+    code, None without one. `server`: this is the server's end. No data is read before `begin`. Only a `server` accepts binary
+    messages. `hold`, if present, is called with the number of buffered bytes while a message is incomplete; if it returns an
     awaitable, reading pauses until that is done.
     """
 
@@ -81,7 +83,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection was established and is lost."""
+        """Return whether the connection was established and is lost."""
         return self._ended is None
 
     # Called by the owner
@@ -111,7 +113,7 @@ class WebSocketConnection(asyncio.Protocol):
         return self._room
 
     def write_all(self, texts: Iterable[str]) -> asyncio.Future[None] | None:
-        """As `write`, for several messages at once."""
+        """Write like `write`, for several messages in one call."""
         if self._said_bye or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         masked = not self._server
@@ -195,7 +197,7 @@ class WebSocketConnection(asyncio.Protocol):
             return self._receive(payload) if self._receive is not None and not self._said_bye else None
         assert isinstance(payload, bytes)
         if opcode == PING:
-            # Only the last ping is answered (5.5.3): a peer that pings and never reads must not fill the memory.
+            # Only the last ping gets a pong (5.5.3): a peer that pings and never reads must not fill the memory.
             if self._room is not None:
                 self._owed_pong = payload
             elif not self._said_bye:
@@ -228,8 +230,10 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _fail_connection(self, fault: ProtocolError) -> None:
-        """Send a close frame with the reason, and close. Data that still arrives is read and dropped until the peer closes:
-        closing a socket with unread data causes a reset, which discards the close frame.
+        """Send a close frame with the reason, and close.
+
+        Data that still arrives is read and dropped until the peer closes: closing a socket with unread data causes a reset, which
+        discards the close frame.
         """
         self.close(fault.code, str(fault))
         if fault.readable and self._server:

@@ -14,10 +14,10 @@ from tornado.util import _websocket_mask  # Tornado's C function, since 3.2: 1 Â
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NO_CODE: Final = 1005
-"""The close code that stands for a close frame without a code."""
+"""The close code for a close frame without a code."""
 PROTOCOL_ERROR, UNSUPPORTED, INVALID_TEXT, TOO_BIG, INTERNAL_ERROR = 1002, 1003, 1007, 1009, 1011
 LONGEST_REASON: Final = 123
-"""Maximum bytes of a close reason: a control frame has at most 125, two of which are the code."""
+"""Maximum bytes of a close reason: a control frame has at most 125, and two of them are the code."""
 
 _LEAST: Final = 2
 _SHORT, _LONG, _LONGEST = struct.Struct("!BB").pack, struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
@@ -27,9 +27,9 @@ Message = tuple[int, str | bytes]
 
 
 class ProtocolError(Exception):
-    """The peer violates the protocol; `code` is the close code to send.
+    """An error: the peer violates the protocol; `code` is the close code to send.
 
-    `readable`: the fault is in a message, not in the framing, so the frames after it can be read, also the close frame.
+    `readable`: the fault is in a message, not in the framing, so the frames after it can be read, including the close frame.
     """
 
     def __init__(self, code: int, message: str, *, readable: bool = False) -> None:
@@ -39,7 +39,7 @@ class ProtocolError(Exception):
 
 
 class FrameReader:
-    """Parses messages one by one from the bytes fed to it; a message is parsed only when it is requested.
+    """A parser of messages from the bytes fed to it; a message is parsed only when it is requested.
 
     `masked`: the peer must mask (a client must, a server must not). `most` is the maximum size of a message in bytes; a larger
     one is rejected when its header arrives.
@@ -71,7 +71,7 @@ class FrameReader:
 
     @property
     def buffered(self) -> int:
-        """The bytes of messages that are not complete or were not requested yet."""
+        """Return the number of bytes of messages that are not complete or were not requested yet."""
         return len(self._data) - self._at + len(self._parts)
 
     def read_message(self) -> Message | None:
@@ -115,13 +115,13 @@ class FrameReader:
             self._at = end
         return self._message(first, payload)
 
-    def _check_size(self, first: int, size: int, whole: int) -> None:
-        """Raise ProtocolError for a message or control frame that is too large. `whole` is the frame's size with its header."""
+    def _check_size(self, first: int, size: int, frame_size: int) -> None:
+        """Raise ProtocolError for a message or control frame that is too large. `frame_size` includes the header."""
         if first & 0x08:
             if size > 125:
                 raise ProtocolError(PROTOCOL_ERROR, "a control frame is too long")
         elif size + len(self._parts) > self._most:
-            self._need, self._skip, self._parts = _LEAST, whole, b""
+            self._need, self._skip, self._parts = _LEAST, frame_size, b""
             self._opcode = CONTINUATION if first & 0x80 else self._opcode or first & 0x0F
             raise ProtocolError(TOO_BIG, f"a message may have at most {self._most} bytes", readable=True)
 

@@ -1,15 +1,15 @@
-"""Connects Tornado's `WebSocketHandler` with the frame code: the caller's end of a WebSocket.
+"""The caller's end of a WebSocket: Tornado's `WebSocketHandler` with the gateway's frame code.
 
 The handler is Tornado's: its `get` checks the handshake; `select_subprotocol`, `open`, `on_message` and `on_close` are called
-where Tornado documents it. The handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It answers 101 through
-the handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
+where Tornado documents it. The handler's protocol is a `FrameProtocol` instead of a WebSocketProtocol13. It sends 101 through the
+handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
 
 - Behind the fast front the transport changes its protocol (`set_protocol`): no second socket, descriptor or IOStream.
 - Behind Tornado's own front the connection is an IOStream; its socket moves to a new transport of the event loop.
 
 Both fronts thus share one frame code with the same limits, close codes and back-pressure. Tornado's frame reader works with its
-own front only, has other close codes and pings and a future per message, so the relay would need a second form. It also needs
-two and a half times the CPU, and half as much memory again (bench/realtime.py).
+own front only, and has other close codes and pings. It also creates a future per message, so the relay would need a second form.
+It needs two and a half times the CPU, and half as much memory again (bench/realtime.py).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ READ_BYTES, EARLY_READS = 64 * 1024, 16
 
 
 class FrameProtocol:
-    """Returned by `WebSocketHandler.get_websocket_protocol`. Implements the part of Tornado's WebSocketProtocol that is called.
+    """A protocol that `WebSocketHandler.get_websocket_protocol` returns: the called part of Tornado's WebSocketProtocol.
 
     The handler sends on `connection` itself, because `write_message` creates a future per message. `most` is the maximum size of
-    a message in bytes; `hold` counts those of incomplete messages (`WebSocketConnection`).
+    a message in bytes; `hold` counts the bytes of incomplete messages (`WebSocketConnection`).
     """
 
     def __init__(self, handler: WebSocketHandler, most: int, hold: Hold | None = None) -> None:
@@ -44,11 +44,11 @@ class FrameProtocol:
         self.connection = WebSocketConnection(server=True, most=most, ended=self._on_end, hold=hold)
 
     async def accept_connection(self, handler: WebSocketHandler) -> None:
-        """Answer 101, switch to frames, call the handler's `open`, and pass each message to its `on_message`.
+        """Send 101, switch to frames, call the handler's `open`, and pass each message to its `on_message`.
 
         `on_message` is looked up once, after `open`. The handler has checked the headers of the handshake.
         """
-        _answer(handler)
+        _send_handshake(handler)
         try:
             self._release = await _switch_protocol(handler, self.connection)
         except OSError:
@@ -67,27 +67,30 @@ class FrameProtocol:
         self.connection.begin(handler.on_message)
 
     def on_connection_close(self) -> None:
-        """Called by the handler when the connection is lost. Nothing to do."""
+        """Do nothing when the handler reports that the connection is lost."""
 
     def _on_end(self) -> None:
         self._stop_counting()
         self._handler.on_ws_connection_close(self.connection.close_code, self.connection.close_reason)
 
     def _stop_counting(self) -> None:
-        """The server no longer counts the connection."""
+        """Stop counting the connection at the server."""
         if self._release is not None:
             self._release()
 
 
 def is_key(value: str) -> bool:
-    """Whether this is a valid Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, 4.1). Two headers joined by a comma are not."""
+    """Return whether this is a valid Sec-WebSocket-Key: 16 bytes in base64 (RFC 6455, 4.1).
+
+    Two headers joined by a comma are not.
+    """
     try:
         return len(base64.b64decode(value, validate=True)) == KEY_BYTES
     except ValueError:
         return False
 
 
-def _answer(handler: WebSocketHandler) -> None:
+def _send_handshake(handler: WebSocketHandler) -> None:
     headers = handler.request.headers
     handler.clear_header("Content-Type")
     handler.set_status(SWITCHING)
@@ -104,7 +107,7 @@ def _answer(handler: WebSocketHandler) -> None:
 async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConnection) -> Callable[[], None] | None:
     """Switch the connection to frames. Raises OSError if the client has disconnected.
 
-    Returns a function to call when the connection is closed, if the HTTP server counts open connections.
+    Return a function to call when the connection is closed, if the HTTP server counts open connections.
     """
     detached: object = handler.detach()
     if isinstance(detached, ServerConnection):

@@ -1,4 +1,6 @@
-"""Schemas of bodies of the administration API. Unknown members are refused: a misspelled one would be ignored silently."""
+"""Schemas of bodies of the administration API. Unknown members are refused, because a misspelled member would be
+ignored silently.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ _LONGEST_ADDRESS = 320
 
 
 class AdminSchema(Schema):
-    """A body, whose members are all known."""
+    """A body with known members only."""
 
     class Meta:
         unknown = RAISE
 
 
 def check_body(schema: type[Schema], body: Mapping[str, Any]) -> None:
-    """Raises InvalidField for the first fault."""
+    """Check a body. Raises InvalidField for the first fault."""
     errors = schema().validate(body)
     if not errors:
         return
@@ -40,11 +42,11 @@ def check_body(schema: type[Schema], body: Mapping[str, Any]) -> None:
     raise InvalidField(name, f"'{name}' {message}.", code=code)
 
 
-def _words() -> Array:
+def _make_words_field() -> Array:
     return Array(String(filled=True, longest=LONGEST_WORD), most=MOST_WORDS)
 
 
-def _moment() -> OneOf:
+def _make_moment_field() -> OneOf:
     moment = Number(least=0)
     return OneOf(by_type={int: moment, float: moment, str: String(filled=True, longest=60)}, allow_none=True)
 
@@ -68,13 +70,13 @@ class KeyChangeSchema(AdminSchema):
     name = String(filled=True, longest=LONGEST_NAME)
     team = String(filled=True, longest=LONGEST_WORD, allow_none=True)
     role = String(choices=_ROLES)
-    models = _words()
-    operations = _words()
-    addresses = _words()
-    tags = _words()
+    models = _make_words_field()
+    operations = _make_words_field()
+    addresses = _make_words_field()
+    tags = _make_words_field()
     limits = Object(LimitsSchema)
     budget = Object(BudgetSchema)
-    expires = _moment()
+    expires = _make_moment_field()
 
 
 class NewKeySchema(KeyChangeSchema):
@@ -86,16 +88,16 @@ class NewKeySchema(KeyChangeSchema):
 
 
 class RotationSchema(AdminSchema):
-    """`overlap`: how long the old key stays valid, in seconds or as a duration such as `1h`. Default: not at all."""
+    """`overlap`: how long the old key stays valid, in seconds or as a duration such as `1h`. Default: 0."""
 
     overlap = OneOf(by_type={int: Integer(least=0), float: Number(least=0), str: String(filled=True, longest=60)})
 
 
 class LimitOverrideSchema(AdminSchema):
-    """A bound that is changed for a time: to `value` (US dollars for money), or by `factor`.
+    """A temporary limit: the new `value` (US dollars for money), or a `factor`.
 
-    `subject` is the id of a key, user or team, or the name of a model or provider entry in conf; empty for the gateway. `until`:
-    Unix seconds, a date, or a duration from now such as `2h`.
+    `subject` is the id of a key, user or team, or the name of a model or provider entry in conf; empty for the gateway.
+    `until`: Unix seconds, a date, or a duration from now such as `2h`.
     """
 
     kind = String(required=True, choices=SUBJECT_KINDS)
@@ -137,13 +139,13 @@ class NameSchema(AdminSchema):
 class TeamChangeSchema(AdminSchema):
     """Changes of a team. Empty `models` allow all.
 
-    `personal_keys`: whether members may make keys outside a team with a budget or limits; null: as conf says.
+    `personal_keys`: whether members may make keys outside a team with a budget or limits; null: the default of conf.
     """
 
     name = String(filled=True, longest=LONGEST_WORD)
     budget = Object(BudgetSchema)
     limits = Object(LimitsSchema)
-    models = _words()
+    models = _make_words_field()
     personal_keys = Boolean(allow_none=True)
 
 

@@ -1,4 +1,4 @@
-"""CSV files that people open in spreadsheets: the one function that writes them."""
+"""CSV files for spreadsheets: the one function that writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _LONGEST_START = 1000
 
 
 def render_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table with a line of headings. No spreadsheet takes a text of it for a formula; None is an empty cell."""
+    """Return a table with a line of headings. No spreadsheet interprets one of its texts as a formula; None is an empty
+    cell.
+    """
     output = io.StringIO()
     writer = csv.writer(output)
     writer.writerow(columns)
@@ -23,15 +25,15 @@ def render_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def quote_cell(text: str) -> str:
-    """Return `text` with a quote before it if a spreadsheet could take it for a formula.
+    """Return `text` with a quote before it if a spreadsheet could interpret it as a formula.
 
-    Spreadsheets skip spaces and characters that are not visible, and some read full-width forms (``＝``) as the ASCII ones.
+    Spreadsheets skip spaces and invisible characters, and some read full-width forms (``＝``) as the ASCII ones.
     """
     return f"'{text}" if text.startswith(_LINE_MARKS) or _find_first_mark(text) in FORMULA_MARKS else text
 
 
 def _find_first_mark(text: str) -> str:
-    """The ASCII form of the first visible character of a text, "" for none."""
+    """Return the ASCII form of the first visible character of a text, "" if it has none."""
     for character in text[:_LONGEST_START]:
         if unicodedata.category(character)[0] not in "ZCM":
             return unicodedata.normalize("NFKC", character)[:1]

@@ -1,4 +1,4 @@
-"""The handler of the administration API: key and role before anything else, then the route, its parameters and its body."""
+"""The handler of the administration API. It checks key and role first, then the route, its parameters and its body."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ MAX_BODY_BYTES = 64 * 1024
 
 
 class AdminHandler(AuthenticatedHandler):
-    """A request below /admin/v1, also one without a route: nobody learns which routes exist without the role."""
+    """A request below /admin/v1. The role is checked before the route, so that other callers cannot find out which
+    routes exist.
+    """
 
-    is_shared = False  # keys of administrators do not belong into web pages
-    takes_key_in_query = False  # nor into addresses: here `key` is a filter
+    is_shared = False  # keys of administrators do not belong in web pages
+    takes_key_in_query = False  # nor in addresses: here `key` is a filter
 
     def __init__(self, services: Services, request: CallerRequest) -> None:
         route = Route(request.method, PREFIX, OPERATION, model="none", empty_body=True)
@@ -46,7 +48,8 @@ class AdminHandler(AuthenticatedHandler):
         self._found: tuple[AdminRoute, dict[str, str]] | None = None
 
     def check_operation(self) -> None:
-        """Check role and operations of the key, find the route, check whether it is for a key with these limitations.
+        """Check the role and operations of the key, find the route, and check whether it allows a key with these
+        limitations.
 
         Raises NotAllowed, NotFound, MethodNotAllowed.
         """
@@ -55,11 +58,11 @@ class AdminHandler(AuthenticatedHandler):
             raise NotAllowed(message, code="administrator_required")
         auth.filter_operations(self.caller, (OPERATION,))
         self.limit = min(self.limit, MAX_BODY_BYTES)
-        self._found = TABLE.find(self.request.method, self.request.path)
+        self._found = TABLE.find_route(self.request.method, self.request.path)
         make_scope(self.caller).check_route(self._found[0].limited)
 
     async def answer(self) -> None:
-        """Answer the request. Accounts and the database have errors of their own, which become the usual ones."""
+        """Respond to the request. Errors of accounts and the database are converted to errors of the API."""
         self.call = self.make_call(AsyncExitStack())
         try:
             self._send_result(await self._call_route())
@@ -92,7 +95,7 @@ class AdminHandler(AuthenticatedHandler):
         return await route.function(request)
 
     def _read_body(self, route: AdminRoute) -> dict[str, Any]:
-        """The checked body; {} for a route without one. Raises RequestError."""
+        """Return the checked body; {} for a route without one. Raises RequestError."""
         assert self.call is not None
         if route.body is None:
             if any(self.body):
@@ -113,7 +116,7 @@ class AdminHandler(AuthenticatedHandler):
 
 
 def convert_account_error(error: AccountError) -> GateError:
-    """The error of the API for one of accounts; its field becomes `param`."""
+    """Convert an error of accounts to an error of the API. Its field becomes `param`."""
     code, param = error.code, error.field
     if isinstance(error, TooManyAttempts):
         return RequestError(error.message, code=code, status=429, headers={"Retry-After": str(error.retry_after)})

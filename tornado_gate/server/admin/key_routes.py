@@ -1,4 +1,6 @@
-"""/admin/v1/keys: list, create, show, change, rotate and revoke keys. The text of a key is only in the answer that makes it."""
+"""/admin/v1/keys: list, create, show, change, rotate and revoke keys. Only the response to a creation or rotation has
+the key's text.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ T = TypeVar("T")
 class KeyView(Value, frozen=True, kw_only=True):
     """A key without its secret: `prefix` are its first characters. Times are Unix seconds; empty lists allow all.
 
-    `state` is that of the key itself. `suspended` says why an active key cannot be used now all the same, such as "its maker is
-    disabled"; null if it can. `replaced_by` is its successor after a rotation. `hidden`: made by the console for its playground.
-    `created_by` has made the key or the one that it replaces; `issued_by` has rotated it or taken it over, and answers for it.
+    `state` is the state of the key itself. `suspended` is the reason why an active key cannot be used now, such as "its
+    maker is disabled"; null if it can. `replaced_by` is its successor after a rotation. `hidden`: made by the console
+    for its playground. `created_by` made the key or its predecessor. `issued_by` rotated or adopted it, and is
+    responsible for it.
     """
 
     id: str
@@ -71,24 +74,24 @@ class NewKeyView(Value, frozen=True, kw_only=True):
 
 
 def describe_key(key: StoredKey, suspensions: Mapping[str, str]) -> KeyView:
-    """`suspensions` are the reasons of suspended keys by id."""
+    """Return the view of a key. `suspensions` are the reasons of suspended keys by id."""
     names = [name for name in KeyView.__struct_fields__ if name not in ("state", "suspended")]
-    given = {name: getattr(key, name) for name in names}
-    return KeyView(state=key.get_state(time.time()), suspended=suspensions.get(key.id), **given)
+    members = {name: getattr(key, name) for name in names}
+    return KeyView(state=key.get_state(time.time()), suspended=suspensions.get(key.id), **members)
 
 
-async def _describe(request: AdminRequest, key: StoredKey) -> KeyView:
+async def _read_view(request: AdminRequest, key: StoredKey) -> KeyView:
     return describe_key(key, await request.run(_get_store(request).find_suspensions, [key]))
 
 
 async def list_keys(request: AdminRequest) -> Page[KeyView]:
-    """A page; one of a key with limitations may be short and yet have a next one."""
+    """Return a page. If the caller's key has limitations, a page may be short although another one follows."""
     query, scope = request.query, request.scope
     offset = parse_offset(query["after"])
     team = scope.narrow_team(query["team"])
     if team is None:
         return Page(data=(), total=0)
-    found, total = await request.run(
+    page_keys, total = await request.run(
         _get_store(request).list_page,
         user=query["user"] or None,
         team=team or None,
@@ -99,29 +102,29 @@ async def list_keys(request: AdminRequest) -> Page[KeyView]:
         limit=query["limit"],
     )
     models = await _find_team_models(request)
-    seen = [key for key in found if is_in_scope(request.key, key, models)]
+    seen = [key for key in page_keys if is_in_scope(request.key, key, models)]
     suspensions = await request.run(_get_store(request).find_suspensions, seen)
     keys = tuple(describe_key(key, suspensions) for key in seen)
-    after = next_offset(offset, len(found), total)
+    after = next_offset(offset, len(page_keys), total)
     return Page(data=keys, next=after, total=None if scope.is_part else total)
 
 
 async def get_key(request: AdminRequest) -> KeyView:
-    return await _describe(request, await _find_key(request))
+    return await _read_view(request, await _find_key(request))
 
 
 async def create_key(request: AdminRequest) -> NewKeyView:
-    wanted = _read_fields(request.body)
-    check_new_key(request.key, **{name: value for name, value in wanted.items() if name != "account"})
+    fields = _read_fields(request.body)
+    check_new_key(request.key, **{name: value for name, value in fields.items() if name != "account"})
     for field in ("account", "user"):
-        if wanted.get(field):
-            check_account(request.key, wanted[field], field=field)
-    await _check_references(request, wanted)
-    name = wanted.pop("name")
+        if fields.get(field):
+            check_account(request.key, fields[field], field=field)
+    await _check_references(request, fields)
+    name = fields.pop("name")
     text, key = await request.run(
-        _get_store(request).create, name, created_by=request.key.id, actor=request.actor, **wanted
+        _get_store(request).create, name, created_by=request.key.id, actor=request.actor, **fields
     )
-    return NewKeyView(text=text, key=await _describe(request, key))
+    return NewKeyView(text=text, key=await _read_view(request, key))
 
 
 async def change_key(request: AdminRequest) -> KeyView:
@@ -130,7 +133,7 @@ async def change_key(request: AdminRequest) -> KeyView:
     check_key_change(request.key, (), key, **changes)
     await _check_references(request, changes)
     changed = await request.run(store.change, request.id, actor=request.actor, **changes)
-    return await _apply(request, await _describe(request, changed))
+    return await _apply_changes(request, await _read_view(request, changed))
 
 
 async def rotate_key(request: AdminRequest) -> NewKeyView:
@@ -140,14 +143,14 @@ async def rotate_key(request: AdminRequest) -> NewKeyView:
     check_account(request.key, key.account, own=[key.usage_id])
     overlap = _read_overlap(request.body.get("overlap", 0))
     text, new = await request.run(store.rotate, request.id, overlap_seconds=overlap, actor=request.actor)
-    return await _apply(request, NewKeyView(text=text, key=await _describe(request, new)))
+    return await _apply_changes(request, NewKeyView(text=text, key=await _read_view(request, new)))
 
 
 async def adopt_key(request: AdminRequest) -> KeyView:
     store = _get_store(request)
     check_adoption(request.key, (), await _find_key(request))
     adopted = await request.run(store.adopt, request.id, request.actor)
-    return await _apply(request, await _describe(request, adopted))
+    return await _apply_changes(request, await _read_view(request, adopted))
 
 
 async def revoke_key(request: AdminRequest) -> KeyView:
@@ -155,21 +158,21 @@ async def revoke_key(request: AdminRequest) -> KeyView:
     await _find_key(request)
     if not await request.run(store.revoke, request.id, actor=request.actor):
         raise RequestError(f"The key {request.id} is revoked already.", code="key_revoked", status=409)
-    return await _apply(request, await _describe(request, await request.run(store.get, request.id)))
+    return await _apply_changes(request, await _read_view(request, await request.run(store.get, request.id)))
 
 
 async def _find_key(request: AdminRequest) -> StoredKey:
-    """The key in the path. Raises the NotFound of accounts, also for a key outside of what the caller administers."""
+    """Return the key in the path. Raises the NotFound of accounts, even for a key outside of the caller's scope."""
     key = await request.run(_get_store(request).get, request.id)
     check_key(request.key, key, await _find_team_models(request))
     return key
 
 
 async def _find_team_models(request: AdminRequest) -> tuple[str, ...]:
-    """The models of the team to which the caller is limited. A team of conf has none here."""
+    """Return the models of the team to which the caller is limited. A team of conf has no models here."""
     if not request.scope.team:
         return ()
-    teams: list[Team] = await request.run(request.services.accounts.list_teams)
+    teams: list[Team] = await request.run(request.services.accounts.teams.list_all)
     return next((tuple(team.models) for team in teams if team.id == request.scope.team), ())
 
 
@@ -177,8 +180,8 @@ def _get_store(request: AdminRequest) -> KeyStore:
     return KeyStore(request.services.database)
 
 
-async def _apply(request: AdminRequest, answer: T) -> T:
-    """Return `answer` after this process has read the changed keys; the others do within a second."""
+async def _apply_changes(request: AdminRequest, answer: T) -> T:
+    """Return `answer` after this process has read the changed keys. The other processes read them within a second."""
     await request.services.gate.keys.check()
     return answer
 
@@ -203,12 +206,12 @@ def _read_overlap(value: float | str) -> float:
 
 
 async def _check_references(request: AdminRequest, fields: Mapping[str, Any]) -> None:
-    """Raises the NotFound of accounts for a user or a team that does not exist."""
+    """Check that the user and the team exist. Raises the NotFound of accounts."""
     accounts = request.services.accounts
     if fields.get("user"):
-        await request.run(accounts.get_user, fields["user"])
+        await request.run(accounts.users.get, fields["user"])
     if fields.get("team"):
-        await request.run(accounts.get_team, fields["team"])
+        await request.run(accounts.teams.get, fields["team"])
 
 
 _FILTERS = (
@@ -255,7 +258,7 @@ ROUTES = [
     AdminRoute(
         method="POST", path="/keys/{id}/adopt", function=adopt_key, tag=_TAG, answer=KeyView,
         summary="Take over an API key whose maker may not make it any more",
-        description="The key works again with the same text, which its maker knows. Rotate it to end that.",
+        description="The key works again with the same text, which its maker may still have. Rotate it to replace the text.",
     ),
     AdminRoute(
         method="DELETE", path="/keys/{id}", function=revoke_key, tag=_TAG, answer=KeyView, summary="Revoke an API key",

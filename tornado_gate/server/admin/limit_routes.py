@@ -1,4 +1,4 @@
-"""/admin/v1/limits/overrides: bounds that administrators change for a time."""
+"""/admin/v1/limits/overrides: temporary limits that administrators set."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LIMITS = "admin: limits"
 
 
 async def list_overrides(request: AdminRequest) -> Page[Override]:
-    found = await request.run(request.services.accounts.list_limit_overrides)
-    return Page(data=tuple(found), total=len(found))
+    overrides = await request.run(request.services.accounts.limit_overrides.list_all)
+    return Page(data=tuple(overrides), total=len(overrides))
 
 
 async def create_override(request: AdminRequest) -> Override:
     body = request.body
     check_override(request.key, body["bound"], value=body.get("value"), factor=body.get("factor"))
     made = await request.run(
-        request.services.accounts.create_limit_override,
+        request.services.accounts.limit_overrides.create,
         body["kind"],
         body.get("subject", ""),
         body["bound"],
@@ -44,7 +44,7 @@ def _parse_end(until: float | str) -> float:
 
 
 async def end_override(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.end_limit_override, request.id, request.actor)
+    await request.run(request.services.accounts.limit_overrides.end, request.id, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=request.id)
 
@@ -57,7 +57,7 @@ ROUTES = [
     ),
     AdminRoute(
         method="POST", path="/limits/overrides", limited=ADMINISTRATION, function=create_override, tag=_LIMITS, answer=Override,
-        summary="Change a limit or budget for a time", description="In force in all processes within a second.",
+        summary="Change a limit or budget temporarily", description="It applies in all processes within a second.",
         body=LimitOverrideSchema,
         example={"kind": "gateway", "bound": "requests_per_minute", "value": 60000, "until": "2h"},
     ),

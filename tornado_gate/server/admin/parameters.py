@@ -1,4 +1,4 @@
-"""Query parameters of the administration API: each is described by a JSON schema and parsed to the type that it names."""
+"""Query parameters of the administration API. Each is described by a JSON schema and parsed to the type in its schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text_parameter(name: str, description: str, **keywords: Any) -> RouteParamet
 
 
 def time_parameter(name: str, description: str) -> RouteParameter:
-    text = f"{description} Unix seconds, a date or time in ISO 8601 (UTC unless it says otherwise), or a duration ago: `7d`."
+    text = f"{description} Unix seconds, a date or time in ISO 8601 (UTC unless it has an offset), or a duration ago: `7d`."
     return RouteParameter(name=name, description=text, schema={"type": "string", "format": TIME_FORMAT})
 
 
@@ -46,9 +46,9 @@ PAGE = (LIMIT, AFTER)
 
 
 def parse_query(parameters: Iterable[RouteParameter], query: Mapping[str, list[bytes]]) -> dict[str, Any]:
-    """The values by name; parameters that are missing have their defaults, "" for texts, None for numbers and times.
+    """Return the values by name. Missing parameters have their defaults, "" for texts, None for numbers and times.
 
-    Raises InvalidField for an unknown parameter, one that was sent twice, and one of the wrong type.
+    Raises InvalidField for an unknown parameter, a repeated parameter, and a parameter of the wrong type.
     """
     known = {parameter.name: parameter for parameter in parameters}
     for name in query:
@@ -56,26 +56,26 @@ def parse_query(parameters: Iterable[RouteParameter], query: Mapping[str, list[b
             listed = ", ".join(known) or "none"
             message = f"'{name[:50]}' is no query parameter of this route, which has: {listed}."
             raise InvalidField(name[:50], message, code="unsupported_parameter")
-    return {name: _parse(one, query.get(name, [])) for name, one in known.items()}
+    return {name: _parse_values(declared, query.get(name, [])) for name, declared in known.items()}
 
 
-def _parse(parameter: RouteParameter, values: list[bytes]) -> Any:
+def _parse_values(parameter: RouteParameter, values: list[bytes]) -> Any:
     schema, name = parameter.schema, parameter.name
     if len(values) > 1:
         raise InvalidField(name, f"'{name}' is sent {len(values)} times. Send it once.")
-    text = _decode(name, values[0]) if values else ""
+    text = _decode_value(name, values[0]) if values else ""
     if not text:
         return schema.get("default", "" if schema["type"] == "string" and schema.get("format") != TIME_FORMAT else None)
     if schema["type"] == "integer":
         return _parse_integer(parameter, text)
     if schema["type"] == "boolean":
-        return _choose(name, text, {"true": True, "1": True, "false": False, "0": False})
+        return _choose_value(name, text, {"true": True, "1": True, "false": False, "0": False})
     if schema.get("format") == TIME_FORMAT:
         return parse_time(name, text)
-    return _choose(name, text, {word: word for word in schema["enum"]}) if "enum" in schema else text
+    return _choose_value(name, text, {word: word for word in schema["enum"]}) if "enum" in schema else text
 
 
-def _decode(name: str, value: bytes) -> str:
+def _decode_value(name: str, value: bytes) -> str:
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
@@ -85,7 +85,7 @@ def _decode(name: str, value: bytes) -> str:
     return text.strip()
 
 
-def _choose(name: str, text: str, values: Mapping[str, Any]) -> Any:
+def _choose_value(name: str, text: str, values: Mapping[str, Any]) -> Any:
     if text not in values:
         raise InvalidField(name, f"'{name}' must be {format_choices(values)}, not '{text[:50]}'.")
     return values[text]
@@ -101,7 +101,7 @@ def _parse_integer(parameter: RouteParameter, text: str) -> int:
 
 
 def parse_time(name: str, text: str) -> float:
-    """The Unix time of seconds, of a date or time in ISO 8601, or of a duration before now. Raises InvalidField."""
+    """Return the Unix time of seconds, of a date or time in ISO 8601, or of a duration before now. Raises InvalidField."""
     moment = _read_time(text)
     if moment is None or not 0 <= moment <= LAST_MOMENT:
         message = f"'{name}' must be Unix seconds, a date such as 2026-11-22, or a duration ago such as 7d, not '{text[:50]}'."
@@ -124,7 +124,7 @@ def _read_time(text: str) -> float | None:
 
 
 def parse_offset(after: str) -> int:
-    """The position of a page in a list that is read by positions. Raises InvalidField."""
+    """Return the position of a page in a list that is read by positions. Raises InvalidField."""
     if not after:
         return 0
     if not (after.isascii() and after.isdecimal() and len(after) < 10):
@@ -133,5 +133,5 @@ def parse_offset(after: str) -> int:
 
 
 def next_offset(offset: int, shown: int, total: int) -> str | None:
-    """`next` of a page in such a list."""
+    """Return `next` of a page in such a list."""
     return str(offset + shown) if shown and offset + shown < total else None

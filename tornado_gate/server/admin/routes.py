@@ -1,4 +1,4 @@
-"""All routes of the administration API. A route that is not in this table does not exist."""
+"""All routes of the administration API. A route outside of this table does not exist."""
 
 from __future__ import annotations
 

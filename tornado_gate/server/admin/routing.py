@@ -1,4 +1,4 @@
-"""Routes of the administration API: what each takes and returns, and how a path is matched to one. No I/O."""
+"""Routes of the administration API: their parameters and results, and the search of the route for a path. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Deleted(Value, frozen=True, kw_only=True):
 
 
 class TextAnswer(Value, frozen=True, kw_only=True):
-    """An answer that is not JSON."""
+    """A response that is not JSON."""
 
     text: str
     media_type: str
@@ -43,10 +43,10 @@ class TextAnswer(Value, frozen=True, kw_only=True):
 
 
 class AdminRequest(Value, frozen=True, kw_only=True):
-    """A request whose key, parameters and body have been checked. `arguments` are the segments of the path.
+    """A request with a checked key, parameters and body. `arguments` are the segments of the path.
 
-    `query` has the parameters of the route, each with its type, and its defaults. `key` is what the key may do, and `actor` the
-    same for the audit log. `public_url` is the gateway's address as the caller sees it.
+    `query` has the parameters of the route, each with its type, and its defaults. `key` has the permissions of the key,
+    and `actor` describes it for the audit log. `public_url` is the gateway's address for the caller.
     """
 
     services: Services
@@ -61,16 +61,16 @@ class AdminRequest(Value, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The id in the path."""
+        """Return the id in the path."""
         return self.arguments["id"]
 
     @property
     def scope(self) -> Scope:
-        """What the key administers."""
+        """Return the scope of the key."""
         return make_scope(self.key)
 
     async def run(self, function: Callable[..., T], *given: Any, **named: Any) -> T:
-        """The result of a function that uses the database."""
+        """Return the result of a function that uses the database."""
         return await self.services.database.run(function, *given, **named)
 
 
@@ -80,9 +80,9 @@ Function = Callable[[AdminRequest], Awaitable[Any]]
 class AdminRoute(Value, frozen=True, kw_only=True):
     """One method and path. `path` is below PREFIX; its segments in braces become `AdminRequest.arguments`.
 
-    `body` is the marshmallow schema of the JSON body, `answer` the type of the JSON answer. `example` is a body that works
-    together with ids that exist. `limited` are the limitations with which an administrator's key may call the route, which then
-    keeps to them.
+    `body` is the marshmallow schema of the JSON body, `answer` the type of the JSON response. `example` is a body that
+    works together with ids that exist. `limited` are the limitations with which an administrator's key may call the
+    route. The route then observes them.
     """
 
     method: str
@@ -105,21 +105,21 @@ class AdminRoute(Value, frozen=True, kw_only=True):
 
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _ID = r"[A-Za-z0-9_.:@~-]{1,200}"
-"""Ids of the gateway. A segment with other characters, also percent-encoded ones, matches no route."""
+"""The pattern of the gateway's ids. A segment with other characters, even percent-encoded ones, matches no route."""
 
 
 class AdminTable:
-    """Finds the route of a request. Paths are compared as they were sent, never decoded."""
+    """The table of routes. Paths are compared as they were sent, never decoded."""
 
     def __init__(self, routes: list[AdminRoute]) -> None:
         self._methods: dict[str, tuple[re.Pattern[str], dict[str, AdminRoute]]] = {}
         for route in routes:
-            pattern = _SEGMENT.sub(lambda found: f"(?P<{found[1]}>{_ID})", route.path)
+            pattern = _SEGMENT.sub(lambda segment: f"(?P<{segment[1]}>{_ID})", route.path)
             _, methods = self._methods.setdefault(route.path, (re.compile(pattern), {}))
             methods[route.method] = route
 
-    def find(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
-        """The route of a whole path, and its arguments; HEAD is served as GET. Raises NotFound, MethodNotAllowed."""
+    def find_route(self, method: str, path: str) -> tuple[AdminRoute, dict[str, str]]:
+        """Return the route of a whole path, and its arguments. HEAD is served as GET. Raises NotFound, MethodNotAllowed."""
         rest = path.removeprefix(PREFIX)
         rest = rest[:-1] if rest.endswith("/") else rest
         for pattern, methods in self._methods.values():

@@ -17,13 +17,13 @@ _MODELS, _TASKS = "admin: models and providers", "admin: tasks"
 
 
 async def list_models(request: AdminRequest) -> Page[ModelView]:
-    found = tuple(view for view in await views.describe_models(request.services) if request.scope.has_model(view.name))
-    return Page(data=found, total=len(found))
+    models = tuple(view for view in await views.describe_models(request.services) if request.scope.has_model(view.name))
+    return Page(data=models, total=len(models))
 
 
 async def list_providers(request: AdminRequest) -> Page[ProviderView]:
-    found = tuple(views.describe_providers(request.services))
-    return Page(data=found, total=len(found))
+    providers = tuple(views.describe_providers(request.services))
+    return Page(data=providers, total=len(providers))
 
 
 async def get_provider(request: AdminRequest) -> ProviderView:
@@ -34,15 +34,15 @@ async def get_provider(request: AdminRequest) -> ProviderView:
 
 
 async def list_plugins(request: AdminRequest) -> Page[PluginView]:
-    found = tuple(await views.describe_plugins(request.services))
-    return Page(data=found, total=len(found))
+    plugins = tuple(await views.describe_plugins(request.services))
+    return Page(data=plugins, total=len(plugins))
 
 
 async def list_tasks(request: AdminRequest) -> Page[TaskView]:
     query = request.query
     filters = {name: query[name] for name in ("status", "account", "model", "after")}
-    found = await views.list_tasks(request.services, limit=query["limit"], **filters)
-    return Page(data=found.tasks, next=found.next or None)
+    page = await views.list_tasks(request.services, limit=query["limit"], **filters)
+    return Page(data=page.tasks, next=page.next or None)
 
 
 async def get_task(request: AdminRequest) -> TaskView:
@@ -50,11 +50,11 @@ async def get_task(request: AdminRequest) -> TaskView:
 
 
 async def cancel_task(request: AdminRequest) -> TaskView:
-    """Cancel a task, at its upstream too if that is possible. One that has ended stays as it is."""
+    """Cancel a task, and cancel it at its upstream if possible. A task that has ended stays unchanged."""
     engine = request.services.tasks.engine
     record = await engine.get(request.id)
     if record.status not in ("completed", "failed"):
-        await _record(request, "task.cancel", record.account)
+        await _record_change(request, "task.cancel", record.account)
         await engine.cancel(record)
     return views.describe_task(await engine.get(request.id))
 
@@ -62,13 +62,13 @@ async def cancel_task(request: AdminRequest) -> TaskView:
 async def delete_task(request: AdminRequest) -> Deleted:
     tasks = request.services.tasks
     record = await tasks.engine.get(request.id)
-    await _record(request, "task.delete", record.account)
+    await _record_change(request, "task.delete", record.account)
     await tasks.delete(record)
     return Deleted(id=request.id)
 
 
-async def _record(request: AdminRequest, action: str, account: str) -> None:
-    """Write to the audit log what is about to be done to the task; tasks are not in the database."""
+async def _record_change(request: AdminRequest, action: str, account: str) -> None:
+    """Write the next change of the task to the audit log, because tasks are not in the database."""
 
     def write() -> None:
         with request.services.database.write() as connection:

@@ -12,68 +12,68 @@ _ORGANISATIONS, _TEAMS = "admin: organisations", "admin: teams"
 
 
 async def list_organisations(request: AdminRequest) -> Page[Organisation]:
-    found = await request.run(request.services.accounts.list_organisations)
-    return Page(data=tuple(found), total=len(found))
+    organisations = await request.run(request.services.accounts.organisations.list_all)
+    return Page(data=tuple(organisations), total=len(organisations))
 
 
 async def create_organisation(request: AdminRequest) -> Organisation:
-    return await request.run(request.services.accounts.create_organisation, request.body["name"], request.actor)
+    return await request.run(request.services.accounts.organisations.create, request.body["name"], request.actor)
 
 
 async def rename_organisation(request: AdminRequest) -> Organisation:
     name = request.body["name"]
-    return await request.run(request.services.accounts.rename_organisation, request.id, name, request.actor)
+    return await request.run(request.services.accounts.organisations.rename, request.id, name, request.actor)
 
 
 async def delete_organisation(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.delete_organisation, request.id, request.actor)
+    await request.run(request.services.accounts.organisations.delete, request.id, request.actor)
     return Deleted(id=request.id)
 
 
 async def list_teams(request: AdminRequest) -> Page[Team]:
     accounts = request.services.accounts
-    found = await request.run(accounts.list_teams, organisation=request.query["organisation"])
-    found = [team for team in found if request.scope.team in ("", team.id)]
-    return Page(data=tuple(found), total=len(found))
+    teams = await request.run(accounts.teams.list_all, organisation=request.query["organisation"])
+    teams = [team for team in teams if request.scope.team in ("", team.id)]
+    return Page(data=tuple(teams), total=len(teams))
 
 
 async def get_team(request: AdminRequest) -> Team:
     request.scope.check_team(request.id)
-    return await request.run(request.services.accounts.get_team, request.id)
+    return await request.run(request.services.accounts.teams.get, request.id)
 
 
 async def create_team(request: AdminRequest) -> Team:
     check_bounds(request.key, request.body)
-    wanted = dict(request.body)
-    organisation, name = wanted.pop("organisation"), wanted.pop("name")
+    fields = dict(request.body)
+    organisation, name = fields.pop("organisation"), fields.pop("name")
     accounts = request.services.accounts
-    return await request.run(accounts.create_team, organisation, name, request.actor, **wanted)
+    return await request.run(accounts.teams.create, organisation, name, request.actor, **fields)
 
 
 async def change_team(request: AdminRequest) -> Team:
     check_bounds(request.key, request.body)
     accounts = request.services.accounts
-    team = await request.run(accounts.update_team, request.id, request.actor, **request.body)
+    team = await request.run(accounts.teams.update, request.id, request.actor, **request.body)
     await request.services.gate.keys.check()
     return team
 
 
 async def delete_team(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.delete_team, request.id, request.actor)
+    await request.run(request.services.accounts.teams.delete, request.id, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=request.id)
 
 
 async def list_members(request: AdminRequest) -> Page[Member]:
     request.scope.check_team(request.id)
-    found = await request.run(request.services.accounts.list_members, request.id)
-    return Page(data=tuple(found), total=len(found))
+    members = await request.run(request.services.accounts.members.list_of_team, request.id)
+    return Page(data=tuple(members), total=len(members))
 
 
 async def set_member(request: AdminRequest) -> Member:
     request.scope.check_team(request.id)
     accounts, user = request.services.accounts, request.arguments["user"]
-    member = await request.run(accounts.set_member, request.id, user, request.body["role"], request.actor)
+    member = await request.run(accounts.members.set_role, request.id, user, request.body["role"], request.actor)
     await request.services.gate.keys.check()
     return member
 
@@ -81,7 +81,7 @@ async def set_member(request: AdminRequest) -> Member:
 async def remove_member(request: AdminRequest) -> Deleted:
     request.scope.check_team(request.id)
     user = request.arguments["user"]
-    await request.run(request.services.accounts.remove_member, request.id, user, request.actor)
+    await request.run(request.services.accounts.members.remove, request.id, user, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=user)
 
@@ -124,7 +124,7 @@ ROUTES = [
     AdminRoute(
         method="PATCH", path="/teams/{id}", function=change_team, tag=_TEAMS, answer=Team, summary="Change a team",
         limited=ADMINISTRATION,
-        description="Its bounds are in force in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
+        description="Its limits apply in all processes within a second.", body=TeamChangeSchema, example=_BOUNDS,
     ),
     AdminRoute(
         method="DELETE", path="/teams/{id}", function=delete_team, tag=_TEAMS, answer=Deleted, summary="Delete a team",

@@ -29,7 +29,7 @@ _TAG = "admin: usage"
 USUAL_SECONDS = 30 * 86400
 MOST_ROWS = 50_000
 MOST_SHARED = 200
-"""How many requests with one x-request-id are looked at."""
+"""The maximum number of requests with one x-request-id that are read."""
 COLUMNS = (
     *("requests", "errors", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
     *("reasoning_tokens", "images", "seconds", "cost_usd", "unpriced_requests"),
@@ -38,12 +38,13 @@ COLUMNS = (
 
 
 class RequestView(Value, frozen=True, kw_only=True):
-    """A request of the ledger. `id` is its own; `request_id` is its x-request-id, which the caller may have chosen.
+    """A request of the ledger. `id` is its own id. `request_id` is its x-request-id, which the caller may have chosen.
 
-    `moment` is its end in Unix seconds; `model` was asked for, `upstream_model` has served it. Counts of tokens are null where
-    the upstream reported none; `estimated`: they are an estimate. `cached`: the answer came from a cache of the gateway.
-    `outcome` is `complete`, `broken`, `aborted` (the caller left), `refused` (4xx) or `failed` (5xx). `cost_usd` is null if the
-    price is unknown. `body` is the beginning of the request's body where conf records bodies.
+    `moment` is its end in Unix seconds. `model` is the requested name, `upstream_model` the model that served it.
+    Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `cached`: the
+    response came from a cache of the gateway. `outcome` is `complete`, `broken`, `aborted` (the caller left), `refused`
+    (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body` is the beginning of the request's body
+    where conf records bodies.
     """
 
     id: str
@@ -93,7 +94,7 @@ def describe_request(row: RequestRow) -> RequestView:
 
 
 def describe_usage(row: UsageRow) -> dict[str, Any]:
-    """The group and the sums of a row as one object."""
+    """Return the group and the sums of a row as one object."""
     return {**row.group, **{name: getattr(row, name) for name in COLUMNS}}
 
 
@@ -103,7 +104,7 @@ async def get_usage(request: AdminRequest) -> msgspec.Raw | TextAnswer:
 
 
 def _make_report(database: Database, query: UsageQuery, form: str, scope: Scope) -> msgspec.Raw | TextAnswer:
-    """The answer as it is sent. Blocks: 50,000 rows take half a second. Raises InvalidField."""
+    """Return the response as it is sent. Blocks: 50,000 rows take half a second. Raises InvalidField."""
     rows = _find_usage(database, query, scope)
     if len(rows) > MOST_ROWS:
         message = f"This report has {len(rows)} rows; at most {MOST_ROWS} are sent. Narrow it by time or filters."
@@ -125,18 +126,18 @@ def _find_usage(database: Database, query: UsageQuery, scope: Scope) -> list[Usa
     return scope.select_usage(Reports(database).usage(replace(query, group_by=groups)), query.group_by)
 
 
-def _read_usage_query(given: dict[str, Any] | Any) -> UsageQuery:
-    end = time.time() if given["to"] is None else given["to"]
-    start = end - USUAL_SECONDS if given["from"] is None else given["from"]
+def _read_usage_query(parameters: dict[str, Any] | Any) -> UsageQuery:
+    end = time.time() if parameters["to"] is None else parameters["to"]
+    start = end - USUAL_SECONDS if parameters["from"] is None else parameters["from"]
     if start >= end:
         raise InvalidField("from", "'from' must be before 'to'.")
-    groups = tuple(dict.fromkeys(word.strip() for word in given["group_by"].split(",") if word.strip()))
+    groups = tuple(dict.fromkeys(word.strip() for word in parameters["group_by"].split(",") if word.strip()))
     for word in groups:
         if word not in GROUPS:
             message = f"'group_by' may have {', '.join(GROUPS)}, separated by commas, not '{word[:50]}'."
             raise InvalidField("group_by", message)
-    filters = {name: given[name] for name in _FILTER_NAMES}
-    return UsageQuery(start=start, end=end, group_by=groups, status=given["status"] or 0, **filters)
+    filters = {name: parameters[name] for name in _FILTER_NAMES}
+    return UsageQuery(start=start, end=end, group_by=groups, status=parameters["status"] or 0, **filters)
 
 
 def _render_csv(query: UsageQuery, rows: list[UsageRow]) -> str:
@@ -171,10 +172,12 @@ def _check_row_id(text: str) -> str | None:
 
 
 async def get_request(request: AdminRequest) -> RequestView:
-    """Several requests with one x-request-id, which callers choose, are a conflict: none is shown as if it were the other."""
+    """Return a request by its id or x-request-id. Several requests with one x-request-id are a conflict, because
+    callers choose it.
+    """
     reports = Reports(request.services.database)
-    found = await request.run(reports.find_requests, request.id, team=request.scope.team, limit=MOST_SHARED)
-    rows = [row for row in found if request.scope.has_request(row)]
+    matches = await request.run(reports.find_requests, request.id, team=request.scope.team, limit=MOST_SHARED)
+    rows = [row for row in matches if request.scope.has_request(row)]
     if not rows:
         message = "The ledger has no request with this id. Requests of the last seconds may be missing."
         raise NotFound(message, code="unknown_request")
@@ -234,7 +237,7 @@ ROUTES = [
         method="GET", path="/requests", function=list_requests, tag=_TAG, limited=EVERY, answer=Page[RequestView],
         summary="List requests", description="Newest first. A page of a limited key may be short and yet have a next one.",
         parameters=(
-            *_SPAN, *(one for one in _FILTERS if one.name not in ("provider", "tag")),
+            *_SPAN, *(parameter for parameter in _FILTERS if parameter.name not in ("provider", "tag")),
             text_parameter("request_id", "Only requests with this x-request-id. Callers may choose it."),
             flag_parameter("only_errors", "Only requests that were refused, failed or broke off."), *PAGE,
         ),

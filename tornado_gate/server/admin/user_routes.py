@@ -39,7 +39,9 @@ class NewInvitationView(Value, frozen=True, kw_only=True):
 
 
 class ResetLinkView(Value, frozen=True, kw_only=True):
-    """A link that sets a new password, once, within a day. It is shown once, and ends earlier links of the user."""
+    """A link that sets a new password. It is valid once, within a day. It is shown once, and ends earlier links of the
+    user.
+    """
 
     user: str
     link: str
@@ -56,78 +58,80 @@ async def list_users(request: AdminRequest) -> Page[User]:
     accounts = request.services.accounts
     if request.scope.team:
         return await _list_team_users(request, offset)
-    found, total = await request.run(accounts.list_users, search=query["search"], offset=offset, limit=query["limit"])
-    return Page(data=tuple(found), next=next_offset(offset, len(found), total), total=total)
+    users, total = await request.run(
+        accounts.users.list_page, search=query["search"], offset=offset, limit=query["limit"]
+    )
+    return Page(data=tuple(users), next=next_offset(offset, len(users), total), total=total)
 
 
 async def _list_team_users(request: AdminRequest, offset: int) -> Page[User]:
-    """The users of the team to which the key is limited."""
+    """Return the users of the team to which the key is limited."""
     limit, search = request.query["limit"], request.query["search"].lower()
-    members = await request.run(request.services.accounts.list_members, request.scope.team)
+    members = await request.run(request.services.accounts.members.list_of_team, request.scope.team)
     users = [member.user for member in members]
-    found = [user for user in users if search in user.email.lower() or search in user.name.lower()]
-    shown = tuple(found[offset : offset + limit])
-    return Page(data=shown, next=next_offset(offset, len(shown), len(found)), total=len(found))
+    matches = [user for user in users if search in user.email.lower() or search in user.name.lower()]
+    shown = tuple(matches[offset : offset + limit])
+    return Page(data=shown, next=next_offset(offset, len(shown), len(matches)), total=len(matches))
 
 
 async def get_user(request: AdminRequest) -> User:
     if request.scope.team:
-        members = await request.run(request.services.accounts.list_members, request.scope.team)
+        members = await request.run(request.services.accounts.members.list_of_team, request.scope.team)
         if all(member.user.id != request.id for member in members):
             raise AccountNotFound("There is no such user.", code="unknown_user")
-    return await request.run(request.services.accounts.get_user, request.id)
+    return await request.run(request.services.accounts.users.get, request.id)
 
 
 async def change_user(request: AdminRequest) -> User:
-    """Apply the changes in the order that refuses first: state, role, name, bounds."""
+    """Apply the changes. The ones that are refused most often come first: state, role, name, bounds."""
     accounts, actor = request.services.accounts, request.actor
-    user = await request.run(accounts.get_user, request.id)
+    user = await request.run(accounts.users.get, request.id)
     check_bounds(request.key, request.body)
-    changes = {"state": accounts.set_state, "role": accounts.set_role, "name": accounts.set_name}
+    changes = {"state": accounts.users.set_state, "role": accounts.users.set_role, "name": accounts.users.set_name}
     for name, change in changes.items():
         if name in request.body:
             function: Any = change
             user = await request.run(function, request.id, request.body[name], actor)
     bounds = {name: request.body[name] for name in ("limits", "budget") if name in request.body}
     if bounds:
-        user = await request.run(accounts.set_bounds, request.id, actor, **bounds)
+        user = await request.run(accounts.users.set_bounds, request.id, actor, **bounds)
     await request.services.gate.keys.check()
     return user
 
 
 async def delete_user(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.delete_user, request.id, request.actor)
+    await request.run(request.services.accounts.users.delete, request.id, request.actor)
     await request.services.gate.keys.check()
     return Deleted(id=request.id)
 
 
 async def create_reset_link(request: AdminRequest) -> ResetLinkView:
-    token = await request.run(request.services.accounts.create_reset_link, request.id, request.actor)
+    token = await request.run(request.services.accounts.reset_links.create, request.id, request.actor)
     return ResetLinkView(user=request.id, link=f"{request.public_url}/console/reset?token={quote(token)}")
 
 
 async def list_sessions(request: AdminRequest) -> Page[SessionView]:
     accounts = request.services.accounts
-    await request.run(accounts.get_user, request.id)
-    found = await request.run(accounts.list_sessions, request.id)
-    return Page(data=tuple(describe_session(session) for session in found), total=len(found))
+    await request.run(accounts.users.get, request.id)
+    sessions = await request.run(accounts.sessions.list_open, request.id)
+    return Page(data=tuple(describe_session(session) for session in sessions), total=len(sessions))
 
 
 async def end_session(request: AdminRequest) -> Deleted:
     session = request.arguments["session"]
-    await request.run(request.services.accounts.end_session, request.id, session, request.actor)
+    await request.run(request.services.accounts.sessions.end, request.id, session, request.actor)
     return Deleted(id=session)
 
 
 async def end_sessions(request: AdminRequest) -> Deleted:
-    await request.run(request.services.accounts.end_other_sessions, request.id, actor=request.actor)
+    await request.run(request.services.accounts.sessions.end_others, request.id, actor=request.actor)
     return Deleted(id=request.id)
 
 
 async def list_invitations(request: AdminRequest) -> Page[Invitation]:
-    found = await request.run(request.services.accounts.list_invitations)
-    found = [one for one in found if request.scope.team in ("", one.team)]
-    return Page(data=tuple(found), total=len(found))
+    invitations = await request.run(request.services.accounts.invitations.list_newest)
+    invitations = [invitation for invitation in invitations if request.scope.team in ("", invitation.team)]
+    return Page(data=tuple(invitations), total=len(invitations))
 
 
 async def create_invitation(request: AdminRequest) -> NewInvitationView:
@@ -135,16 +139,16 @@ async def create_invitation(request: AdminRequest) -> NewInvitationView:
     if team and (request.body.get("team") != team or request.body.get("role", "member") != "member"):
         message = "This key is limited to a team: it invites members of this team only."
         raise Denied(message, code="outranks_maker", field="team" if request.body.get("team") != team else "role")
-    token, made = await request.run(request.services.accounts.create_invitation, request.actor, **request.body)
+    token, made = await request.run(request.services.accounts.invitations.create, request.actor, **request.body)
     return NewInvitationView(link=f"{request.public_url}/console/signup?invitation={quote(token)}", invitation=made)
 
 
 async def revoke_invitation(request: AdminRequest) -> Deleted:
     if request.scope.team:
-        found = await request.run(request.services.accounts.list_invitations)
-        if all((one.id, one.team) != (request.id, request.scope.team) for one in found):
+        invitations = await request.run(request.services.accounts.invitations.list_newest)
+        if all((invitation.id, invitation.team) != (request.id, request.scope.team) for invitation in invitations):
             raise AccountNotFound("There is no such invitation.", code="unknown_invitation")
-    await request.run(request.services.accounts.revoke_invitation, request.id, request.actor)
+    await request.run(request.services.accounts.invitations.revoke, request.id, request.actor)
     return Deleted(id=request.id)
 
 
@@ -156,9 +160,9 @@ async def list_audit(request: AdminRequest) -> Page[AuditEvent]:
     before = int(after) if after else None
     database = request.services.database
     filters = {"action": query["action"], "actor": query["actor"]}
-    found = await request.run(list_events, database, before=before, limit=limit + 1, **filters)
-    shown = tuple(found[:limit])
-    return Page(data=shown, next=str(shown[-1].id) if len(found) > limit else None)
+    events = await request.run(list_events, database, before=before, limit=limit + 1, **filters)
+    shown = tuple(events[:limit])
+    return Page(data=shown, next=str(shown[-1].id) if len(events) > limit else None)
 
 
 ROUTES = [

@@ -1,9 +1,9 @@
-"""What an administrator sees of models, providers, plugins and video tasks. Used by /admin/v1 and by the console's pages.
+"""The administrator's views of models, providers, plugins and video tasks, for /admin/v1 and for the console's pages.
 
-Plain values without secrets: no key, no header, no path or query of an address, no prompt. Circuits and failures are those
-of the process that answers; with several processes each has its own. `describe_providers` only reads
-memory; `describe_models` is a coroutine, because there may be many, `describe_plugins` and `list_tasks` because they also
-read files.
+They are plain values without secrets: no key, no header, no path or query of an address, no prompt. Each process has
+separate circuits and failures; the views show the ones of the process that responds. `describe_providers` only reads
+memory. `describe_models` is a coroutine, because there may be many models. `describe_plugins` and `list_tasks` are
+coroutines, because they also read files.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from tornado_gate.types.value import Value, field
 CircuitState = Literal["closed", "open", "half-open"]
 ModelHealth = Literal["available", "degraded", "unavailable", "off"]
 MODELS_AT_ONCE = 500
-"""The models that are described in one turn of the event loop: 10,000 take 80 ms."""
+"""The number of models that are described in one turn of the event loop: 10,000 take 80 ms."""
 State = Literal["on", "failed", "off"]
 
 
 class CircuitView(Value, frozen=True, kw_only=True):
-    """The circuit of one upstream model of one provider entry. It is `closed` while requests are sent.
+    """The circuit of one upstream model of one provider entry. While it is `closed`, requests are sent.
 
-    `account` is the only account for which it is open, "" for all. `retry_seconds` is the time until the next probe request.
-    `opened_seconds` and `failed_seconds` are the times since it opened and since the last failure, whose code is `error_code`.
+    `account` is the only account for which it is open, "" for all. `retry_seconds` is the time until the next probe
+    request. `opened_seconds` and `failed_seconds` are the times since it opened and since the last failure, whose code
+    is `error_code`.
     """
 
     provider: str
@@ -51,9 +52,10 @@ class CircuitView(Value, frozen=True, kw_only=True):
 
 
 class KeyView(Value, frozen=True, kw_only=True):
-    """One of several keys of a provider entry, by its number in conf. It is at rest for `rests_seconds`, because of `error_code`.
+    """One of several keys of a provider entry, by its number in conf. It is suspended for `rests_seconds`, because of
+    `error_code`.
 
-    Of a target: at rest for its model; of a provider entry: for all models.
+    Of a target: suspended for its model; of a provider entry: for all models.
     """
 
     number: int
@@ -64,9 +66,9 @@ class KeyView(Value, frozen=True, kw_only=True):
 class TargetView(Value, frozen=True, kw_only=True):
     """A target of a model. `upstream_model` of a wildcard entry may contain a ``*``. Weight 0: it gets no new requests.
 
-    `priced` says whether the price of the upstream model is known. `down`: the health checks of its provider entry fail. `keys`
-    are those of an entry with several. `in_flight` are the requests that it has now, `first_event_seconds` is the average time to
-    the first event; None where the model's strategy needs no measurement.
+    `priced`: the price of the upstream model is known. `down`: the health checks of its provider entry fail. `keys` are
+    the keys of an entry with several. `in_flight` is the number of its current requests. `first_event_seconds` is the
+    average time to the first event; None where the model's strategy needs no measurement.
     """
 
     provider: str
@@ -85,10 +87,12 @@ class TargetView(Value, frozen=True, kw_only=True):
 
 
 class ModelView(Value, frozen=True, kw_only=True):
-    """A model entry of conf. `wildcard`: its name has a ``*``. `facts` are its descriptive keys, such as `display_name`.
+    """A model entry of conf. `wildcard`: its name has a ``*``. `facts` are its descriptive keys, such as
+    `display_name`.
 
-    `health`: `available`: every target works; `degraded`: some do; `unavailable`: none; `off`: the plugins of its targets are
-    off (`reason` says which). `strategy` is how its targets are chosen, `affinity` are the sources of its cache affinity.
+    `health`: `available`: every target works; `degraded`: some do; `unavailable`: none; `off`: the plugins of its
+    targets are off (`reason` names them). `strategy` is how its targets are chosen, `affinity` are the sources of its
+    cache affinity.
     """
 
     name: str
@@ -104,11 +108,11 @@ class ModelView(Value, frozen=True, kw_only=True):
 
 
 class ProviderView(Value, frozen=True, kw_only=True):
-    """A provider entry of conf. `origin` is scheme and host of its address. `has_api_key` tells only whether a key is set.
+    """A provider entry of conf. `origin` is scheme and host of its address. `has_api_key`: a key is set.
 
-    `wire_formats` are those whose bodies it accepts unchanged. `models` are the entries that have it as a target. `timeouts`
-    are in seconds. `keys` are those of an entry with several. `health` is "down" while its health checks fail, "up" while they
-    succeed, "" without checks.
+    `wire_formats` are the formats whose bodies it accepts unchanged. `models` are the entries that have it as a target.
+    `timeouts` are in seconds. `keys` are the keys of an entry with several. `health` is "down" while its health checks
+    fail, "up" while they succeed, "" without checks.
     """
 
     name: str
@@ -127,11 +131,11 @@ class ProviderView(Value, frozen=True, kw_only=True):
 
 
 class PluginView(Value, frozen=True, kw_only=True):
-    """An installed plugin, or one that conf names and that is not installed. `kind` is "" for a plugin that is not loaded.
+    """A plugin that is installed, or that conf names. `kind` is "" for a plugin that is not loaded.
 
-    `hooks` are the implemented hooks by side (format, provider). `failed_at` (Unix seconds) and `last_failure` are the last
-    failure of any process since the start; a plugin that failed once may be on. `version` is what runs, `update` what a restart
-    would change.
+    `hooks` are the implemented hooks by side (format, provider). `failed_at` (Unix seconds) and `last_failure` are the
+    last failure of any process since the start; a plugin that failed once may be on. `version` is the running version,
+    `update` the version after a restart, if it differs.
     """
 
     name: str
@@ -180,7 +184,7 @@ class TaskViews(Value, frozen=True, kw_only=True):
 
 
 async def describe_models(services: Services) -> list[ModelView]:
-    """The models of conf in its order, with their targets and what is known of them now; then those that are off."""
+    """Return the models of conf in its order, with their targets and their current state; then the models that are off."""
     snapshot = services.gate.snapshot
     circuits = list_circuits(services)
     views: list[ModelView] = []
@@ -252,7 +256,7 @@ def _describe_target(
 
 
 def _judge_health(targets: Iterable[TargetView]) -> tuple[ModelHealth, str]:
-    """The health of a model, and the reason unless it is available. Drained targets (weight 0) do not count."""
+    """Return the health of a model, and the reason unless it is available. Drained targets (weight 0) do not count."""
     used = [target for target in targets if target.weight]
     reasons = [reason for target in used if (reason := _explain_failure(target))]
     if not used:
@@ -271,12 +275,12 @@ def _explain_failure(target: TargetView) -> str:
         return f"{target.provider}: all its keys are at rest"
     broken = [circuit for circuit in target.circuits if circuit.state != "closed" and not circuit.account]
     if "*" in target.upstream_model or not broken:
-        return ""  # a circuit of one name says nothing about the other names of a wildcard
+        return ""  # the circuit of one name does not describe the other names of a wildcard
     return f"{target.provider}: its circuit for {target.upstream_model} is {broken[0].state}"
 
 
 def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model: str = "") -> tuple[KeyView, ...]:
-    """The keys of an entry with several, and how long each is at rest for an upstream model, or for all."""
+    """Return the keys of an entry with several, and how long each is suspended for an upstream model, or for all."""
     gate, views = services.gate, []
     now = gate.health.clock()
     for key in provider.keys:
@@ -297,7 +301,9 @@ def _make_inactive_model(name: str, reason: str) -> ModelView:
 
 
 def list_circuits(services: Services) -> list[CircuitView]:
-    """The circuits of targets that have failed: the open ones of the machine, and those of this process."""
+    """Return the circuits of targets that have failed: the open circuits of the machine, and the circuits of this
+    process.
+    """
     health = services.gate.health
     now = health.clock()
     return [_describe_circuit(name, circuit, now) for name, circuit in sorted(health.list_all().items())]
@@ -321,7 +327,7 @@ def _describe_circuit(name: tuple[str, str], circuit: Circuit, now: float) -> Ci
 
 
 def describe_providers(services: Services) -> list[ProviderView]:
-    """The provider entries of conf in its order, then those that are off."""
+    """Return the provider entries of conf in its order, then the entries that are off."""
     snapshot = services.gate.snapshot
     circuits = list_circuits(services)
     views = [_describe_provider(services, provider, circuits) for provider in snapshot.providers.values()]
@@ -371,7 +377,7 @@ def _get_provider_error(snapshot: Snapshot, provider: ConfiguredProvider) -> str
 
 
 def _get_origin(entry: ProviderConfig, base_url: str | None) -> str:
-    """Scheme, host and port: a path or a password may be secret."""
+    """Return scheme, host and port, because a path or a password may be secret."""
     try:
         parts = urlsplit(base_url or entry.base_url)
     except ValueError:
@@ -383,7 +389,7 @@ def _get_origin(entry: ProviderConfig, base_url: str | None) -> str:
 
 
 async def describe_plugins(services: Services) -> list[PluginView]:
-    """All installed plugins by name, and those that conf names and that are not installed."""
+    """Return all installed plugins by name, then the plugins that conf names and that are not installed."""
     gate = services.gate
     recorded = await asyncio.to_thread(failure_log.read, gate.snapshot.config.server.data_dir)
     for name, (moment, detail) in gate.host.failures.items():
@@ -397,12 +403,12 @@ async def describe_plugins(services: Services) -> list[PluginView]:
 
 
 def _make_scrubber(config: Config) -> Scrubber:
-    """A scrubber of the secrets in conf. Blocks: the spellings of 10,000 keys take a tenth of a second."""
+    """Return a scrubber of the secrets in conf. Blocks: the spellings of 10,000 keys take a tenth of a second."""
     return Scrubber(collect_secrets(config))
 
 
 def _describe_plugin(services: Services, plugin: Plugin, recorded: Mapping[str, Any], scrubber: Scrubber) -> PluginView:
-    """The view of a plugin. Its errors may repeat its settings."""
+    """Return the view of a plugin. Its errors may repeat its settings, so they are scrubbed."""
     gate, snapshot = services.gate, services.gate.snapshot
     config, name = snapshot.config, plugin.name
     error = snapshot.failed.get(name) or plugin.error or gate.host.deferred_faults.get(name, "")
@@ -426,13 +432,13 @@ def _describe_plugin(services: Services, plugin: Plugin, recorded: Mapping[str, 
 
 
 def _list_operations(snapshot: Snapshot, plugin: str) -> tuple[str, ...]:
-    """The operations of a format's routes, or those that the plugin offers for its provider entries."""
+    """Return the operations of a format's routes, or the operations that the plugin offers for its provider entries."""
     lane = snapshot.formats.get(plugin)
-    found = {operation for route in lane.routes for operation in route.operations} if lane is not None else set()
+    operations = {operation for route in lane.routes for operation in route.operations} if lane is not None else set()
     for provider in snapshot.providers.values():
         if provider.entry.plugin == plugin:
-            found |= provider.capabilities.operations
-    return tuple(sorted(found))
+            operations |= provider.capabilities.operations
+    return tuple(sorted(operations))
 
 
 # Tasks
@@ -441,18 +447,20 @@ def _list_operations(snapshot: Snapshot, plugin: str) -> tuple[str, ...]:
 async def list_tasks(
     services: Services, *, status: str = "", account: str = "", model: str = "", after: str = "", limit: int = 50
 ) -> TaskViews:
-    """Video tasks of all accounts, newest first, narrowed by the filters that are not "". Raises InvalidField for `after`."""
+    """Return video tasks of all accounts, newest first, filtered by the arguments that are not "". Raises InvalidField
+    for `after`.
+    """
 
     def accepts(record: TaskRecord) -> bool:
-        given = ((status, record.status), (account, record.account), (model, record.model))
-        return all(wanted in ("", value) for wanted, value in given)
+        filters = ((status, record.status), (account, record.account), (model, record.model))
+        return all(filter_value in ("", value) for filter_value, value in filters)
 
-    found = await services.tasks.engine.store.list_all(after, limit, accepts)
-    return TaskViews(tasks=tuple(describe_task(record) for record in found.records), next=found.next)
+    page = await services.tasks.engine.store.list_all(after, limit, accepts)
+    return TaskViews(tasks=tuple(describe_task(record) for record in page.records), next=page.next)
 
 
 def describe_task(record: TaskRecord) -> TaskView:
-    """The task without its prompt, its webhook and the addresses of its videos."""
+    """Return the task without its prompt, its webhook and the addresses of its videos."""
     return TaskView(
         id=record.id,
         account=record.account,

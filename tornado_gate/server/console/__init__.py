@@ -1,1 +1,1 @@
-"""The web console at /console/: server-rendered pages, one stylesheet, one script, nothing from another host."""
+"""The web console at /console/: server-rendered pages, one stylesheet, one script, no files from another host."""

@@ -28,9 +28,9 @@ class AccountPage(ConsoleHandler):
             status=status,
             profile=profile or Form({"name": self.user.name}),
             password=password or Form(),
-            sessions=await self.run_database(accounts.list_sessions, self.user.id),
+            sessions=await self.run_database(accounts.sessions.list_open, self.user.id),
             current=self.session.id,
-            memberships=await self.run_database(accounts.list_memberships, self.user.id),
+            memberships=await self.run_database(accounts.members.list_of_user, self.user.id),
         )
 
 
@@ -44,7 +44,7 @@ class NamePage(AccountPage):
         form = Form({"name": self.get_field("name")})
         try:
             await self.run_database(
-                self.services.accounts.set_name, self.user.id, form.values["name"], self.make_actor()
+                self.services.accounts.users.set_name, self.user.id, form.values["name"], self.make_actor()
             )
         except AccountError as error:
             form.add(error, ("name",))
@@ -65,7 +65,7 @@ class PasswordPage(AccountPage):
         old, new = (self.get_body_argument(name, "", strip=False) for name in ("old", "new"))
         accounts = self.services.accounts
         try:
-            await self.run_slowly(accounts.change_password, self.session, old, new, self.make_actor())
+            await self.run_slowly(accounts.sessions.change_password, self.session, old, new, self.make_actor())
         except TooManyAttempts as error:
             form.error = f"Too many attempts. Wait {format_wait(error.retry_after)}, then try again."
             self.set_header("Retry-After", str(max(1, int(error.retry_after))))
@@ -90,7 +90,7 @@ class EndSessionPage(AccountPage):
     async def post(self, identity: str) -> None:
         assert self.session is not None
         try:
-            await self.run_database(self.services.accounts.end_session, self.user.id, identity)
+            await self.run_database(self.services.accounts.sessions.end, self.user.id, identity)
         except AccountError as error:
             self.flash(error.message, "warning")
         else:
@@ -101,14 +101,14 @@ class EndSessionPage(AccountPage):
 
 
 class EndOtherSessionsPage(AccountPage):
-    """`/console/account/sessions`: ends all sessions but this one."""
+    """`/console/account/sessions`: ends all sessions except this one."""
 
     async def get(self) -> None:
         self.redirect(ACCOUNT)
 
     async def post(self) -> None:
         assert self.session is not None
-        await self.run_database(self.services.accounts.end_other_sessions, self.user.id, self.session.id)
+        await self.run_database(self.services.accounts.sessions.end_others, self.user.id, self.session.id)
         self.flash("All other sessions have ended.")
         self.redirect(ACCOUNT, status=303)
 

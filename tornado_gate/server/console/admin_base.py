@@ -1,4 +1,4 @@
-"""What the pages for administrators share."""
+"""The shared code of the pages for administrators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.forms import Form
 
 ID = r"([A-Za-z0-9_-]{1,60})"
-"""An id of accounts, in a path."""
+"""The pattern of an id of accounts in a path."""
 
 
 class AdminHandler(ConsoleHandler):
@@ -20,17 +20,17 @@ class AdminHandler(ConsoleHandler):
 
     access: ClassVar[Access] = "administrator"
 
-    async def find(self, function: Any, *given: Any) -> Any:
-        """The result of a function of accounts. Raises NotFound as a page."""
+    async def find_object(self, function: Any, *given: Any) -> Any:
+        """Return the result of a function of accounts. Raises NotFound as a page."""
         try:
             return await self.run_database(function, *given)
         except AccountNotFound as error:
             raise NotFound(error.message) from None
 
     async def change(self, form: Form, function: Any, *given: Any, **named: Any) -> Any:
-        """The result of a change of accounts; None, with the error in `form`, if it is refused.
+        """Return the result of a change of accounts; None, with the error in `form`, if it is refused.
 
-        Keys are read again, as the change may be one of what they may do.
+        Keys are read again, because the change may affect their permissions.
         """
         try:
             result = await self.run_database(function, *given, **named)
@@ -41,13 +41,13 @@ class AdminHandler(ConsoleHandler):
         return True if result is None else result
 
     def read_form(self, *names: str) -> Form:
-        """The form with the fields `names`, of which only the first 10,000 characters count."""
+        """Return the form with the fields `names`. Only the first 10,000 characters of each count."""
         return Form({name: self.get_field(name)[:10_000] for name in names})
 
     def get_query(self, *names: str) -> dict[str, str]:
-        """Parameters of the address, "" for those that are missing."""
+        """Return parameters of the address, "" for missing ones."""
         return {name: self.get_query_argument(name, "")[:200] for name in names}
 
     async def name_users(self, identities: Collection[str]) -> dict[str, str]:
-        """The e-mails of users by id; a user who was deleted is missing."""
-        return await self.run_database(self.services.accounts.name_users, identities)  # type: ignore[no-any-return]
+        """Return the e-mails of users by id. Deleted users are absent."""
+        return await self.run_database(self.services.accounts.users.read_emails, identities)  # type: ignore[no-any-return]

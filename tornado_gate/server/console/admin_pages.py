@@ -1,4 +1,6 @@
-"""Pages of the console for administrators. Earlier patterns come first: /console/users/invitations before an id."""
+"""The pages of the console for administrators. Patterns are tried in order, so /console/users/invitations comes before
+an id.
+"""
 
 from __future__ import annotations
 

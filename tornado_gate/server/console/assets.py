@@ -1,4 +1,6 @@
-"""Stylesheet, scripts and images of the console: in memory, compressed, addressed by content, so that browsers keep them."""
+"""Stylesheet, scripts and images of the console. They are in memory, compressed, and addressed by content, so that
+browsers keep them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Asset(Value, frozen=True):
 
 @lru_cache(1)
 def load_assets() -> dict[str, Asset]:
-    """All files of the folder by name: a few dozen kilobytes."""
+    """Return all files of the folder by name: a few dozen kilobytes."""
     assets = {}
     for path in sorted(FOLDER.iterdir()):
         if path.suffix in _TYPES:
@@ -41,7 +43,7 @@ def load_assets() -> dict[str, Asset]:
 
 
 def get_asset_address(name: str) -> str:
-    """The address of a file, which changes with its content."""
+    """Return the address of a file, which changes with its content."""
     return f"{ASSETS}{name}?v={load_assets()[name].digest}"
 
 

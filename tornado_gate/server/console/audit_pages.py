@@ -1,4 +1,4 @@
-"""The audit log: who changed what. A list with filters, and the same as CSV."""
+"""The pages of the audit log: a list with filters, and the same as CSV."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ROWS = 100
 CSV_ROWS = 10_000
 CSV_PAGE = 1000
 COLUMNS = ("time", "actor", "actor_id", "action", "object", "detail", "address", "request_id")
-"""Spreadsheets take a cell that begins so as a formula."""
+"""The columns of the CSV file."""
 
 
 class AuditHandler(AdminHandler):
     async def list_events(self, limit: int, before: int | None) -> list[AuditEvent]:
-        """Events that the filters of the address select."""
+        """Return the events that the filters of the address select."""
         query = self.get_query("kind", "actor")
         action = f"{query['kind']}." if query["kind"] in KINDS else ""
-        found: list[AuditEvent] = await self.run_database(
+        events: list[AuditEvent] = await self.run_database(
             list_events, self.services.database, before=before, limit=limit, action=action, actor=query["actor"]
         )
-        return found
+        return events
 
 
 class AuditPage(AuditHandler):
@@ -42,7 +42,7 @@ class AuditPage(AuditHandler):
         query = self.get_query("kind", "actor")
         people = {event.actor for event in events} | {event.object for event in events}
         shown = events[:ROWS]
-        teams = await self.run_database(self.services.accounts.list_teams)
+        teams = await self.run_database(self.services.accounts.teams.list_all)
         filters = urlencode({name: value for name, value in query.items() if value}, errors="replace")
         self.render_page(
             "audit.html",
@@ -50,7 +50,7 @@ class AuditPage(AuditHandler):
             events=shown,
             query=query,
             kinds=KINDS,
-            names=await self.name_users({one for one in people if one.startswith("user_")}),
+            names=await self.name_users({identity for identity in people if identity.startswith("user_")}),
             teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
             older=f"{AUDIT}?{urlencode({**query, 'before': shown[-1].id}, errors='replace')}"
             if len(events) > ROWS

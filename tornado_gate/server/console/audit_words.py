@@ -36,27 +36,27 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.rotate": "rotated an API key",
     "key.adopt": "took over an API key",
     "key.revoke": "revoked an API key",
-    "limit.override": "changed a limit for a time",
+    "limit.override": "changed a limit temporarily",
     "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
 }
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
-"""What events are about, for the filter of the list."""
+"""The kinds of objects that events concern, for the filter of the list."""
 
 
 def describe_action(action: str) -> str:
-    """An action in words; an unknown one as it is."""
+    """Return an action in words. An unknown action is returned unchanged."""
     return ACTIONS.get(action, action)
 
 
 def describe_detail(detail: Mapping[str, Any]) -> str:
-    """The detail of an event: ``role: member, before: administrator``."""
+    """Return the detail of an event: ``role: member, before: administrator``."""
     return ", ".join(f"{name.replace('_', ' ')}: {_describe_value(value)}" for name, value in detail.items())
 
 
 def _describe_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{name} {_describe_value(one)}" for name, one in value.items())
+        inner = ", ".join(f"{name} {_describe_value(member)}" for name, member in value.items())
         return f"({inner})" if inner else "none"
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or "none"

@@ -1,6 +1,7 @@
 """The base of the console's pages: session, access, protection against cross-site requests, templates, messages.
 
-A page declares `access`; there is no default. The session is a random value in a cookie, of which the database has the digest.
+A page declares `access`; there is no default. The session is a random value in a cookie, whose digest is in the
+database.
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ TEAM_ADMINISTRATION = (("/console/teams", "Teams"),)
 
 
 class ConsoleHandler(GateHandler):
-    """A page. `session` is that of the visitor, None on public pages without one."""
+    """A page. `session` is the visitor's session, None on public pages without one."""
 
     access: ClassVar[Access]
     session: Session | None = None
-    manages_teams = False  # as an administrator of a team, which is a member of the gateway
+    manages_teams = False  # whether it is also for administrators of a team, who are members of the gateway
 
     def initialize(self, services: Services) -> None:  # type: ignore[override]  # pages need more than the gate
         super().initialize(services.gate)
@@ -100,7 +101,7 @@ class ConsoleHandler(GateHandler):
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
         if cookie:
-            self.session = await self.run_database(self.services.accounts.find_session, cookie)
+            self.session = await self.run_database(self.services.accounts.sessions.find, cookie)
         if self.access == "public":
             return
         if self.session is None:
@@ -109,11 +110,11 @@ class ConsoleHandler(GateHandler):
         elif self.access == "administrator" and self.session.user.role != "administrator":
             raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
         elif self.session.user.role != "administrator":
-            found = await self.run_database(self.services.accounts.list_memberships, self.session.user.id)
-            self.manages_teams = bool(list_managed_teams(found))
+            memberships = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
+            self.manages_teams = bool(list_managed_teams(memberships))
 
     def _refuse_other_sites(self) -> None:
-        """A second guard beside the token: browsers say where a request comes from."""
+        """Refuse requests from other sites by the browser's headers. This is a second guard besides the token."""
         origin = self.request.headers.get("Origin")
         site = self.request.headers.get("Sec-Fetch-Site", "same-origin")
         if site not in ("same-origin", "none") or (origin and urlsplit(origin).netloc != self.origin.host):
@@ -123,13 +124,13 @@ class ConsoleHandler(GateHandler):
 
     @property
     def user(self) -> User:
-        """The visitor of a page that is not public."""
+        """Return the visitor of a page that is not public."""
         assert self.session is not None
         return self.session.user
 
     @property
     def origin(self) -> Origin:
-        """The visitor's IP address, and the scheme and host that the browser used."""
+        """Return the visitor's IP address, and the scheme and host that the browser used."""
         return find_request_origin(self.request, self.snapshot.config.server)
 
     @property
@@ -138,20 +139,24 @@ class ConsoleHandler(GateHandler):
 
     @property
     def public_url(self) -> str:
-        """The address of the gateway as its clients see it, without a trailing slash."""
+        """Return the address of the gateway for its clients, without a trailing slash."""
         return self.snapshot.config.server.public_url or f"{self.origin.protocol}://{self.origin.host}"
 
     async def get_memberships(self) -> list[Membership]:
-        """The visitor's teams. What a team leaves to the configuration is filled in."""
-        found: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        """Return the visitor's teams. Values that a team leaves to the configuration are filled in."""
+        memberships: list[Membership] = await self.run_database(
+            self.services.accounts.members.list_of_user, self.user.id
+        )
         allowed = self.snapshot.config.accounts.personal_keys
         return [
-            replace(one, team=replace(one.team, personal_keys=allowed)) if one.team.personal_keys is None else one
-            for one in found
+            replace(membership, team=replace(membership.team, personal_keys=allowed))
+            if membership.team.personal_keys is None
+            else membership
+            for membership in memberships
         ]
 
     def make_actor(self) -> Actor:
-        """The visitor, for the audit log."""
+        """Return the visitor as an actor for the audit log."""
         user = self.user
         return Actor(
             id=user.id, name=user.email, role=user.role, address=self.origin.address, request_id=self.request_id
@@ -161,7 +166,7 @@ class ConsoleHandler(GateHandler):
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach the gateway by https: conf says so, or the connection or a trusted proxy does."""
+        """Return whether browsers reach the gateway by https. The source is conf, or the connection, or a trusted proxy."""
         public_url = self.snapshot.config.server.public_url
         return self.origin.protocol == "https" or urlsplit(public_url).scheme == "https"
 
@@ -172,22 +177,26 @@ class ConsoleHandler(GateHandler):
     def get_cookie(self, name: str, default: None = None) -> str | None: ...
 
     def get_cookie(self, name: str, default: str | None = None) -> str | None:
-        """The value of a cookie by its whole name; `default` also if the request has two. Tornado calls it for its token."""
+        """Return the value of a cookie by its full name; `default` even if the request has two. Tornado calls this for
+        its token.
+        """
         value = find_cookie(self.request.headers.get_list("Cookie"), name)
         return default if value is None else value
 
     def read_cookie(self, name: str) -> str:
-        """The value of one of the console's cookies; "" if there is none."""
+        """Return the value of one of the console's cookies; "" if there is none."""
         return self.get_cookie(make_cookie_name(name, secure=self.is_secure)) or ""
 
     def set_private_cookie(self, name: str, value: str, *, seconds: float | None = None) -> None:
-        """Set a cookie for the console only, which scripts cannot read."""
+        """Set a cookie for the console only. Scripts cannot read it."""
         secure = self.is_secure
         max_age = None if seconds is None else int(seconds)
         self.set_cookie(make_cookie_name(name, secure=secure), value, max_age=max_age, **make_protection(secure=secure))
 
     def drop_cookie(self, name: str) -> None:
-        """Delete one of the console's cookies. A browser ignores it without the attributes that the prefix demands."""
+        """Delete one of the console's cookies. A browser ignores a deletion without the attributes that the prefix
+        requires.
+        """
         secure = self.is_secure
         self.clear_cookie(make_cookie_name(name, secure=secure), **make_protection(secure=secure))
 
@@ -201,32 +210,34 @@ class ConsoleHandler(GateHandler):
     # Forms
 
     def get_field(self, name: str, default: str = "") -> str:
-        """A field of the form, without surrounding spaces. A field that is not UTF-8 is a 400."""
+        """Return a field of the form, without surrounding spaces. A field that is not UTF-8 is a 400."""
         return self.get_body_argument(name, default, strip=True)
 
     def get_next(self) -> str:
-        """The page of the console to go to after signing in; never one of another site."""
+        """Return the page of the console to open after signing in, never a page of another site."""
         return check_next(self.get_argument("next", HOME))
 
     async def run_database(self, function: Any, *given: Any, **named: Any) -> Any:
-        """The result of a function that uses the database. Raises Unavailable."""
+        """Return the result of a function that uses the database. Raises Unavailable."""
         try:
             return await self.services.database.run(function, *given, **named)
         except DatabaseError as error:
             raise Unavailable("The database cannot be used now. Try again later.") from error
 
     async def run_slowly(self, function: Any, *given: Any, **named: Any) -> Any:
-        """As `run_database`, for functions of accounts that hash passwords: in threads that delay nobody else."""
+        """Return the result as `run_database` does, for functions that hash passwords. They run in separate threads, to
+        delay no other work.
+        """
         try:
             return await self.services.accounts.run(function, *given, **named)
         except DatabaseError as error:
             raise Unavailable("The database cannot be used now. Try again later.") from error
 
-    # Answers
+    # Responses
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Tornado's settings; the cookie with the token of forms is protected as the session's."""
+        """Return Tornado's settings. The cookie with the token of forms has the same protection as the session's."""
         secure = self.is_secure
         return {
             **self.application.settings,
@@ -267,7 +278,7 @@ class ConsoleHandler(GateHandler):
         self.set_private_cookie(FLASH_COOKIE, encoded, seconds=60)
 
     def take_flash(self) -> tuple[str, str] | None:
-        """The message that `flash` has left: (kind, text)."""
+        """Return the message that `flash` has left: (kind, text)."""
         cookie = self.read_cookie(FLASH_COOKIE)
         if not cookie:
             return None
@@ -302,16 +313,16 @@ class ConsoleHandler(GateHandler):
 
 
 def _find_section(path: str) -> str:
-    """The address in the navigation to which a page belongs, "" for none."""
+    """Return the address in the navigation to which a page belongs, "" for none."""
     addresses = [address for address, _ in (*NAVIGATION[1:], *ADMINISTRATION)]
-    found = next((one for one in addresses if path == one or path.startswith(one + "/")), "")
-    return found or (HOME if path.rstrip("/") == HOME.rstrip("/") else "")
+    section = next((candidate for candidate in addresses if path == candidate or path.startswith(candidate + "/")), "")
+    return section or (HOME if path.rstrip("/") == HOME.rstrip("/") else "")
 
 
-def check_next(wanted: str) -> str:
-    """The address of a page to go to, if it is one of the console, else the first page."""
-    is_ours = wanted.startswith(HOME) and "\\" not in wanted and wanted.isprintable()
-    return wanted if is_ours else HOME
+def check_next(address: str) -> str:
+    """Return the address if it is a page of the console, else the first page."""
+    is_ours = address.startswith(HOME) and "\\" not in address and address.isprintable()
+    return address if is_ours else HOME
 
 
 _TITLES = {

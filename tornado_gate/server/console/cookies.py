@@ -1,8 +1,8 @@
 """Names and readers of the console's cookies.
 
-Over https the names have the prefix ``__Host-``: a browser accepts such a cookie only from this host itself, over https and for
-the path ``/``. A sibling domain, or whoever answers plain http for this host, cannot plant one. A cookie with the name of the
-other scheme is never read.
+Over https the names have the prefix ``__Host-``: a browser accepts such a cookie only from this host itself, over https
+and for the path ``/``. A sibling domain, or an attacker who serves plain http for this host, cannot set one. A cookie
+with the name of the other scheme is never read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 PREFIX = "__Host-"
 _SPACES = " \t"
-"""RFC 6265 5.2: only these surround a name. Python's `strip` removes more, and would make a planted name equal to ours."""
+"""The characters that surround a name (RFC 6265 5.2). `strip` removes more, and would accept an attacker's name as the
+gateway's.
+"""
 
 
 def make_cookie_name(name: str, *, secure: bool) -> str:
@@ -28,9 +30,10 @@ def make_protection(*, secure: bool) -> dict[str, Any]:
 def find_cookie(headers: Iterable[str], name: str) -> str | None:
     """Return the value of the cookie `name` in the headers `Cookie`; None if it is missing or occurs more than once.
 
-    Which of two cookies the gateway has set cannot be known: another host of the domain may have set the other one.
+    If there are two, the gateway cannot find out which one it has set: another host of the domain may have set the
+    other one.
     """
-    values = [value for header in headers for found, value in _split_cookies(header) if found == name]
+    values = [value for header in headers for cookie_name, value in _split_cookies(header) if cookie_name == name]
     if len(values) != 1:
         return None
     value = values[0]

@@ -1,4 +1,4 @@
-"""The home page: whether the gateway works, the visitor's models, first steps, and a snippet for each SDK."""
+"""The home page: the state of the gateway, the visitor's models, first steps, and a snippet for each SDK."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class HomePage(ConsoleHandler):
         ]
         if self.user.role == "administrator":
             has_vendor = any(provider.entry.api_key for provider in self.snapshot.providers.values())
-            _, users = await self.run_database(self.services.accounts.list_users, limit=2)
+            _, users = await self.run_database(self.services.accounts.users.list_page, limit=2)
             steps += [Step(name="provider", is_done=has_vendor), Step(name="people", is_done=users > 1)]
         return steps
 

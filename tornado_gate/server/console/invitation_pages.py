@@ -1,4 +1,4 @@
-"""Invitations to sign up: the list, and the form that makes one. The link of an invitation is shown once."""
+"""Invitations to sign up: the list, and the form that makes an invitation. The link of an invitation is shown once."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class InvitationsPage(AdminHandler):
     """`/console/users/invitations`."""
 
     async def get(self) -> None:
-        await self._show(Form({"role": "member", "seconds": "604800"}))
+        await self._show_list(Form({"role": "member", "seconds": "604800"}))
 
     async def post(self) -> None:
         form = self.read_form(*FIELDS)
-        wanted = form.values
-        if wanted["seconds"] not in dict(LIFETIMES):
+        values = form.values
+        if values["seconds"] not in dict(LIFETIMES):
             form.errors["seconds"] = "Choose one of the lifetimes."
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         made = await self.change(
             form,
-            self.services.accounts.create_invitation,
+            self.services.accounts.invitations.create,
             self.make_actor(),
-            email=wanted["email"],
-            role=wanted["role"],
-            team=wanted["team"] or None,
-            seconds=float(wanted["seconds"]),
+            email=values["email"],
+            role=values["role"],
+            team=values["team"] or None,
+            seconds=float(values["seconds"]),
         )
         if made is None:
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         self._show_link(*made)
 
@@ -55,11 +55,13 @@ class InvitationsPage(AdminHandler):
             back=INVITATIONS,
         )
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_list(self, form: Form, status: int = 200) -> None:
         accounts = self.services.accounts
-        invitations: list[Invitation] = await self.run_database(accounts.list_invitations)
-        teams: list[Team] = await self.run_database(accounts.list_teams)
-        people = {one.created_by for one in invitations} | {one.used_by for one in invitations if one.used_by}
+        invitations: list[Invitation] = await self.run_database(accounts.invitations.list_newest)
+        teams: list[Team] = await self.run_database(accounts.teams.list_all)
+        people = {invitation.created_by for invitation in invitations} | {
+            invitation.used_by for invitation in invitations if invitation.used_by
+        }
         self.render_page(
             "invitations.html",
             title="Invitations",
@@ -88,7 +90,7 @@ class RevokeInvitationPage(AdminHandler):
 
     async def post(self, identity: str) -> None:
         form = Form({})
-        done = await self.change(form, self.services.accounts.revoke_invitation, identity, self.make_actor())
+        done = await self.change(form, self.services.accounts.invitations.revoke, identity, self.make_actor())
         self.flash(form.error, "warning") if done is None else self.flash("The invitation is revoked.")
         self.redirect(INVITATIONS, status=303)
 

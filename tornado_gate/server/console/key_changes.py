@@ -1,4 +1,4 @@
-"""Pages of one API key: it is changed, rotated and revoked."""
+"""Pages that change, rotate and revoke one API key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OVERLAPS = {
     "604800": "7 days",
     "2592000": "30 days",
 }
-"""How long the old key stays valid beside its successor, by seconds."""
+"""Labels of the time for which the old key stays valid beside its successor, by seconds."""
 
 
 class KeyPage(KeyHandler):
@@ -29,7 +29,7 @@ class KeyPage(KeyHandler):
 
     async def get(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
-        await self._show(key, memberships, Form(key_form.fill_form(key)))
+        await self._show_form(key, memberships, Form(key_form.fill_form(key)))
 
     async def post(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
@@ -40,13 +40,13 @@ class KeyPage(KeyHandler):
             await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
         except AccountError as error:
             form.add(error, self.list_fields())
-            await self._show(key, memberships, form, 400)
+            await self._show_form(key, memberships, form, 400)
             return
         await self.apply_changes()
         self.flash(f"The key {fields['name']} is changed.")
         self.redirect(KEYS, status=303)
 
-    async def _show(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
+    async def _show_form(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
         suspensions = await self.find_suspensions([key])
         self.render_page(
             "key.html",
@@ -65,7 +65,7 @@ class KeyPage(KeyHandler):
         options = self.list_team_options(memberships)
         known = {identity for identity, _ in options}
         if not key.team and "" not in known:
-            return [("", "none"), *options]  # made before its owner's team had bounds
+            return [("", "none"), *options]  # made before its owner's team had limits
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
 
 
@@ -91,7 +91,7 @@ class RevokePage(KeyHandler):
 
 
 class AdoptPage(KeyHandler):
-    """`/console/keys/ID/adopt`: the visitor answers for a key whose maker may not make it any more."""
+    """`/console/keys/ID/adopt`: makes the visitor the issuer of a key whose maker may no longer make it."""
 
     async def post(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
@@ -102,7 +102,7 @@ class AdoptPage(KeyHandler):
             self.flash(error.message, "warning")
         else:
             await self.apply_changes()
-            self.flash(f"You have taken over the key {key.name}. Rotate it, because its maker knows its text.")
+            self.flash(f"You have taken over the key {key.name}. Rotate it, because its maker may still have its text.")
         self.redirect(f"{KEYS}/{key.id}", status=303)
 
 
@@ -111,14 +111,14 @@ class RotatePage(KeyHandler):
 
     async def get(self, identity: str) -> None:
         key, _ = await self.get_key(identity)
-        self._show(key, Form({"overlap": "86400"}))
+        self._show_form(key, Form({"overlap": "86400"}))
 
     async def post(self, identity: str) -> None:
         key, memberships = await self.get_key(identity)
         form = Form({"overlap": self.get_field("overlap")})
         if form.values["overlap"] not in OVERLAPS:
             form.errors["overlap"] = "Choose how long the old key stays valid."
-            self._show(key, form, 400)
+            self._show_form(key, form, 400)
             return
         try:
             check_rotation(self.user, memberships, key)
@@ -127,13 +127,13 @@ class RotatePage(KeyHandler):
             )
         except AccountError as error:
             form.add(error, ("overlap",))
-            self._show(key, form, 409)
+            self._show_form(key, form, 409)
             return
         await self.apply_changes()
         old = await self.run_database(self.store.get, key.id)
         await self.show_list(Form({"role": "member"}), new=NewKey(text, new, old))
 
-    def _show(self, key: StoredKey, form: Form, status: int = 200) -> None:
+    def _show_form(self, key: StoredKey, form: Form, status: int = 200) -> None:
         overlaps = list(OVERLAPS.items())
         self.render_page(
             "key_rotate.html", title="Rotate the key", status=status, key=key, form=form, overlaps=overlaps

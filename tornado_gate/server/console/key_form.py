@@ -1,4 +1,4 @@
-"""The fields of a key as a form has them: parsed to what the key store takes, and filled from a stored key."""
+"""The fields of a key in a form. They are parsed to arguments of the key store, and filled from a stored key."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _INTEGER = re.compile(r"[0-9]{1,18}")
 
 
 def read_form(get: Callable[[str], str], get_all: Callable[[str], list[str]]) -> dict[str, str]:
-    """The typed texts of a request by field. `get` and `get_all` return the values of a field."""
+    """Return the typed texts of a request by field. `get` and `get_all` return the values of a field."""
     return {**{name: get(name)[:LONGEST_TEXT] for name in TEXTS}, "operations": " ".join(get_all("operations"))}
 
 
 def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> dict[str, Any]:
-    """The fields of a key, as `KeyStore.create` takes them. Raises AccountError with the field.
+    """Return the fields of a key, as `KeyStore.create` takes them. Raises AccountError with the field.
 
-    An expiry that is typed as the form has shown `known_expiry` stays the same to the second.
+    If the typed expiry equals the shown text of `known_expiry`, the expiry stays the same to the second.
     """
     limits = {name: _parse_integer(values, name) for name in LIMITS}
     budget: dict[str, Any] = {name: _parse_amount(values, name) for name in AMOUNTS}
@@ -42,15 +42,15 @@ def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> 
         "expires": _parse_expiry(values["expires"], known_expiry),
         "team": values["team"] or None,
         "role": values["role"] or "member",
-        "operations": _split(values["operations"]),
-        **{name: _split(values[name]) for name in LISTS},
+        "operations": _split_words(values["operations"]),
+        **{name: _split_words(values[name]) for name in LISTS},
         "limits": {name: value for name, value in limits.items() if value is not None},
         "budget": {name: value for name, value in budget.items() if value is not None},
     }
 
 
 def fill_form(key: StoredKey) -> dict[str, str]:
-    """The texts of the form for a stored key."""
+    """Return the texts of the form for a stored key."""
     bounds = {**key.limits, **key.budget}
     return {
         "name": key.name,
@@ -64,11 +64,11 @@ def fill_form(key: StoredKey) -> dict[str, str]:
 
 
 def format_expiry(expires: float | None) -> str:
-    """An expiry as the form shows it: a date and time in UTC, "" for none."""
+    """Return an expiry in the form's format: a date and time in UTC, "" for none."""
     return "" if expires is None else datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in _SEPARATORS.split(text) if word)
 
 

@@ -1,6 +1,6 @@
-"""API keys: the list, and the form that creates one.
+"""API keys: the list, and the form that creates a key.
 
-The text of a new key is in the answer to the form that has created it and nowhere else.
+The text of a new key is only in the response to the form that has created it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOMENT = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
 
 
 class NewKey(Value, frozen=True):
-    """A key that was just created, with its text; `old` is the one that it replaces."""
+    """A key that was just created, with its text. `old` is its predecessor."""
 
     text: str
     key: StoredKey
@@ -48,7 +48,7 @@ class KeyHandler(ConsoleHandler):
         return KeyStore(self.services.database)
 
     async def get_key(self, identity: str) -> tuple[StoredKey, list[Membership]]:
-        """A key that the visitor manages, and the visitor's teams. Raises NotFound, also for keys of others."""
+        """Return a key that the visitor manages, and the visitor's teams. Raises NotFound, even for keys of others."""
         memberships = await self.get_memberships()
         try:
             key: StoredKey = await self.run_database(self.store.get, identity)
@@ -59,25 +59,28 @@ class KeyHandler(ConsoleHandler):
         return key, memberships
 
     async def find_suspensions(self, keys: Sequence[StoredKey]) -> Mapping[str, str]:
-        """Why active keys cannot be used now, by id."""
-        found: Mapping[str, str] = await self.run_database(self.store.find_suspensions, keys)
-        return found
+        """Return, by id, why active keys cannot be used now."""
+        suspensions: Mapping[str, str] = await self.run_database(self.store.find_suspensions, keys)
+        return suspensions
 
     async def apply_changes(self) -> None:
-        """Have this process read keys again now; others do within a second."""
+        """Make this process read keys again now. The other processes do within a second."""
         await self.gate.keys.check()
 
     def list_team_options(self, memberships: list[Membership]) -> list[tuple[str, str]]:
         return [
             *([("", "none")] if find_binding_team(self.user, memberships) is None else ()),
-            *((one.team.id, f"{one.team.organisation_name} / {one.team.name}") for one in memberships),
+            *(
+                (membership.team.id, f"{membership.team.organisation_name} / {membership.team.name}")
+                for membership in memberships
+            ),
         ]
 
     def read_form(self) -> Form:
         return Form(key_form.read_form(self.get_field, self.get_body_arguments))
 
     def list_fields(self) -> list[str]:
-        """The fields that the visitor's form has for certain: an error about another one is shown above the form."""
+        """Return the fields that the visitor's form certainly has. An error about another field is shown above the form."""
         is_administrator = self.user.role == "administrator"
         return [name for name in key_form.FIELDS if name != "team" and (name != "role" or is_administrator)]
 
@@ -92,7 +95,7 @@ class KeyHandler(ConsoleHandler):
         if query["state"] not in STATES:
             query["state"] = ""
         number = parse_page(self.get_query_argument("page", ""))
-        keys, total = await self._list(query, memberships, number)
+        keys, total = await self._list_keys(query, memberships, number)
         self.render_page(
             "keys.html",
             title="API keys",
@@ -114,16 +117,16 @@ class KeyHandler(ConsoleHandler):
             details_open=form.has_value(*(name for name in key_form.OPTIONAL if name != "role")),
         )
 
-    async def _list(
+    async def _list_keys(
         self, query: Mapping[str, str], memberships: list[Membership], number: int
     ) -> tuple[list[StoredKey], int]:
-        """The keys of a page, and the number of all."""
+        """Return the keys of a page, and the number of all keys."""
         whose: dict[str, Any] = {"user": self.user.id}
         if query["owner"] == "all" and self.user.role == "administrator":
             whose = {}
         elif query["owner"] in list_managed_teams(memberships):
             whose = {"team": query["owner"]}
-        found: tuple[list[StoredKey], int] = await self.run_database(
+        page: tuple[list[StoredKey], int] = await self.run_database(
             self.store.list_page,
             search=query["search"],
             state=query["state"],
@@ -131,12 +134,16 @@ class KeyHandler(ConsoleHandler):
             limit=PAGE_ROWS,
             **whose,
         )
-        return found
+        return page
 
     def _list_owner_options(self, memberships: list[Membership]) -> list[tuple[str, str]]:
-        """Whose keys the visitor may list: [] for only the visitor's own."""
+        """Return the owners whose keys the visitor may list; [] for only the visitor's own."""
         managed = set(list_managed_teams(memberships))
-        options = [(one.team.id, f"of team {one.team.name}") for one in memberships if one.team.id in managed]
+        options = [
+            (membership.team.id, f"of team {membership.team.name}")
+            for membership in memberships
+            if membership.team.id in managed
+        ]
         if self.user.role == "administrator":
             options.append(("all", "of everybody"))
         return [("", "mine"), *options] if options else []
@@ -151,7 +158,7 @@ class KeysPage(KeyHandler):
     async def post(self) -> None:
         form = self.read_form()
         try:
-            text, key = await self._create(form)
+            text, key = await self._create_key(form)
         except AccountError as error:
             form.add(error, self.list_fields())
             await self.show_list(form, 400)
@@ -159,7 +166,7 @@ class KeysPage(KeyHandler):
         await self.apply_changes()
         await self.show_list(Form({"role": "member"}), new=NewKey(text, key))
 
-    async def _create(self, form: Form) -> tuple[str, StoredKey]:
+    async def _create_key(self, form: Form) -> tuple[str, StoredKey]:
         fields = key_form.parse_form(form.values)
         user = self.user
         fields |= {"user": user.id, "created_by": user.id}
@@ -171,7 +178,9 @@ class KeysPage(KeyHandler):
         return created
 
     async def _refuse_repeated_form(self, name: str) -> None:
-        """Raise Conflict for a form that was sent already, such as by reloading its answer: it would make a second key."""
+        """Raise Conflict for a form that was sent already, such as by a reload of its response. It would make a second
+        key.
+        """
         shown = self.get_field("shown")
         if not _MOMENT.fullmatch(shown):
             return

@@ -1,4 +1,4 @@
-"""Limits and budgets that administrators change for a time: the list, and the form that makes one."""
+"""Temporary limits and budgets that administrators set: the list, and the form that makes one."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class LimitsPage(AdminHandler):
     async def get(self) -> None:
         query = self.get_query("kind", "subject")
         kind = query["kind"] if query["kind"] in SUBJECT_KINDS else "key"
-        await self._show(Form({"kind": kind, "subject": query["subject"], "bound": BOUNDS[0], "until": "2h"}))
+        await self._show_list(Form({"kind": kind, "subject": query["subject"], "bound": BOUNDS[0], "until": "2h"}))
 
     async def post(self) -> None:
         form = self.read_form(*FIELDS)
         if await self.change(form, create_override, self.services.accounts, form.values, self.make_actor()) is None:
-            await self._show(form, 400)
+            await self._show_list(form, 400)
             return
         self.flash("The limit is changed, in all processes within a second.")
         self.redirect(PAGE, status=303)
 
-    async def _show(self, form: Form, status: int = 200) -> None:
-        overrides: list[Override] = await self.run_database(self.services.accounts.list_limit_overrides)
+    async def _show_list(self, form: Form, status: int = 200) -> None:
+        overrides: list[Override] = await self.run_database(self.services.accounts.limit_overrides.list_all)
         self.render_page(
             "limits.html",
             title="Temporary limits",
@@ -46,21 +46,21 @@ class LimitsPage(AdminHandler):
             overrides=overrides,
             bounds=BOUND_CHOICES,
             words_of_bounds=dict(BOUND_CHOICES),
-            names=await self.name_users({one.created_by for one in overrides}),
+            names=await self.name_users({override.created_by for override in overrides}),
             kinds=KINDS,
             now=time.time(),
         )
 
 
-def create_override(accounts: Accounts, wanted: dict[str, Any], actor: Actor) -> Override:
-    """Synchronous. Raises AccountError with the field."""
+def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:
+    """Create an override. Synchronous. Raises AccountError with the field."""
     try:
-        until = parse_moment(wanted["until"])
+        until = parse_moment(fields["until"])
     except ValueError as error:
         raise AccountError(f"The end {error}.", field="until") from None
-    numbers = {name: _parse_number(wanted[name], name) for name in ("value", "factor")}
-    return accounts.create_limit_override(
-        wanted["kind"], wanted["subject"].strip(), wanted["bound"], actor, **numbers, until=until
+    numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
+    return accounts.limit_overrides.create(
+        fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
     )
 
 
@@ -79,7 +79,7 @@ class EndLimitPage(AdminHandler):
 
     async def post(self, identity: str) -> None:
         form = Form({})
-        done = await self.change(form, self.services.accounts.end_limit_override, identity, self.make_actor())
+        done = await self.change(form, self.services.accounts.limit_overrides.end, identity, self.make_actor())
         self.flash(form.error, "warning") if done is None else self.flash("The temporary limit has ended.")
         self.redirect(PAGE, status=303)
 

@@ -1,4 +1,4 @@
-"""Models and providers as this process sees them: health, circuits, recent errors."""
+"""Models and providers in the state of this process: health, circuits, recent errors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ModelsPage(AdminHandler):
     async def get(self) -> None:
         query = self.get_query("search", "health")
         models = await describe_models(self.services)
-        found = [model for model in models if _matches(model, query["search"], query["health"])]
+        matches = [model for model in models if _matches_filters(model, query["search"], query["health"])]
         number = parse_page(self.get_query_argument("page", ""))
         self.render_page(
             "models.html",
             title="Models",
-            models=found[(number - 1) * ROWS : number * ROWS],
-            paging=Paging(path=MODELS, query=query, number=number, total=len(found), rows=ROWS),
+            models=matches[(number - 1) * ROWS : number * ROWS],
+            paging=Paging(path=MODELS, query=query, number=number, total=len(matches), rows=ROWS),
             query=query,
             healths=("available", "degraded", "unavailable", "off"),
             describe_circuit=describe_circuit,
@@ -38,14 +38,14 @@ class ModelsPage(AdminHandler):
         )
 
 
-def _matches(model: ModelView, search: str, health: str) -> bool:
+def _matches_filters(model: ModelView, search: str, health: str) -> bool:
     texts = (model.name, str(model.facts.get("display_name", "")), *(target.provider for target in model.targets))
-    wanted = search.casefold()
-    return health in ("", model.health) and any(wanted in text.casefold() for text in texts)
+    folded = search.casefold()
+    return health in ("", model.health) and any(folded in text.casefold() for text in texts)
 
 
 def describe_circuit(circuit: CircuitView) -> str:
-    """What the state of a circuit means, since when, and why. The state itself is shown beside it."""
+    """Return the meaning of a circuit's state, its duration and its reason. The state itself is shown beside it."""
     last = ""
     if circuit.failed_seconds is not None:
         meaning = find_reason(circuit.error_code).meaning.removesuffix(".")
@@ -61,7 +61,7 @@ def describe_circuit(circuit: CircuitView) -> str:
 
 
 def describe_key_rest(key: KeyView) -> str:
-    """Why a key of a provider entry is at rest."""
+    """Return why a key of a provider entry is suspended."""
     return find_reason(key.error_code).meaning
 
 

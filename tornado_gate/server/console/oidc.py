@@ -1,4 +1,4 @@
-"""Sign-in with the identity provider of conf: the browser goes to the provider and comes back with a code."""
+"""Sign-in with the identity provider of conf. The browser goes to the provider and comes back with a code."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LONGEST_TOKEN = 200
 
 
 class OidcPage(PublicPage):
-    """What both pages share."""
+    """The base of both pages."""
 
     @property
     def redirect_uri(self) -> str:
         return self.public_url.rstrip("/") + CALLBACK
 
     def refuse(self, error: AccountError) -> None:
-        """Show the sign-in page with the reason; it is in the log in technical words, without secrets."""
+        """Show the sign-in page with the reason. The log has the technical reason, without secrets."""
         reason = error.reason if isinstance(error, OidcError) else error.code
         log.warning("sign-in with the identity provider failed: %s", reason)
         self.flash(error.message, "warning")
@@ -56,7 +56,7 @@ class OidcStartPage(OidcPage):
 
 
 class OidcCallbackPage(OidcPage):
-    """`/console/oidc/callback`: where the provider sends the browser back to."""
+    """`/console/oidc/callback`: the address to which the provider sends the browser back."""
 
     async def get(self) -> None:
         parameters = {name: self.get_query_argument(name, "") for name in self.request.query_arguments}
@@ -68,7 +68,7 @@ class OidcCallbackPage(OidcPage):
             counted = await self.run_database(throttle.begin, [bound])
             identity = await self.services.identity_provider.finish(attempt, parameters, self.redirect_uri)
             cookie, session = await self.run_database(
-                accounts.sign_in_with_identity,
+                accounts.identities.sign_in,
                 identity,
                 IdentityRules(policy=config.console.signup, groups=config.oidc.groups if config.oidc else {}),
                 setup_token=attempt.setup_token,
@@ -88,9 +88,10 @@ class OidcCallbackPage(OidcPage):
         self.redirect(check_next(attempt.next), status=303)
 
     def _take_attempt(self, parameters: Mapping[str, str]) -> Attempt:
-        """Return the attempt that this browser has begun and the provider answers, only once. Raises RequestError.
+        """Return the attempt that this browser has begun and the provider confirms, only once. Raises RequestError.
 
-        A request without one is refused before it is counted, and leaves the attempt of the browser: any web page can send it.
+        A request without an attempt is refused before it is counted, and the browser keeps its attempt: any web page
+        can send such a request.
         """
         try:
             attempt = check_state(self._read_attempt(), parameters)

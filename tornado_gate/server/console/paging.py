@@ -12,7 +12,7 @@ LAST_PAGE = 1_000_000
 
 
 class Paging(Value, frozen=True, kw_only=True):
-    """A page of a list of `total` rows, which has the address `path` with the filters in `query`. `number` counts from 1."""
+    """A page of a list of `total` rows. Its address is `path` with the filters in `query`. `number` counts from 1."""
 
     path: str
     query: Mapping[str, str]
@@ -26,7 +26,7 @@ class Paging(Value, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """``51 to 100 of 10,000``."""
+        """Return ``51 to 100 of 10,000``."""
         if not self.total:
             return "0 of 0"
         first = (self.number - 1) * self.rows + 1
@@ -34,18 +34,18 @@ class Paging(Value, frozen=True, kw_only=True):
 
     @property
     def previous(self) -> str:
-        """The address of the previous page, "" on the first one."""
-        return self._link(self.number - 1) if self.number > 1 else ""
+        """Return the address of the previous page, "" on the first one."""
+        return self._make_link(self.number - 1) if self.number > 1 else ""
 
     @property
     def next(self) -> str:
-        return self._link(self.number + 1) if self.number < self.last else ""
+        return self._make_link(self.number + 1) if self.number < self.last else ""
 
-    def _link(self, number: int) -> str:
-        given = {name: value for name, value in self.query.items() if value}
-        return f"{self.path}?{urlencode({**given, 'page': number}, errors='replace')}"
+    def _make_link(self, number: int) -> str:
+        parameters = {name: value for name, value in self.query.items() if value}
+        return f"{self.path}?{urlencode({**parameters, 'page': number}, errors='replace')}"
 
 
 def parse_page(text: str) -> int:
-    """The page number in an address; 1 for anything else."""
+    """Return the page number in an address; 1 for any other text."""
     return min(max(1, int(text)), LAST_PAGE) if text.isascii() and text.isdigit() and len(text) < 10 else 1

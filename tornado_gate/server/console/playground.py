@@ -1,6 +1,6 @@
 """The playground: a page that sends requests of the visitor to the gateway's own API, as any other client does.
 
-Its script gets a short-lived key, which it holds in memory only. This module knows nothing of the API's routes.
+Its script gets a short-lived key, which it holds in memory only. This module does not depend on the API's routes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ TABS = (
 
 
 def list_playground_models(snapshot: Snapshot, caller: Caller) -> dict[str, list[dict[str, Any]]]:
-    """The models that a caller may use, by operation, for each operation with a tab and at least one model.
+    """Return the models that a caller may use, by operation, for each operation with a tab and at least one model.
 
-    Each is ``{"id", "family", "title"}``; `family` are the rules of image requests: "one", "two", "three" or "".
+    Each is ``{"id", "family", "title"}``; `family` names the rules of image requests: "one", "two", "three" or "".
     """
     models = snapshot.list_models(caller)
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_operation: dict[str, list[dict[str, Any]]] = {}
     for operation, _ in TABS:
         able = [model for model in models if operation in model.operations]
         if able:
-            found[operation] = [
+            by_operation[operation] = [
                 {
                     "id": model.id,
                     "family": model.facts.get("image_family", ""),
@@ -43,7 +43,7 @@ def list_playground_models(snapshot: Snapshot, caller: Caller) -> dict[str, list
                 }
                 for model in able
             ]
-    return found
+    return by_operation
 
 
 class PlaygroundHandler(ConsoleHandler):
@@ -64,7 +64,7 @@ class PlaygroundHandler(ConsoleHandler):
 
 
 class PlaygroundKeyHandler(ConsoleHandler):
-    """Makes the key of the session, for the page's script. The previous one is revoked."""
+    """The endpoint that makes the key of the session, for the page's script. The previous key is revoked."""
 
     access = "member"
 

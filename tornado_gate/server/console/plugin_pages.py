@@ -1,4 +1,6 @@
-"""Plugins with their state and failures. One is switched on or off by a change of conf that the visitor reviews first."""
+"""Plugins with their state and failures. A change of conf switches a plugin on or off; the visitor reviews the change
+first.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class PluginsPage(AdminHandler):
 
 
 def describe_support(snapshot: Snapshot) -> list[SupportRow]:
-    """What the provider entries of conf support, by wire format."""
+    """Return the features that the provider entries of conf support, by wire format."""
     working = {name: entry.capabilities for name, entry in snapshot.providers.items() if entry.lane is not None}
     return list_support(working, snapshot.formats.values())
 
@@ -53,12 +55,12 @@ class SwitchPage(AdminHandler):
             raise NotFound(f"No plugin '{name[:100]}' is installed.")
         digest = self.get_field("digest")
         if not digest:
-            self._show(await run_check(review_plugin, config, name, on=on))
+            self._show_review(await run_check(review_plugin, config, name, on=on))
             return
         try:
             review = await run_check(apply_plugin, config, name, on=on, digest=digest)
         except ChangeRefused as error:
-            self._show(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
+            self._show_review(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
             return
         await self.run_database(record_switch, self.services, self.make_actor(), review)
         self.flash(
@@ -72,7 +74,7 @@ class SwitchPage(AdminHandler):
             raise InvalidField("on", "The field 'on' must be true or false.")
         return switch == "true"
 
-    def _show(self, review: Review, *, error: str = "", status: int = 200) -> None:
+    def _show_review(self, review: Review, *, error: str = "", status: int = 200) -> None:
         title = f"Switch {review.plugin} {'on' if review.on else 'off'}"
         self.render_page(
             "plugin_switch.html", title=title, status=status, review=review, error=error, lines=split_diff(review.diff)
@@ -80,7 +82,7 @@ class SwitchPage(AdminHandler):
 
 
 async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> Review:
-    """The result of a check, which runs in a thread because it imports plugins. Raises Unavailable if one hangs."""
+    """Return the result of a check. It runs in a thread because it imports plugins. Raises Unavailable if it hangs."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await asyncio.to_thread(check, *given, **named)
@@ -90,7 +92,7 @@ async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> 
 
 
 def split_diff(diff: str) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context."""
+    """Return the lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context."""
     kinds = {"+": "add", "-": "remove", "@": "head"}
     return [(kinds.get(line[:1], "") if index > 1 else "head", line) for index, line in enumerate(diff.split("\n"))]
 

@@ -1,4 +1,4 @@
-"""What an error code of the ledger means, and what to do: the one place where codes become words."""
+"""The meaning of the ledger's error codes, with advice. This is the one place where codes become words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tornado_gate.types.value import Value
 
 
 class Reason(Value, frozen=True):
-    """`meaning` says what happened, `advice` what to do; both are sentences."""
+    """The meaning of a code: `meaning` describes the event, `advice` the remedy; both are sentences."""
 
     meaning: str
     advice: str = ""
@@ -19,18 +19,18 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
     "complete": Reason("The response is complete."),
     "aborted": Reason("The caller closed the connection before the end of the response."),
     "broken": Reason("The response ended before it was complete.", "Repeat the request."),
-    "refused": Reason("The request was refused.", "The error message of the response says why."),
+    "refused": Reason("The request was refused.", "The error message of the response has the reason."),
     "failed": Reason("The gateway or the provider failed.", "Look for the id of the request in the log."),
 }
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """The reason for the error code of a request with this outcome; "" is the code of a request without an error."""
-    found = REASONS.get(code)
-    if found is None and code.endswith("_not_found"):
+    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    reason = REASONS.get(code)
+    if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        found = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return found or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
+    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -113,7 +113,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "duplicate_name": Reason("A JSON object of the body has a name twice.", "Remove one of the two."),
     "invalid_form": Reason("The form is not valid multipart/form-data.", "Let an HTTP library build the form."),
     "invalid_query": Reason("The query of the address is not valid.", "Check the parameters after the question mark."),
-    "invalid_prompt": Reason("The prompt cannot be used.", "The error message of the response says why."),
+    "invalid_prompt": Reason("The prompt cannot be used.", "The error message of the response has the reason."),
     "invalid_base64": Reason(
         "A file in the body is not valid base64.", "Encode the bytes of the file without line breaks."
     ),
@@ -173,7 +173,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "overloaded": Reason(
         "The gateway had too much work: open requests, memory, memory for bodies, or delay.",
-        "Repeat later; the metric tornado_gate_shed_requests_total says which of the limits in conf was reached.",
+        "Repeat later; the metric tornado_gate_shed_requests_total shows which of the limits in conf was reached.",
     ),
     "target_busy": Reason(
         "The provider had as many requests of the gateway as conf allows at a time.",

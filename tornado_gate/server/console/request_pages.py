@@ -1,4 +1,6 @@
-"""Requests in the ledger: those that failed lately, or all; one with every column, and what would happen to it now."""
+"""Requests in the ledger: recent failures or all requests; one request with every column, and the choice of its target
+now.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ ROWS = 50
 FILTERS = ("key", "user", "team", "model")
 _REQUEST_ID = r"([A-Za-z0-9_.:\-]{1,128})"
 CONF_KEY = "conf:"
-"""The ids of keys that conf has begin so."""
+"""The beginning of the ids of keys in conf."""
 
 
 class RequestHandler(AdminHandler):
@@ -33,9 +35,9 @@ class RequestHandler(AdminHandler):
         return Reports(self.services.database)
 
     async def find_request(self, request_id: str) -> RequestRow | None:
-        """The request with this id; with `row` in the address, the one of several with this id. Raises NotFound.
+        """Return the request with this id; if several have it, the one whose row is in the address. Raises NotFound.
 
-        None if several have the id and none is chosen: then the browser is led to their list.
+        None if several have the id and the address names no row: the browser is then led to their list.
         """
         row_id = self.get_query_argument("row", "")[:60]
         chosen: list[RequestRow] = (
@@ -43,39 +45,39 @@ class RequestHandler(AdminHandler):
         )
         if chosen and chosen[0].id == row_id and chosen[0].request_id == request_id:
             return chosen[0]
-        found: list[RequestRow] = await self.run_database(self.reports.find_requests, request_id)
-        if not found:
+        rows: list[RequestRow] = await self.run_database(self.reports.find_requests, request_id)
+        if not rows:
             raise NotFound(
                 "The ledger has no request with this id. It may be written within seconds, or have been deleted."
             )
-        if len(found) == 1:
-            return found[0]
+        if len(rows) == 1:
+            return rows[0]
         self.redirect(f"{REQUESTS}?{urlencode({'show': 'all', 'id': request_id})}")
         return None
 
 
 class RequestsPage(RequestHandler):
-    """`/console/requests`: `show=all` lists requests without an error too."""
+    """`/console/requests`: with `show=all`, the list includes requests without an error."""
 
     async def get(self) -> None:
         query = self.get_query("show", "id", *FILTERS)
-        found: list[RequestRow] = []
+        matches: list[RequestRow] = []
         if query["id"]:
-            found = await self.run_database(self.reports.find_requests, query["id"])
-            if len(found) == 1:
-                self.redirect(f"{REQUESTS}/{quote(found[0].request_id, safe='')}?row={found[0].id}")
+            matches = await self.run_database(self.reports.find_requests, query["id"])
+            if len(matches) == 1:
+                self.redirect(f"{REQUESTS}/{quote(matches[0].request_id, safe='')}?row={matches[0].id}")
                 return
         before = self.get_query_argument("before", "")[:60]
         rows: list[RequestRow] = await self.run_database(
             self.reports.requests,
             before=before if before.isalnum() and before.isascii() else None,
             limit=ROWS + 1,
-            only_errors=query["show"] != "all" and not found,
-            request_id=query["id"] if found else "",
+            only_errors=query["show"] != "all" and not matches,
+            request_id=query["id"] if matches else "",
             **{name: query[name] for name in FILTERS},
         )
         shown = rows[:ROWS]
-        kept = {name: value for name, value in query.items() if value and (name != "id" or found)}
+        kept = {name: value for name, value in query.items() if value and (name != "id" or matches)}
         self.render_page(
             "requests.html",
             title="Requests",
@@ -86,8 +88,8 @@ class RequestsPage(RequestHandler):
             if len(rows) > ROWS
             else "",
             newest=f"{REQUESTS}?{urlencode(kept, errors='replace')}" if before else "",
-            is_unknown=bool(query["id"]) and not found,
-            is_shared=bool(found),
+            is_unknown=bool(query["id"]) and not matches,
+            is_shared=bool(matches),
             is_filtered=any(query[name] for name in FILTERS),
             find_reason=find_reason,
         )
@@ -101,10 +103,14 @@ class RequestPage(RequestHandler):
         if row is not None:
             await self.show(row)
 
-    async def show(self, row: RequestRow, told: dict[str, Any] | None = None, refusal: GateError | None = None) -> None:
-        """The page of a request. `told` is what would happen now, `refusal` the error that its caller would get."""
+    async def show(
+        self, row: RequestRow, choice: dict[str, Any] | None = None, refusal: GateError | None = None
+    ) -> None:
+        """Send the page of a request. `choice` is the present choice of its target, `refusal` the error that its caller
+        would receive.
+        """
         names = await self.name_users({row.user} if row.user else set())
-        teams = await self.run_database(self.services.accounts.list_teams) if row.team else []
+        teams = await self.run_database(self.services.accounts.teams.list_all) if row.team else []
         self.render_page(
             "request.html",
             title="Request",
@@ -112,15 +118,17 @@ class RequestPage(RequestHandler):
             groups=list_columns(row),
             reason=find_reason(row.error_code, row.outcome),
             owner=names.get(row.user, row.user),
-            team=next((f"{one.organisation_name} / {one.name}" for one in teams if one.id == row.team), row.team),
-            told=told,
+            team=next((f"{team.organisation_name} / {team.name}" for team in teams if team.id == row.team), row.team),
+            choice=choice,
             refusal=refusal,
             refusal_reason=find_reason(refusal.code) if refusal else None,
         )
 
 
 class ExplainPage(RequestPage):
-    """`/console/requests/ID/explain`: what happens now to such a request, with the permissions and limits of its key."""
+    """`/console/requests/ID/explain`: explains the present handling of such a request, with the permissions and limits
+    of its key.
+    """
 
     async def get(self, request_id: str) -> None:
         row = await self.find_request(request_id)
@@ -129,14 +137,14 @@ class ExplainPage(RequestPage):
         try:
             caller = await self._find_caller(row)
             call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
-            told = await explain_choice(self.gate, self.snapshot, call)
+            choice = await explain_choice(self.gate, self.snapshot, call)
         except GateError as error:
             await self.show(row, refusal=error)
             return
-        await self.show(row, told=told)
+        await self.show(row, choice=choice)
 
     async def _find_caller(self, row: RequestRow) -> Caller:
-        """The caller of the request with its present permissions. Raises GateError for a key that is not valid any more."""
+        """Return the caller of the request with its current permissions. Raises GateError if the key is no longer valid."""
         if row.key.startswith(CONF_KEY):
             name = row.key.removeprefix(CONF_KEY)
             entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
@@ -166,16 +174,16 @@ _SHOWN_ELSEWHERE = frozenset(
 
 
 def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
-    """The columns of a row with their values as texts, in groups. Columns that later versions add are in the last group."""
+    """Return the columns of a row with their values as texts, in groups. Columns of later versions are in the last group."""
     values = msgspec.structs.asdict(row)
     grouped = {name for names in _GROUPS.values() for name in names}
     rest = [name for name in values if name not in grouped and name not in _SHOWN_ELSEWHERE]
-    found = {
+    groups = {
         title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
         for title, names in {**_GROUPS, "Other": tuple(rest)}.items()
     }
-    found["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
-    return {title: columns for title, columns in found.items() if columns}
+    groups["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
+    return {title: columns for title, columns in groups.items() if columns}
 
 
 def _describe_column(name: str) -> str:
@@ -183,7 +191,7 @@ def _describe_column(name: str) -> str:
 
 
 def format_value(name: str, value: Any) -> str:
-    """The value of a column as text; an en dash for an unknown one."""
+    """Return the value of a column as text; an en dash for an unknown value."""
     if value is None or value in ("", ()):
         return "–"
     if name.endswith("_ms"):

@@ -11,7 +11,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 
 PREFIX = "/console"
 Routes = Sequence[tuple[str, type[ConsoleHandler]]]
-"""Patterns of whole paths, whose groups are the arguments of the page's methods."""
+"""Pairs of patterns and pages. A pattern covers a whole path; its groups are the arguments of the page's methods."""
 
 
 class UnknownPageHandler(ConsoleHandler):
@@ -30,15 +30,15 @@ _ROUTES = [
 
 
 def find_page(path: str) -> tuple[type[ConsoleHandler], list[bytes]]:
-    """The page of a path below /console, and the arguments of its methods. A trailing slash changes nothing."""
+    """Return the page of a path below /console, and the arguments of its methods. A trailing slash changes nothing."""
     trimmed = path.rstrip("/") or PREFIX
     for pattern, handler in _ROUTES:
-        found = pattern.fullmatch(trimmed)
-        if found is not None:
-            return handler, [text.encode() for text in found.groups("")]
+        match = pattern.fullmatch(trimmed)
+        if match is not None:
+            return handler, [text.encode() for text in match.groups("")]
     return UnknownPageHandler, []
 
 
 def list_pages() -> list[tuple[str, type[ConsoleHandler]]]:
-    """All pages: (pattern, handler)."""
+    """Return all pages: (pattern, handler)."""
     return [(pattern.pattern, handler) for pattern, handler in _ROUTES]

@@ -21,12 +21,12 @@ class PublicPage(ConsoleHandler):
     access = "public"
 
     async def may_sign_up(self) -> bool:
-        """Whether the sign-up page is of use to somebody without an invitation."""
+        """Return whether the sign-up page is useful for a person without an invitation."""
         is_open = self.snapshot.config.console.signup == "open"
-        return is_open or not await self.run_database(self.services.accounts.has_users)
+        return is_open or not await self.run_database(self.services.accounts.users.has_any)
 
     def list_identity_providers(self, setup_token: str = "") -> list[tuple[str, str]]:
-        """Other ways to sign in: (name, address)."""
+        """Return other ways to sign in: (name, address)."""
         oidc = self.snapshot.config.oidc
         if oidc is None:
             return []
@@ -34,45 +34,45 @@ class PublicPage(ConsoleHandler):
         return [(oidc.name, f"{OIDC_START}?{urlencode(query)}")]
 
     async def end_own_session(self) -> None:
-        """End the session with which the visitor came, if any."""
+        """End the session of the request, if it has one."""
         if self.session is not None:
-            await self.run_database(self.services.accounts.end_session, self.session.user.id, self.session.id)
+            await self.run_database(self.services.accounts.sessions.end, self.session.user.id, self.session.id)
             self.session = None
         self.drop_session()
 
     def get_password(self, name: str = "password") -> str:
-        """A password, with its spaces."""
+        """Return a password, with its spaces."""
         return self.get_body_argument(name, "", strip=False)
 
     async def begin_session(self, cookie: str, user_id: str) -> None:
         """Give the browser its new session, and a proof that it has signed in before: see `accounts.devices`."""
         self.start_session(cookie)
-        device = await self.run_database(self.services.accounts.make_device_token, user_id)
+        device = await self.run_database(self.services.accounts.devices.make_token, user_id)
         self.set_private_cookie(DEVICE_COOKIE, device, seconds=DEVICE_SECONDS)
 
     def note_too_many(self, form: Form, error: TooManyAttempts) -> int:
-        """Tell how long to wait. Returns the status."""
+        """Show the time to wait. Returns the status."""
         form.error = f"Too many attempts. Wait {format_wait(error.retry_after)}, then try again."
         self.set_header("Retry-After", str(max(1, int(error.retry_after))))
         return 429
 
 
 class LoginPage(PublicPage):
-    """`/console/login`. An unknown e-mail and a wrong password have the same answer."""
+    """`/console/login`. An unknown e-mail and a wrong password have the same response."""
 
     async def get(self) -> None:
         if self.session is not None:
             self.redirect(self.get_next())
-        elif not await self.run_database(self.services.accounts.has_users):
+        elif not await self.run_database(self.services.accounts.users.has_any):
             self.redirect(SIGN_UP)
         else:
-            await self._show(Form(focus="email"))
+            await self._show_form(Form(focus="email"))
 
     async def post(self) -> None:
         form = Form({"email": self.get_field("email")}, focus="password")
         try:
             cookie, session = await self.run_slowly(
-                self.services.accounts.sign_in,
+                self.services.accounts.sign_in.with_password,
                 form.values["email"],
                 self.get_password(),
                 address=self.origin.address,
@@ -81,18 +81,18 @@ class LoginPage(PublicPage):
                 replaces=self.read_cookie(SESSION_COOKIE),
             )
         except TooManyAttempts as error:
-            await self._show(form, self.note_too_many(form, error))
+            await self._show_form(form, self.note_too_many(form, error))
         except SignInFailed as error:
             form.error = error.message
-            await self._show(form, 401)
+            await self._show_form(form, 401)
         except AccountError as error:
             form.add(error, ("email", "password"))
-            await self._show(form, 400)
+            await self._show_form(form, 400)
         else:
             await self.begin_session(cookie, session.user.id)
             self.redirect(self.get_next(), status=303)
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_form(self, form: Form, status: int = 200) -> None:
         self.render_page(
             "login.html",
             title="Sign in",
@@ -117,25 +117,25 @@ class ResetPage(PublicPage):
     """`/console/reset?token=`: a new password, by a link that an administrator has made."""
 
     async def get(self) -> None:
-        self._show(Form(focus="password"))
+        self._show_form(Form(focus="password"))
 
     async def post(self) -> None:
         form = Form()
         try:
             user = await self.run_slowly(
-                self.services.accounts.use_reset_link, self.get_field("token"), self.get_password()
+                self.services.accounts.reset_links.use, self.get_field("token"), self.get_password()
             )
         except TooManyAttempts as error:
-            self._show(form, self.note_too_many(form, error))
+            self._show_form(form, self.note_too_many(form, error))
         except AccountError as error:
             form.add(error, ("password",))
-            self._show(form, 400)
+            self._show_form(form, 400)
         else:
             await self.end_own_session()
             self.flash(f"The password of {user.email} is changed. Sign in with it.")
             self.redirect(LOGIN, status=303)
 
-    def _show(self, form: Form, status: int = 200) -> None:
+    def _show_form(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("token", "")
         self.render_page("reset.html", title="Set a new password", status=status, form=form, token=token)
 

@@ -1,4 +1,4 @@
-"""Signing up: the first account with the set-up token, others as conf allows it, or with an invitation."""
+"""Signing up: the first account with the set-up token, others by the rules of conf or with an invitation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class SignUpPage(PublicPage):
         if self.session is not None and not self.get_query_argument("invitation", ""):
             self.redirect(self.get_next())
             return
-        await self._show(Form({"setup_token": self.get_query_argument("token", "")[:200]}, focus="email"))
+        await self._show_form(Form({"setup_token": self.get_query_argument("token", "")[:200]}, focus="email"))
 
     async def post(self) -> None:
         form = Form({"email": self.get_field("email"), "setup_token": self.get_field("setup_token")})
         try:
             cookie, session = await self.run_slowly(
-                self.services.accounts.sign_up,
+                self.services.accounts.sign_up.create_account,
                 form.values["email"],
                 self.get_password(),
                 setup_token=form.values["setup_token"],
@@ -38,10 +38,10 @@ class SignUpPage(PublicPage):
                 agent=self.agent,
             )
         except TooManyAttempts as error:
-            await self._show(form, self.note_too_many(form, error))
+            await self._show_form(form, self.note_too_many(form, error))
         except AccountError as error:
             form.add(error, FIELDS)
-            await self._show(form, 400)
+            await self._show_form(form, 400)
         else:
             await self.end_own_session()
             await self.begin_session(cookie, session.user.id)
@@ -49,17 +49,19 @@ class SignUpPage(PublicPage):
             self.redirect(self.get_next(), status=303)
 
     def is_on_this_machine(self) -> bool:
-        """Whether the visitor's browser runs on this machine, and conf names no proxy that lets others in."""
+        """Return whether the visitor's browser runs on this machine. It is false if conf names a proxy, which admits
+        other visitors.
+        """
         server = self.snapshot.config.server
         is_behind_proxy = server.public_url or server.trusted_proxies
         return not is_behind_proxy and is_from_this_machine(self.request, server)
 
-    async def _show(self, form: Form, status: int = 200) -> None:
+    async def _show_form(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("invitation", "")
         invitation = await self._find_invitation(token) if token else None
         values: dict[str, Any] = {
             "form": form,
-            "is_first": not await self.run_database(self.services.accounts.has_users),
+            "is_first": not await self.run_database(self.services.accounts.users.has_any),
             "needs_token": not self.is_on_this_machine(),
             "invitation": invitation,
             "invitation_token": token,
@@ -69,12 +71,12 @@ class SignUpPage(PublicPage):
         self.render_page("signup.html", title="Create your account", status=status, **values)
 
     async def _find_invitation(self, token: str) -> Invitation | None:
-        """The invitation of a link, None if it cannot be used."""
+        """Return the invitation of a link, None if it cannot be used."""
         try:
-            found: Invitation | None = await self.run_database(self.services.accounts.find_invitation, token)
+            invitation: Invitation | None = await self.run_database(self.services.accounts.invitations.find, token)
         except AccountError:
             return None
-        return found
+        return invitation
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(SIGN_UP, SignUpPage)]

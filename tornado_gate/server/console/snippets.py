@@ -18,27 +18,27 @@ _PLACE = re.compile(r"\{\{ (url|model) \}\}")
 
 @lru_cache(1)
 def list_snippets() -> dict[str, str]:
-    """The titles of the snippets by name, in the order of their tabs."""
+    """Return the titles of the snippets by name, in the order of their tabs."""
     titles: dict[str, str] = json.loads((FOLDER / "titles.json").read_text(encoding="utf-8"))
     return titles
 
 
 @lru_cache(16)
-def _read(name: str) -> str:
+def _read_file(name: str) -> str:
     return (FOLDER / f"{name}.txt").read_text(encoding="utf-8").rstrip()
 
 
 def render_snippet(name: str, url: str, model: str) -> str:
-    """The text of a snippet. `model` must be `is_plain`, because it stands between quotes of several languages."""
+    """Return the text of a snippet. `model` must be `is_plain`, because it stands between quotes of several languages."""
     values = {"url": url, "model": model}
-    return _PLACE.sub(lambda place: values[place[1]], _read(name))
+    return _PLACE.sub(lambda match: values[match[1]], _read_file(name))
 
 
 def read_provider_example() -> str:
-    """Lines of conf that add a vendor."""
-    return _read("provider")
+    """Return lines of conf that add a vendor."""
+    return _read_file("provider")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name can stand in quotes of every language as it is."""
+    """Return whether a name can stand unchanged between quotes of every language."""
     return _PLAIN.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""Video tasks: the visitor's, or those of all accounts for an administrator."""
+"""Video tasks: the visitor's tasks, or the tasks of all accounts for an administrator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATUS_BADGES = {"queued": "", "pending": "warn", "completed": "good", "failed":
 
 
 class ShownTask(Value, frozen=True, kw_only=True):
-    """A row of the table. `links` are addresses of the videos; `seconds` is how long the task has run."""
+    """A row of the table. `links` are addresses of the videos; `seconds` is the running time of the task."""
 
     task: TaskView
     links: tuple[str, ...]
@@ -30,7 +30,9 @@ class ShownTask(Value, frozen=True, kw_only=True):
 
 
 class TasksPage(ConsoleHandler):
-    """`/console/tasks`. `?after=` is the id of the last task of the page before, `?owner=` mine, all, or the id of an account."""
+    """`/console/tasks`. `?after=` is the id of the previous page's last task. `?owner=` is mine, all, or the id of an
+    account.
+    """
 
     access = "member"
 
@@ -40,12 +42,12 @@ class TasksPage(ConsoleHandler):
         owner = self._get_owner()
         after = self.get_query_argument("after", "")[:60]
         try:
-            records, next_after = await self._list(owner, status, after)
-        except InvalidField:  # the task is gone
+            records, next_after = await self._list_tasks(owner, status, after)
+        except InvalidField:  # the task no longer exists
             self.redirect(TASKS)
             return
-        tasks = [self._show(record) for record in records]
-        accounts = {one.task.account for one in tasks} if owner != "mine" else set()
+        tasks = [self._make_shown(record) for record in records]
+        accounts = {shown.task.account for shown in tasks} if owner != "mine" else set()
         self.render_page(
             "tasks.html",
             title="Tasks",
@@ -58,30 +60,30 @@ class TasksPage(ConsoleHandler):
             after=after,
             next=next_after,
             names=await self.run_database(find_names, self.services.database, "user", accounts),
-            is_running=any(one.task.status not in ENDED_STATUSES for one in tasks),
+            is_running=any(shown.task.status not in ENDED_STATUSES for shown in tasks),
         )
 
     def _get_owner(self) -> str:
-        """Whose tasks are shown: "mine", and for administrators also "all" or an account."""
-        wanted = self.get_query_argument("owner", "")[:300]
-        return wanted if wanted and self.user.role == "administrator" else "mine"
+        """Return the owner of the shown tasks: "mine", and for administrators also "all" or an account."""
+        owner = self.get_query_argument("owner", "")[:300]
+        return owner if owner and self.user.role == "administrator" else "mine"
 
-    async def _list(self, owner: str, status: str, after: str) -> tuple[list[TaskRecord], str]:
-        """The tasks of a page, newest first, and the id after which the next one begins, "" on the last page."""
+    async def _list_tasks(self, owner: str, status: str, after: str) -> tuple[list[TaskRecord], str]:
+        """Return the tasks of a page, newest first, and the id after which the next page begins, "" on the last page."""
         store = self.services.tasks.engine.store
         account = self.user.id if owner == "mine" else owner
         if owner == "mine" and not status:
             order: Literal["desc"] = "desc"
             page = await store.list(account, after, PAGE_TASKS, order)
             return list(page.records), page.records[-1].id if page.has_more and page.records else ""
-        found = await store.list_all(
+        records_page = await store.list_all(
             after,
             PAGE_TASKS,
             lambda record: account in ("all", record.account) and status in ("", record.status),
         )
-        return list(found.records), found.next
+        return list(records_page.records), records_page.next
 
-    def _show(self, record: TaskRecord) -> ShownTask:
+    def _make_shown(self, record: TaskRecord) -> ShownTask:
         files = self.services.tasks.files
         expires = record.expires_at or time.time()
         links = tuple(files.sign(file.id, expires) for file in record.files) if record.status == "completed" else ()

@@ -1,4 +1,4 @@
-"""Who sees and manages which teams: administrators of the gateway all, administrators of a team their own."""
+"""Access to the pages of teams. Administrators of the gateway manage all teams, administrators of a team their own."""
 
 from __future__ import annotations
 
@@ -16,47 +16,51 @@ from tornado_gate.server.console.user_pages import ROLES
 
 TEAMS = "/console/teams"
 _CHOICES = {None: "", True: "yes", False: "no"}
-PERSONAL_KEYS = (("", "as the configuration says"), ("yes", "allowed"), ("no", "not allowed"))
-"""Whether members may make keys outside a team that has bounds."""
+PERSONAL_KEYS = (("", "default of the configuration"), ("yes", "allowed"), ("no", "not allowed"))
+"""Labels of the rule whether members may make keys outside a team that has limits."""
 BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
 
 
 class TeamHandler(AdminHandler):
-    """A page about teams. Access is checked for each team, as administrators of a team are members of the gateway."""
+    """A page about teams. Access is checked for each team, because administrators of a team are members of the gateway."""
 
     access = "member"
 
     @property
     def is_administrator(self) -> bool:
-        """Whether the visitor administrates the gateway, and so all teams."""
+        """Return whether the visitor administrates the gateway, and so all teams."""
         return self.user.role == "administrator"
 
     def check_administrator(self) -> None:
-        """Raises NotAllowed."""
+        """Check that the visitor administrates the gateway. Raises NotAllowed."""
         if not self.is_administrator:
             raise NotAllowed("Only an administrator of the gateway may do this.")
 
     async def list_teams(self) -> list[Team]:
-        """The teams that the visitor manages. Raises NotAllowed if there are none for a member."""
+        """Return the teams that the visitor manages. Raises NotAllowed for a member who manages none."""
         if self.is_administrator:
-            teams: list[Team] = await self.run_database(self.services.accounts.list_teams)
+            teams: list[Team] = await self.run_database(self.services.accounts.teams.list_all)
             return teams
-        memberships: list[Membership] = await self.run_database(self.services.accounts.list_memberships, self.user.id)
-        managed = [one.team for one in memberships if one.role == "administrator"]
+        memberships: list[Membership] = await self.run_database(
+            self.services.accounts.members.list_of_user, self.user.id
+        )
+        managed = [membership.team for membership in memberships if membership.role == "administrator"]
         if not managed:
             raise NotAllowed("This page is for administrators of teams. Ask one of them for access.")
         return managed
 
     async def find_team(self, identity: str) -> Team:
-        """A team that the visitor manages. Raises NotFound, also for teams of others."""
-        found = next((team for team in await self.list_teams() if team.id == identity), None)
-        if found is None:
+        """Return a team that the visitor manages. Raises NotFound, even for teams of others."""
+        managed_team = next((team for team in await self.list_teams() if team.id == identity), None)
+        if managed_team is None:
             raise NotFound("There is no such team, or you do not manage it.")
-        return found
+        return managed_team
 
     async def show_team(self, team: Team, form: Form | None = None, *, status: int = 200) -> None:
-        """The page of a team. Of the fields in `form` those of other forms of the page are empty."""
-        members: list[Member] = await self.run_database(self.services.accounts.list_members, team.id)
+        """Send the page of a team. `form` has the typed values of one form of the page; the others show the stored
+        values.
+        """
+        members: list[Member] = await self.run_database(self.services.accounts.members.list_of_team, team.id)
         shown = Form({**fill_team_form(team), **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error
@@ -76,29 +80,29 @@ class TeamHandler(AdminHandler):
 
 
 def describe_shown(team: Team) -> str:
-    """A digest of what the form of a team has shown, to notice a change by somebody else meanwhile."""
+    """Return a digest of the shown form of a team. It reveals a change by another person while the form was open."""
     shown = [team.name, dict(team.budget), dict(team.limits), list(team.models), team.personal_keys]
     values = json.dumps(shown, sort_keys=True)
     return hashlib.sha256(values.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def list_bounds(team: Team) -> list[str]:
-    """Budget and limits in words."""
-    given = {**team.limits, **team.budget}
-    names = {name: name.replace("_", " ").replace("usd", "US dollars") for name in given}
-    return [f"{value:,.15g} {names[name]}" for name, value in given.items()]
+    """Return budget and limits in words."""
+    bounds = {**team.limits, **team.budget}
+    names = {name: name.replace("_", " ").replace("usd", "US dollars") for name in bounds}
+    return [f"{value:,.15g} {names[name]}" for name, value in bounds.items()]
 
 
 def fill_team_form(team: Team) -> dict[str, str]:
-    """The texts of all forms of the page of a team."""
-    given = {**team.limits, **team.budget}
-    bounds = {name: f"{given[name]:.15g}" if name in given else "" for name in BOUNDS}
+    """Return the texts of all forms on the page of a team."""
+    stored_bounds = {**team.limits, **team.budget}
+    bounds = {name: f"{stored_bounds[name]:.15g}" if name in stored_bounds else "" for name in BOUNDS}
     others = {"role": "member", "email": "", "confirm": "", "personal_keys": _CHOICES[team.personal_keys]}
     return {"name": team.name, "models": "\n".join(team.models), **bounds, **others}
 
 
 def parse_team_form(values: Mapping[str, str]) -> dict[str, Any]:
-    """The changes of a team that a form asks for. Raises AccountError."""
+    """Return the changes of a team that a form requests. Raises AccountError."""
     parsed = parse_form({**dict.fromkeys(FIELDS, ""), **values})
     chosen = next((choice for choice, text in _CHOICES.items() if text == values.get("personal_keys", "")), None)
     return {name: parsed[name] for name in ("name", "budget", "limits", "models")} | {"personal_keys": chosen}

@@ -22,9 +22,9 @@ class TeamsPage(TeamHandler):
     async def post(self) -> None:
         self.check_administrator()
         form = self.read_form("organisation", "name")
-        wanted = form.values
+        values = form.values
         made: Team | None = await self.change(
-            form, self.services.accounts.create_team, wanted["organisation"], wanted["name"], self.make_actor()
+            form, self.services.accounts.teams.create, values["organisation"], values["name"], self.make_actor()
         )
         if made is None:
             await self.show_teams(form, 400)
@@ -36,8 +36,8 @@ class TeamsPage(TeamHandler):
         teams = await self.list_teams()
         organisations = {team.organisation: team.organisation_name for team in teams}
         if self.is_administrator:
-            found = await self.run_database(self.services.accounts.list_organisations)
-            organisations = {one.id: one.name for one in found}
+            all_organisations = await self.run_database(self.services.accounts.organisations.list_all)
+            organisations = {organisation.id: organisation.name for organisation in all_organisations}
         self.render_page(
             "teams.html",
             title="Teams",
@@ -56,7 +56,7 @@ class NewOrganisationPage(TeamsPage):
         self.check_administrator()
         form = self.read_form("organisation_name")
         name = form.values["organisation_name"]
-        if await self.change(form, self.services.accounts.create_organisation, name, self.make_actor()) is None:
+        if await self.change(form, self.services.accounts.organisations.create, name, self.make_actor()) is None:
             form.errors["organisation_name"] = form.errors.pop("name", form.error)
             form.error = ""
             await self.show_teams(form, 400)
@@ -70,26 +70,26 @@ class OrganisationPage(TeamHandler):
 
     async def get(self, identity: str) -> None:
         self.check_administrator()
-        await self._show(identity, Form({}))
+        await self._show_organisation(identity, Form({}))
 
     async def post(self, identity: str) -> None:
         self.check_administrator()
         form, accounts = self.read_form("name"), self.services.accounts
         if self.get_field("do") == "delete":
-            done, text = await self.change(form, accounts.delete_organisation, identity, self.make_actor()), "deleted"
+            done, text = await self.change(form, accounts.organisations.delete, identity, self.make_actor()), "deleted"
         else:
             name = form.values["name"]
-            done = await self.change(form, accounts.rename_organisation, identity, name, self.make_actor())
+            done = await self.change(form, accounts.organisations.rename, identity, name, self.make_actor())
             text = "renamed"
         if done is None:
-            await self._show(identity, form, 409)
+            await self._show_organisation(identity, form, 409)
             return
         self.flash(f"The organisation is {text}.")
         self.redirect(TEAMS, status=303)
 
-    async def _show(self, identity: str, form: Form, status: int = 200) -> None:
-        found = await self.run_database(self.services.accounts.list_organisations)
-        organisation = next((one for one in found if one.id == identity), None)
+    async def _show_organisation(self, identity: str, form: Form, status: int = 200) -> None:
+        organisations = await self.run_database(self.services.accounts.organisations.list_all)
+        organisation = next((candidate for candidate in organisations if candidate.id == identity), None)
         if organisation is None:
             raise NotFound("There is no such organisation.")
         form.values.setdefault("name", organisation.name)
@@ -118,7 +118,7 @@ class TeamPage(TeamHandler):
             form.add(error, form.values)
             await self.show_team(team, form, status=400)
             return
-        if await self.change(form, self.services.accounts.update_team, team.id, self.make_actor(), **changes) is None:
+        if await self.change(form, self.services.accounts.teams.update, team.id, self.make_actor(), **changes) is None:
             await self.show_team(team, form, status=400)
             return
         self.flash(f"The team {changes['name']} is changed.")
@@ -140,7 +140,7 @@ class DeleteTeamPage(TeamHandler):
             form.errors["confirm"] = "Type the name of the team to confirm."
             await self.show_team(team, form, status=400)
             return
-        if await self.change(form, self.services.accounts.delete_team, team.id, self.make_actor()) is None:
+        if await self.change(form, self.services.accounts.teams.delete, team.id, self.make_actor()) is None:
             await self.show_team(team, form, status=409)
             return
         self.flash(f"The team {team.name} is deleted, and its keys are revoked.")
@@ -157,13 +157,13 @@ class MembersPage(TeamHandler):
     async def post(self, identity: str) -> None:
         team = await self.find_team(identity)
         form, accounts = self.read_form("email", "role"), self.services.accounts
-        user: User | None = await self.run_database(accounts.find_user, form.values["email"])
+        user: User | None = await self.run_database(accounts.users.find, form.values["email"])
         if user is None:
             form.errors["email"] = "No user has this e-mail. Invite the person with the form below."
             await self.show_team(team, form, status=400)
             return
         role = form.values["role"]
-        if await self.change(form, accounts.set_member, team.id, user.id, role, self.make_actor()) is None:
+        if await self.change(form, accounts.members.set_role, team.id, user.id, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
         self.flash(f"{user.email} is a {role} of the team.")
@@ -183,23 +183,23 @@ class MemberPage(TeamHandler):
         form = self.read_form("role")
         role = form.values["role"]
         accounts = self.services.accounts
-        if await self.change(form, accounts.set_member, team.id, user, role, self.make_actor()) is None:
+        if await self.change(form, accounts.members.set_role, team.id, user, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
         self.flash(f"{member.user.email} is now a {role} of the team.")
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
     async def find_member(self, team: Team, user: str) -> Member:
-        """Raises NotFound."""
-        members: list[Member] = await self.run_database(self.services.accounts.list_members, team.id)
-        found = next((member for member in members if member.user.id == user), None)
-        if found is None:
+        """Return a member. Raises NotFound."""
+        members: list[Member] = await self.run_database(self.services.accounts.members.list_of_team, team.id)
+        match = next((member for member in members if member.user.id == user), None)
+        if match is None:
             raise NotFound("The team has no such member.")
-        return found
+        return match
 
 
 class RemoveMemberPage(MemberPage):
-    """`/console/teams/ID/members/USER/remove`: asks, then removes a member."""
+    """`/console/teams/ID/members/USER/remove`: removes a member after a confirmation."""
 
     async def get(self, identity: str, user: str) -> None:
         team = await self.find_team(identity)
@@ -211,7 +211,7 @@ class RemoveMemberPage(MemberPage):
         member = await self.find_member(team, user)
         form = Form({})
         accounts = self.services.accounts
-        if await self.change(form, accounts.remove_member, team.id, user, self.make_actor()) is None:
+        if await self.change(form, accounts.members.remove, team.id, user, self.make_actor()) is None:
             await self.show_team(team, form, status=409)
             return
         self.flash(f"{member.user.email} is removed from the team, and the member's keys for it are revoked.")
@@ -231,7 +231,7 @@ class InvitePage(TeamHandler):
         team = await self.find_team(identity)
         form = self.read_form("invited")
         email = form.values["invited"]
-        make = self.services.accounts.create_invitation
+        make = self.services.accounts.invitations.create
         made = await self.change(form, make, self.make_actor(), email=email, team=team.id, seconds=INVITATION_SECONDS)
         if made is None:
             await self.show_team(team, form, status=400)

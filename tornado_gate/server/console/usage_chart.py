@@ -25,7 +25,7 @@ Series = tuple[str, Sequence[float]]
 
 
 class Segment(Value, frozen=True):
-    """A part of a bar. `title` says in words what it shows."""
+    """A part of a bar. `title` describes it in words."""
 
     x: float
     y: float
@@ -56,7 +56,7 @@ class Chart(Value, frozen=True, kw_only=True):
 
 
 class _Scale(Value, frozen=True):
-    """How values become coordinates. `step` is the distance of two bars, `top` the value of the highest line."""
+    """The conversion of values to coordinates. `step` is the distance of two bars, `top` the value of the highest line."""
 
     step: float
     top: float
@@ -76,7 +76,7 @@ def draw_chart(
     format_value: Callable[[float], str],
     least: float = 4.0,
 ) -> Chart:
-    """A chart of at most MOST_SERIES series, and one more for all others.
+    """Return a chart of at most MOST_SERIES series, and one more for all others.
 
     `start` is the time of the first bar, `least` the smallest value of the highest line.
     """
@@ -89,7 +89,9 @@ def draw_chart(
     return Chart(
         title=title,
         summary=summary,
-        segments=tuple(segment for index in range(count) for segment in _stack(series, index, names[index], scale)),
+        segments=tuple(
+            segment for index in range(count) for segment in _stack_segments(series, index, names[index], scale)
+        ),
         lines=tuple(Mark(scale.find_y(value), format_value(value)) for value in parts),
         labels=tuple(
             Mark(round(LEFT + (index + 0.5) * scale.step, 1), names[index]) for index in range(0, count, every)
@@ -98,9 +100,9 @@ def draw_chart(
     )
 
 
-def _stack(series: Sequence[Series], index: int, bar: str, scale: _Scale) -> list[Segment]:
-    """The parts of one bar, from the axis upwards."""
-    found = []
+def _stack_segments(series: Sequence[Series], index: int, bar: str, scale: _Scale) -> list[Segment]:
+    """Return the parts of one bar, from the axis upwards."""
+    segments = []
     below = 0.0
     gap = min(4.0, scale.step * 0.2)
     x, width = round(LEFT + index * scale.step + gap / 2, 1), round(scale.step - gap, 1)
@@ -110,9 +112,9 @@ def _stack(series: Sequence[Series], index: int, bar: str, scale: _Scale) -> lis
             y = scale.find_y(below + value)
             height = round(max(scale.find_y(below) - y, 0.5), 1)
             title = f"{bar}: {name}, {scale.format_value(value)}"
-            found.append(Segment(x, y, width, height, _choose_colour(number), title))
+            segments.append(Segment(x, y, width, height, _choose_colour(number), title))
             below += value
-    return found
+    return segments
 
 
 def _choose_colour(number: int) -> str:
@@ -120,7 +122,7 @@ def _choose_colour(number: int) -> str:
 
 
 def round_up(value: float) -> float:
-    """The next number of 1, 2, 4, 8, 10, 20, …, which four lines divide; 0 for 0."""
+    """Return the next number of 1, 2, 4, 8, 10, 20, …, which four lines divide; 0 for 0."""
     if value <= 0:
         return 0.0
     unit = 10.0 ** math.floor(math.log10(value))
@@ -128,13 +130,13 @@ def round_up(value: float) -> float:
 
 
 def format_bar(moment: float, bar_seconds: int) -> str:
-    """The label of a bar: ``13:00`` or ``Nov 22``, in UTC."""
+    """Return the label of a bar: ``13:00`` or ``Nov 22``, in UTC."""
     time = datetime.fromtimestamp(moment, UTC)
     return time.strftime("%H:%M") if bar_seconds < 86400 else f"{time:%b} {time.day}"
 
 
 def format_short(value: float) -> str:
-    """A count for an axis: ``950``, ``1.2 k``, ``3 M``."""
+    """Return a count for an axis: ``950``, ``1.2 k``, ``3 M``."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.4g} {unit}"

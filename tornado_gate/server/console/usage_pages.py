@@ -39,9 +39,12 @@ CSV_COLUMNS: Final = (
     "unpriced_requests",
 )
 _SEVERAL: Final = {"key": "keys", "user": "users"}
-"""Groups of which there may be thousands, with the filter for some: their chart is made of the largest and of the sum of all."""
+"""Groups that may have thousands of values, with the filter for several values.
+
+Their chart shows the largest groups, and the sum of all.
+"""
 _DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
-"""By what the usage of one group is grouped next."""
+"""The next grouping for the usage of one group."""
 
 Measure = Callable[[UsageRow], float]
 _MEASURES: Final[Mapping[str, Measure]] = {
@@ -66,7 +69,7 @@ class UsageHandler(ConsoleHandler):
     access = "member"
 
     async def get_view(self) -> UsageView:
-        memberships = await self.run_database(self.services.accounts.list_memberships, self.user.id)
+        memberships = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
 
 
@@ -90,33 +93,33 @@ class UsagePage(UsageHandler):
             groups=[self._make_group(view, row, names) for row in rows[:MOST_GROUPS]],
             group_count=len(rows),
             filter_names=await self._name_filters(view),
-            chart=self._draw(view, series, names, total),
+            chart=self._draw_chart(view, series, names, total),
         )
 
     async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
         known = await self.run_database(find_names, self.services.database, view.group, ids)
-        names = {one: known.get(one) or name_group(view.group, one) for one in ids}
+        names = {identity: known.get(identity) or name_group(view.group, identity) for identity in ids}
         uses = Counter(names.values())
-        return {one: name if uses[name] == 1 else f"{name} ({one})" for one, name in names.items()}
+        return {identity: name if uses[name] == 1 else f"{name} ({identity})" for identity, name in names.items()}
 
     async def _name_filters(self, view: UsageView) -> list[tuple[str, str, str]]:
-        """The filters in force: (what, name, address without it). That of models has a field."""
-        found = []
+        """Return the active filters: (kind, name, address without it). The filter of models has a field instead."""
+        filters = []
         for what, value in view.filters.items():
             known = await self.run_database(_name_filter, self.services, self.user, view.whose, what, value)
-            found.append((what, known or value, view.make_link(**{what: ""})))
-        return found
+            filters.append((what, known or value, view.make_link(**{what: ""})))
+        return filters
 
     def _make_group(self, view: UsageView, row: UsageRow, names: Mapping[str, str]) -> Group:
         value = row.group[view.group]
-        wanted = _DRILL.get(view.group, "")
+        next_group = _DRILL.get(view.group, "")
         link = ""
-        if wanted and value and not (view.group == "user" and view.whose == "me"):
-            group = wanted if wanted in view.groups else "model"
+        if next_group and value and not (view.group == "user" and view.whose == "me"):
+            group = next_group if next_group in view.groups else "model"
             link = view.make_link(**{view.group: value, "group": group})
         return Group(name=names[value], row=row, link=link)
 
-    def _draw(
+    def _draw_chart(
         self, view: UsageView, series: Sequence[usage_chart.Series], names: Mapping[str, str], total: UsageRow
     ) -> usage_chart.Chart:
         is_cost = view.metric == "cost"
@@ -146,19 +149,21 @@ class UsageFile(UsageHandler):
 
 
 def _name_filter(services: Services, user: User, whose: str, what: str, value: str) -> str:
-    """The name of a key, user or team in the address of a page, "" if the visitor may not see it. Blocks."""
+    """Return the name of a key, user or team in the address of a page, "" if the visitor may not see it. Blocks."""
     name = find_names(services.database, what, [value]).get(value, "")
     if not name or user.role == "administrator":
         return name
     if what == "key":
         key = KeyStore(services.database).get(value)
         return name if user.id == key.user or whose == key.team else ""
-    members = [member.user.id for member in services.accounts.list_members(whose)] if what == "user" else []
+    members = [member.user.id for member in services.accounts.members.list_of_team(whose)] if what == "user" else []
     return name if value in members else ""
 
 
 def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[UsageRow], list[usage_chart.Series]]:
-    """The sums by group, the largest first, and the series of the chart, whose names are the groups' values. Blocks."""
+    """Return the sums by group, the largest first, and the series of the chart, whose names are the groups' values.
+    Blocks.
+    """
     measure = _MEASURES[view.metric]
     is_large = view.group in _SEVERAL
     parts = reports.usage(view.make_query(user, view.bar_name, *(() if is_large else (view.group,))))
@@ -177,7 +182,7 @@ def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[Usag
 
 
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
-    """The sums by the group `name` alone."""
+    """Return the sums by the group `name` alone."""
     groups: dict[str, list[UsageRow]] = {}
     for row in parts:
         groups.setdefault(row.group[name], []).append(row)
@@ -185,7 +190,7 @@ def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
 
 
 class _Series:
-    """Collects the values of the bars of each series."""
+    """The series of a chart, with the values of their bars."""
 
     def __init__(self, view: UsageView, measure: Measure) -> None:
         self._view = view
@@ -201,29 +206,29 @@ class _Series:
             self._values.setdefault(name, [0.0] * self._bars)[index] += sign * self._measure(row)
 
     def move(self, source: str, name: str, row: UsageRow) -> None:
-        """Count what is in the series `source` for the series `name`."""
+        """Count the values of a row for the series `name` instead of the series `source`."""
         self.add(source, row, -1)
         self.add(name, row)
 
     def list(self, order: Sequence[str]) -> list[usage_chart.Series]:
-        """The series that have values, in this order, all others last."""
+        """Return the series that have values, in this order, all others last."""
         return [(name, self._values[name]) for name in (*order, OTHER) if any(self._values.get(name, ()))]
 
 
 def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
-    """The sums of all rows."""
+    """Return the sums of all rows."""
     return UsageRow(**{name: sum([getattr(row, name) for row in rows]) for name in COUNTERS})
 
 
 def name_group(group: str, value: str) -> str:
-    """A group without a name in the database, in words."""
+    """Return a group without a name in the database, in words."""
     if not value:
         return {"key": "no key", "team": "no team", "user": "no user", "model": "no model"}.get(group, "none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
 
 def make_file(database: Database, view: UsageView, user: User) -> str:
-    """The view as CSV. Blocks."""
+    """Return the view as CSV. Blocks."""
     rows = Reports(database).usage(view.make_query(user, view.bar_name, view.group))
     names = find_names(database, view.group, {row.group[view.group] for row in rows})
     lines = []

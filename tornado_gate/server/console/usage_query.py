@@ -1,4 +1,4 @@
-"""What the usage page shows: parsed from its address, within what the visitor may see."""
+"""The content of the usage page. It is parsed from the address, within the visitor's permissions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ FIELDS: Final = ("model", "status", "tag")
 """Filters with a field in the form."""
 MOST_DAYS: Final = 366
 HOURLY_DAYS: Final = 2
-"""Up to so many days a chart has a bar for each hour."""
+"""The longest range in days whose chart has a bar for each hour."""
 
 
 class UsageView(Value, frozen=True, kw_only=True):
-    """`whose`: "me", "all" or the id of a team. `start` and `end` are Unix seconds, on the borders of bars."""
+    """A view of usage. `whose`: "me", "all" or the id of a team. `start` and `end` are Unix seconds, on the borders of
+    bars.
+    """
 
     range: str
     first: str
@@ -48,23 +50,23 @@ class UsageView(Value, frozen=True, kw_only=True):
     fault: str = ""
 
     def make_query(self, user: User, *group_by: str) -> UsageQuery:
-        """A report for the visitor: never beyond `whose`."""
-        wanted: dict[str, Any] = {**self.filters}
-        if "status" in wanted:
-            wanted["status"] = int(wanted["status"])
+        """Return a report for the visitor, never beyond `whose`."""
+        filters: dict[str, Any] = {**self.filters}
+        if "status" in filters:
+            filters["status"] = int(filters["status"])
         if self.whose == "me":
-            wanted["user"] = user.id
+            filters["user"] = user.id
         elif self.whose != "all":
-            wanted["team"] = self.whose
-        return UsageQuery(start=self.start, end=self.end, group_by=group_by, **wanted)
+            filters["team"] = self.whose
+        return UsageQuery(start=self.start, end=self.end, group_by=group_by, **filters)
 
     @property
     def bar_name(self) -> str:
         return "hour" if self.bar_seconds == HOUR else "day"
 
     def make_link(self, path: str = "/console/usage", **changes: str) -> str:
-        """The address of the same view with changes."""
-        given = {
+        """Return the address of the same view with changes."""
+        parameters = {
             "range": self.range,
             "from": self.first if self.range == "custom" else "",
             "to": self.last if self.range == "custom" else "",
@@ -74,19 +76,21 @@ class UsageView(Value, frozen=True, kw_only=True):
             **self.filters,
             **changes,
         }
-        return f"{path}?{urlencode({name: value for name, value in given.items() if value}, errors='replace')}"
+        return f"{path}?{urlencode({name: value for name, value in parameters.items() if value}, errors='replace')}"
 
 
 def parse_view(
     get: Callable[[str], str], user: User, memberships: Sequence[Membership], now: float | None = None
 ) -> UsageView:
-    """The view that an address asks for. What is missing, unknown or not allowed has its default. `get` returns "" for none."""
+    """Return the view that an address requests. Missing, unknown and forbidden parameters have defaults. `get` returns
+    "" for none.
+    """
     is_administrator = user.role == "administrator"
     options = list_whose(user, memberships)
     groups = ADMINISTRATORS_GROUPS if is_administrator else GROUPS
     if len(options) > 1:
         groups = {**groups, "user": "user"}
-    whose = _choose(get("whose"), dict(options), options[0][0])
+    whose = _choose_known(get("whose"), dict(options), options[0][0])
     allowed = ADMINISTRATORS_FILTERS if is_administrator else FILTERS
     if whose not in ("me", "all"):
         allowed = tuple(dict.fromkeys((*allowed, "user")))
@@ -102,8 +106,8 @@ def parse_view(
         start=start,
         end=end,
         bar_seconds=HOUR if end - start <= HOURLY_DAYS * DAY else DAY,
-        metric=_choose(get("metric"), METRICS, "requests"),
-        group=_choose(get("group"), groups, "model"),
+        metric=_choose_known(get("metric"), METRICS, "requests"),
+        group=_choose_known(get("group"), groups, "model"),
         groups=groups,
         whose=whose,
         whose_options=options,
@@ -113,26 +117,30 @@ def parse_view(
 
 
 def list_whose(user: User, memberships: Sequence[Membership]) -> list[tuple[str, str]]:
-    """Whose usage the visitor may see, the default first."""
-    teams = [(one.team.id, f"team {one.team.name}") for one in memberships if one.role == "administrator"]
+    """Return the choices of `whose` for the visitor, the default first."""
+    teams = [
+        (membership.team.id, f"team {membership.team.name}")
+        for membership in memberships
+        if membership.role == "administrator"
+    ]
     everybody = [("all", "everybody")] if user.role == "administrator" else []
     return [*everybody, ("me", "me"), *teams]
 
 
-def _choose(text: str, known: Mapping[str, str], default: str) -> str:
+def _choose_known(text: str, known: Mapping[str, str], default: str) -> str:
     return text if text in known else default
 
 
 def _parse_range(name: str, first: str, last: str, now: float) -> tuple[str, int, int, str]:
-    """The name of the range, its start and end, and what is wrong with days that were typed.
+    """Return the name of the range, its start and end, and the fault in the typed days.
 
-    Days that are those of the named range change nothing: the form sends both.
+    Days that equal the named range change nothing, because the form sends both.
     """
     today = int(now // DAY) * DAY
     end = int(now // HOUR) * HOUR + HOUR if name == "24h" else today + DAY
     start = end - _DAYS.get(name, 7) * DAY
     if name != "custom" and (first, last) in (("", ""), (_format_day(start), _format_day(end - 1))):
-        return _choose(name, RANGES, "7d"), start, end, ""
+        return _choose_known(name, RANGES, "7d"), start, end, ""
     return "custom", *_parse_days(first, last, today)
 
 

@@ -1,4 +1,4 @@
-"""Users: the list, and a page on which one user's role, state, password link and sessions are managed."""
+"""Users: the list, and a page with one user's role, state, password link and sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do 
 POLICIES = {
     "open": "Anybody may sign up.",
     "invite": "Only people with an invitation may sign up.",
-    "closed": "Sign-up is closed: invitations cannot be used while conf says so.",
+    "closed": "Sign-up is closed: invitations cannot be used while conf closes it.",
 }
 
 
@@ -34,7 +34,7 @@ class UsersPage(AdminHandler):
         query = self.get_query("search")
         number = parse_page(self.get_query_argument("page", ""))
         users, total = await self.run_database(
-            self.services.accounts.list_users,
+            self.services.accounts.users.list_page,
             search=query["search"],
             offset=(number - 1) * PAGE_ROWS,
             limit=PAGE_ROWS,
@@ -50,7 +50,7 @@ class UsersPage(AdminHandler):
 
 
 class UserFacts(Value, frozen=True, kw_only=True):
-    """What the page of a user shows."""
+    """The content of the page of a user."""
 
     user: User
     sessions: list[Session]
@@ -59,25 +59,25 @@ class UserFacts(Value, frozen=True, kw_only=True):
 
 
 def find_user_facts(services: Services, identity: str) -> UserFacts:
-    """Synchronous. Raises NotFound of accounts."""
+    """Return the facts of a user. Synchronous. Raises NotFound of accounts."""
     accounts = services.accounts
     _, active_keys = KeyStore(services.database).list_page(user=identity, state="active", limit=1)
     return UserFacts(
-        user=accounts.get_user(identity),
-        sessions=accounts.list_sessions(identity),
-        memberships=accounts.list_memberships(identity),
+        user=accounts.users.get(identity),
+        sessions=accounts.sessions.list_open(identity),
+        memberships=accounts.members.list_of_user(identity),
         active_keys=active_keys,
     )
 
 
 class UserHandler(AdminHandler):
     async def show_user(self, identity: str, form: Form | None = None, *, status: int = 200) -> None:
-        facts: UserFacts = await self.find(find_user_facts, self.services, identity)
+        facts: UserFacts = await self.find_object(find_user_facts, self.services, identity)
         user = facts.user
         bounds = {**user.limits, **user.budget}
-        given = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
-        given |= {name: f"{bounds[name]:.15g}" if name in bounds else "" for name in BOUNDS}
-        shown = Form({**given, **(form.values if form else {})})
+        values = {"role": user.role, "state": user.state, "name": user.name, "email": ""}
+        values |= {name: f"{bounds[name]:.15g}" if name in bounds else "" for name in BOUNDS}
+        shown = Form({**values, **(form.values if form else {})})
         if form is not None:
             shown.errors, shown.error = form.errors, form.error
         self.render_page(
@@ -94,7 +94,7 @@ class UserHandler(AdminHandler):
         )
 
     async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:
-        """Show the user again, with what was done or why it was refused."""
+        """Show the user again, with the completed change or the reason of its refusal."""
         if result is None:
             await self.show_user(identity, form, status=400 if form.errors else 409)
         else:
@@ -109,47 +109,47 @@ class UserPage(UserHandler):
         await self.show_user(identity)
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("name", "role", "state")
         if self.get_field("shown") != describe_shown(user):
             form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
             await self.show_user(identity, form, status=409)
             return
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"{user.email} is changed.")
 
-    def _save(self, user: User, wanted: dict[str, Any]) -> None:
-        """Synchronous; what is refused first leaves the rest as it is."""
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
+        """Save changes. Synchronous. After the first refusal the rest stays unchanged."""
         accounts, actor = self.services.accounts, self.make_actor()
-        if wanted["role"] != user.role:
-            accounts.set_role(user.id, wanted["role"], actor)
-        if wanted["state"] != user.state:
-            accounts.set_state(user.id, wanted["state"], actor)
-        if wanted["name"] != user.name:
-            accounts.set_name(user.id, wanted["name"], actor)
+        if changes["role"] != user.role:
+            accounts.users.set_role(user.id, changes["role"], actor)
+        if changes["state"] != user.state:
+            accounts.users.set_state(user.id, changes["state"], actor)
+        if changes["name"] != user.name:
+            accounts.users.set_name(user.id, changes["name"], actor)
 
 
 def describe_shown(user: User) -> str:
-    """The values that the form of a user has shown, to notice a change by somebody else meanwhile."""
+    """Return the shown values of a user's form, to notice a change by another person while the form was open."""
     return "|".join((user.role, user.state, user.name))
 
 
 class UserBoundsPage(UserHandler):
-    """`/console/users/ID/bounds`: what all keys of the user may use together."""
+    """`/console/users/ID/bounds`: changes the limits that all keys of the user share."""
 
     def get(self, identity: str) -> None:
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form(*BOUNDS)
-        result = await self.change(form, self._save, user, form.values)
+        result = await self.change(form, self._save_changes, user, form.values)
         await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
 
-    def _save(self, user: User, wanted: dict[str, Any]) -> None:
-        parsed = parse_form({**dict.fromkeys(FIELDS, ""), **wanted})
+    def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
+        parsed = parse_form({**dict.fromkeys(FIELDS, ""), **changes})
         bounds = {name: parsed[name] for name in ("limits", "budget")}
-        self.services.accounts.set_bounds(user.id, self.make_actor(), **bounds)
+        self.services.accounts.users.set_bounds(user.id, self.make_actor(), **bounds)
 
 
 class ResetLinkPage(UserHandler):
@@ -159,9 +159,9 @@ class ResetLinkPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = Form({})
-        token = await self.change(form, self.services.accounts.create_reset_link, identity, self.make_actor())
+        token = await self.change(form, self.services.accounts.reset_links.create, identity, self.make_actor())
         if token is None:
             await self.show_user(identity, form, status=409)
             return
@@ -176,17 +176,17 @@ class ResetLinkPage(UserHandler):
 
 
 class EndSessionsPage(UserHandler):
-    """`/console/users/ID/sessions`: ends all sessions of the user, except that of the visitor."""
+    """`/console/users/ID/sessions`: ends all sessions of the user, except the visitor's own."""
 
     def get(self, identity: str) -> None:
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         assert self.session is not None
         keep = self.session.id if identity == self.user.id else ""
         form = Form({})
-        result = await self.change(form, self.services.accounts.end_other_sessions, identity, keep, self.make_actor())
+        result = await self.change(form, self.services.accounts.sessions.end_others, identity, keep, self.make_actor())
         await self.finish_change(identity, form, result, f"The sessions of {user.email} have ended.")
 
 
@@ -197,13 +197,13 @@ class DeleteUserPage(UserHandler):
         self.redirect(f"{USERS}/{identity}")
 
     async def post(self, identity: str) -> None:
-        user: User = await self.find(self.services.accounts.get_user, identity)
+        user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("email")
         if make_email_key(form.values["email"]) != make_email_key(user.email):
             form.errors["email"] = "Type the e-mail of the user to confirm."
             await self.show_user(identity, form, status=400)
             return
-        if await self.change(form, self.services.accounts.delete_user, identity, self.make_actor()) is None:
+        if await self.change(form, self.services.accounts.users.delete, identity, self.make_actor()) is None:
             await self.show_user(identity, form, status=409)
             return
         if identity == self.user.id:

@@ -28,7 +28,7 @@ _SYSTEMS = (
 
 
 def format_time(moment: float | None) -> str:
-    """``2026-11-22 20:37 UTC``; an en dash for None."""
+    """Return ``2026-11-22 20:37 UTC``; an en dash for None."""
     if moment is None:
         return "–"
     try:
@@ -38,7 +38,7 @@ def format_time(moment: float | None) -> str:
 
 
 def format_iso(moment: float) -> str:
-    """A time for machines, in the attribute ``datetime``."""
+    """Return a time for machines, in the attribute ``datetime``."""
     return format_time(moment).removesuffix(" UTC").replace(" ", "T") + "Z"
 
 
@@ -47,13 +47,13 @@ def shorten(text: str, longest: int) -> str:
 
 
 def join(words: Sequence[str], most: int) -> str:
-    """``chat, images and 3 more``; at most `most` words are named."""
-    named = ", ".join(shorten(word, 40) for word in words[:most])
-    return f"{named} and {len(words) - most} more" if len(words) > most else named
+    """Return ``chat, images and 3 more``; at most `most` words are named."""
+    listed = ", ".join(shorten(word, 40) for word in words[:most])
+    return f"{listed} and {len(words) - most} more" if len(words) > most else listed
 
 
 def format_age(moment: float | None, now: float | None = None) -> str:
-    """``5 minutes ago``, ``in 3 days``, ``never`` for None."""
+    """Return ``5 minutes ago``, ``in 3 days``, ``never`` for None."""
     if moment is None:
         return "never"
     distance = moment - (time.time() if now is None else now)
@@ -66,7 +66,7 @@ def format_age(moment: float | None, now: float | None = None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """``8 s``, ``3 min 5 s``, ``2 h 10 min``."""
+    """Return ``8 s``, ``3 min 5 s``, ``2 h 10 min``."""
     whole = max(0, round(seconds))
     hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
     if hours:
@@ -75,13 +75,13 @@ def format_duration(seconds: float) -> str:
 
 
 def format_wait(seconds: float) -> str:
-    """A wait in words, rounded up: ``30 seconds``, ``5 minutes``."""
+    """Return a wait in words, rounded up: ``30 seconds``, ``5 minutes``."""
     whole = max(1, -int(-seconds // 1))
     return count(whole, "second") if whole < 120 else count(-(-whole // 60), "minute")
 
 
 def format_usd(amount: float | None) -> str:
-    """US dollars with as many digits as are of use; ``unknown`` for None."""
+    """Return US dollars with a useful number of digits; ``unknown`` for None."""
     if amount is None:
         return "unknown"
     if amount == 0 or abs(amount) >= 1:
@@ -93,12 +93,12 @@ def format_usd(amount: float | None) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 request``, ``1,200 requests``."""
+    """Return ``1 request``, ``1,200 requests``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_bytes(size: int) -> str:
-    """``950 B``, ``12 kB``, ``2.5 MB``."""
+    """Return ``950 B``, ``12 kB``, ``2.5 MB``."""
     if size < 1000:
         return f"{size} B"
     amount = size / 1000
@@ -110,9 +110,9 @@ def format_bytes(size: int) -> str:
 
 
 def describe_browser(agent: str) -> str:
-    """A User-Agent header in words: ``Firefox 140 on Windows``. Another program is named as it names itself."""
+    """Return a User-Agent header in words: ``Firefox 140 on Windows``. Another program keeps its own name."""
     browser = next(
-        (f"{name} {found[1]}" for name, pattern in _BROWSERS if (found := pattern.search(agent)) is not None), ""
+        (f"{name} {match[1]}" for name, pattern in _BROWSERS if (match := pattern.search(agent)) is not None), ""
     )
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")
     if not browser:

@@ -1,4 +1,4 @@
-"""Every request -> reply route of every format, streamed or not."""
+"""The handler of every request -> reply route of every format, streamed or not."""
 
 from __future__ import annotations
 
@@ -36,9 +36,12 @@ _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(AuthenticatedHandler):
-    """Dispatches the request and writes the reply with back-pressure; closes everything that the request opened.
+    """A handler that dispatches the request and writes the response with back-pressure.
 
-    `ping_seconds`: the caller's own interval of keep-alives, which begin before the first event; 0: that of conf, after it.
+    It closes everything that the request opened.
+
+    `ping_seconds`: the caller's own interval of keep-alives, which begin before the first event. 0 selects the interval of conf,
+    after the first event.
     """
 
     may_be_shed = True
@@ -46,7 +49,7 @@ class AnswerHandler(AuthenticatedHandler):
     ping_seconds = 0
 
     async def answer(self) -> None:
-        """Answer the request; closes what it opened also after an error."""
+        """Serve the request, and close everything that it opened, even after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
         self.gate.acquire_snapshot(self.snapshot)
@@ -89,17 +92,17 @@ class AnswerHandler(AuthenticatedHandler):
                 self.gate.release_snapshot(self.snapshot)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
-        """The answer of the part that serves the route. Raises GateError."""
+        """Return the response of the part that serves the route. Raises GateError."""
         return dispatch(self.services, self.snapshot, call, wire)
 
     def _apply_stream_policy(self, call: Call) -> Call:
-        """The call with what the caller wants of a stream. Raises InvalidField."""
+        """Return the call with the caller's wishes for a stream. Raises InvalidField."""
         policy = parse_stream_policy(self.lower_headers[HEADER])
         self.ping_seconds = policy.ping_seconds
         return call if policy.failover is None else call.replace(failover=policy.failover)
 
     async def _answer_with_pings(self, call: Call, wire: WireRequest) -> PreparedAnswer | MediaFile:
-        """`make_answer`; until it returns, a caller who has asked for a stream gets keep-alives."""
+        """Run `make_answer`. Until it returns, a caller who has requested a stream gets keep-alives."""
         keep_alive = self.route.keep_alive(wire) if self.begins_early and self.route.keep_alive else b""
         self.written_at = time.monotonic()
         pings = _KeepAliveWriter(self, keep_alive, self.ping_seconds)
@@ -109,14 +112,14 @@ class AnswerHandler(AuthenticatedHandler):
             pings.stop()
 
     def begin_stream(self) -> None:
-        """Set what the head of a stream says before its target has answered: a later failure is an event of the stream."""
+        """Set the head of a stream before its target has responded: a later failure is an event of the stream."""
         self.status = 200
         self.headers["Content-Type"] = EVENTS
         if self.call is not None and self.call.meter.claim is not None:
             self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.meter.claim.levels))
 
     async def _continue_stream(self, reply: Reply) -> None:
-        """Write a reply after the head that `begin_stream` has made. Raises UpstreamError for one that is no stream."""
+        """Write a reply after the head that `begin_stream` has made. Raises UpstreamError if the reply is no stream."""
         if not reply.content_type.startswith("text/event-stream"):
             await close(reply.chunks)
             raise UpstreamError(
@@ -162,7 +165,7 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Attempts"] = str(call.meter.attempts)
 
     def _add_cost(self, call: Call) -> None:
-        """Add the cost of a complete answer, if it is known."""
+        """Add the cost of a complete response, if it is known."""
         cost = compute_answer_cost(self.snapshot, call) if self.status < 400 else None
         if cost is not None:
             self.headers["X-Gate-Cost"] = format_usd(cost)
@@ -179,7 +182,7 @@ class AnswerHandler(AuthenticatedHandler):
         await self._end_whole(held or b"")
 
     async def _end_whole(self, chunk: bytes) -> None:
-        """Write the last chunk and finish. A large one is waited for: the request holds its memory until then."""
+        """Write the last chunk and finish. Wait for a large one: the request holds its memory until then."""
         if len(chunk) > UNCOUNTED_BYTES:
             if not self.headers_written:
                 self.headers["Content-Length"] = str(len(chunk))
@@ -217,15 +220,18 @@ class AnswerHandler(AuthenticatedHandler):
         self.written_at = time.monotonic()
         seconds = self.ping_seconds or self.snapshot.config.server.keep_alive_seconds
         pings = _KeepAliveWriter(self, reply.keep_alive, seconds)
-        self.gate.metrics.count_stream_opened()
+        self.gate.metrics.requests.count_stream_opened()
         try:
             await self._write_pieces(reply)
         finally:
             pings.stop()
-            self.gate.metrics.count_stream_closed()
+            self.gate.metrics.requests.count_stream_closed()
 
     def fail_late(self, error: GateError) -> None:
-        """Send an error that the format did not render. After the headers: as the last event of a stream, else by closing."""
+        """Send an error that the format did not render.
+
+        After the headers, send it as the last event of a stream, or close the connection.
+        """
         if not self.headers_written or "event-stream" not in self.headers.get("Content-Type", ""):
             super().fail_late(error)
             return
@@ -235,7 +241,7 @@ class AnswerHandler(AuthenticatedHandler):
 
 
 def _format_losses(losses: list[str]) -> str:
-    """The names of dropped fields, as many as a header holds; ``...`` stands for the rest."""
+    """Return the names of dropped fields, as far as they fit into a header; ``...`` replaces the rest."""
     text = _UNPRINTABLE.sub("?", ",".join(losses))
     if len(text) <= MAX_HEADER_LENGTH:
         return text
@@ -244,12 +250,12 @@ def _format_losses(losses: list[str]) -> str:
 
 @lru_cache(4096)
 def _make_header_safe(text: str) -> str:
-    """`text` with the characters that a header cannot hold replaced; names of fields and models come from callers."""
+    """Return `text` with the characters that a header cannot hold replaced. Names of fields and models come from callers."""
     return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
 
 
 class _KeepAliveWriter:
-    """Writes the format's keep-alive when nothing was written for `seconds`; begins the stream if it has not begun."""
+    """A writer of the format's keep-alive when no data was written for `seconds`. It begins the stream if necessary."""
 
     __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")
 

@@ -27,12 +27,12 @@ METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
 JSON_CONTENT_TYPE = "application/json"
 _CREDENTIALS = frozenset((*auth.KEY_HEADERS, "cookie"))
-"""Browsers send the console's session with every request to the gateway; no plugin needs it."""
+"""Headers that plugins never get. Browsers send the console's session with every request to the gateway; no plugin needs it."""
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
 class AuthenticatedHandler(Exchange):
-    """Checks the request before it reads the body, reads the body, then calls `answer`.
+    """A handler that checks the request before it reads the body, reads the body, then calls `answer`.
 
     `may_be_shed`: an overloaded gateway refuses the request. `takes_key_in_query`: the parameter `key` is the API key.
     """
@@ -65,7 +65,7 @@ class AuthenticatedHandler(Exchange):
         self.connection.set_max_body_size(self.limit + DRAIN_BYTES)
         keys_in_query = self._get_keys_in_query() if self.request.query else ()
         if self.route.key != "required" and self._is_anonymous(keys_in_query):
-            self.limit = 0  # no body is read of a caller without a key
+            self.limit = 0  # the body of a caller without a key is not read
             self._admit(ANONYMOUS_CALLER, b"", is_form)
             return None
         key_digest = digest_key(auth.find_key(self.lower_headers, keys_in_query))
@@ -79,14 +79,14 @@ class AuthenticatedHandler(Exchange):
         return self.get_query_values(auth.KEY_PARAMETER) if self.takes_key_in_query else []
 
     def _is_anonymous(self, keys_in_query: Iterable[str]) -> bool:
-        """Whether a request of a route that needs no key has none, or the route takes none."""
+        """Return whether a request has no key on a route that needs none, or the route takes none."""
         return self.route.key == "none" or not auth.has_key(self.lower_headers, keys_in_query)
 
     async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
         self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
-        """Check what the caller may do now, and prepare to read the body. Raises GateError."""
+        """Check the caller's current permissions and limits, and prepare to read the body. Raises GateError."""
         self.caller = caller
         self.key_digest = key_digest
         if caller.addresses:
@@ -104,7 +104,7 @@ class AuthenticatedHandler(Exchange):
             self.services.rates.add(self)
 
     def make_call(self, closing: AsyncExitStack) -> Call:
-        """The call of this request, after authentication."""
+        """Return the call of this request, after authentication."""
         services, caller, headers = self.services, self.caller, self.lower_headers
         if caller is ANONYMOUS_CALLER:
             return self._make_anonymous_call(closing)
@@ -126,7 +126,7 @@ class AuthenticatedHandler(Exchange):
         )
 
     def _make_anonymous_call(self, closing: AsyncExitStack) -> Call:
-        """The call of a request without a key: it stores and fetches nothing."""
+        """Return the call of a request without a key, which stores and fetches no objects."""
         return Call(
             id=self.request_id,
             operation=self.operation,
@@ -147,7 +147,10 @@ class AuthenticatedHandler(Exchange):
         return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
     def _get_public_url(self) -> str:
-        """The base URL of the gateway as this caller sees it: server.public_url, or scheme and host that the caller used."""
+        """Return the base URL of the gateway as this caller sees it.
+
+        It is server.public_url, or scheme and host that the caller used.
+        """
         server = self.snapshot.config.server
         if server.public_url:
             return server.public_url.rstrip("/")
@@ -157,12 +160,12 @@ class AuthenticatedHandler(Exchange):
         return f"{origin.protocol}://{origin.host}"
 
     def get_query_values(self, name: str) -> list[str]:
-        """The values of the query parameter `name`."""
+        """Return the values of the query parameter `name`."""
         values = self.request.query_arguments.get(name, ())
         return [value.decode("utf-8", "replace").strip() for value in values]
 
     def finish(self) -> None:
-        """The body is complete."""
+        """Finish the complete body."""
         self.services.rates.remove(self)
         super().finish()
 
@@ -200,7 +203,7 @@ class AuthenticatedHandler(Exchange):
         return TooLarge(f"The request body exceeds the limit of {self.limit} bytes. Send a smaller body.")
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Append the next bytes of the body. Returns an awaitable that ends when the connection may read more, or None."""
+        """Append the next bytes of the body. Return an awaitable that ends when the connection may read more, or None."""
         if self.finished:
             return None
         self.body_bytes += len(chunk)
@@ -215,7 +218,7 @@ class AuthenticatedHandler(Exchange):
         return None
 
     def _hold(self, size: int) -> Awaitable[None] | None:
-        """Count `size` more bytes of a large body. Returns an awaitable that ends when there is memory for them, or None."""
+        """Count `size` more bytes of a large body. Return an awaitable that ends when there is memory for them, or None."""
         if self.claim is None:
             self.claim, size = self.services.bodies.open(self.caller.account), self.body_bytes
         waiting = self.claim.grow(size)
@@ -246,11 +249,11 @@ class AuthenticatedHandler(Exchange):
             self.fail(error)
 
     def check_operation(self) -> None:
-        """Raises NotAllowed for a key that is limited to other operations."""
+        """Raise NotAllowed for a key that is limited to other operations."""
         auth.filter_operations(self.caller, self.route.operations)
 
     def read_wire_request(self, call: Call) -> WireRequest:
-        """The caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
+        """Return the caller's request with its small JSON body. Raises RequestError for a body that is not a JSON object."""
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
         has_no_body = self.route.method in METHODS_WITHOUT_BODY or self.is_plain or (self.route.empty_body and not raw)
@@ -258,7 +261,7 @@ class AuthenticatedHandler(Exchange):
         return self._build_wire_request(call, raw, body, ())
 
     async def read_large_wire_request(self, call: Call) -> WireRequest:
-        """The caller's request with its form or its large JSON body, for which it has a claim. Raises RequestError."""
+        """Return the caller's request with its form or its large JSON body, for which it has a claim. Raises RequestError."""
         if self.form is not None:
             return await self._read_form(call, self.form)
         assert self.claim is not None
@@ -298,7 +301,7 @@ class AuthenticatedHandler(Exchange):
 
 
 def parse_query(request: CallerRequest) -> Mapping[str, str]:
-    """The last value of each query parameter, without the API key."""
+    """Return the last value of each query parameter, without the API key."""
     return {
         name: values[-1].decode("utf-8", "replace")
         for name, values in request.query_arguments.items()
@@ -307,7 +310,7 @@ def parse_query(request: CallerRequest) -> Mapping[str, str]:
 
 
 def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
-    """All values of each query parameter whose name ends in ``[]``."""
+    """Return all values of each query parameter whose name ends in ``[]``."""
     return {
         name: tuple(value.decode("utf-8", "replace") for value in values)
         for name, values in request.query_arguments.items()
@@ -316,7 +319,7 @@ def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
 
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers without API keys in any form and without cookies, as plugins get them."""
+    """Return the headers without API keys in any form and without cookies, as plugins get them."""
     kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
     if auth.PROTOCOL_HEADER in kept:
         names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
@@ -325,11 +328,11 @@ def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _describe_accepted_types(route: Route) -> str:
-    """The message for a body of another content type than those of the route."""
+    """Return the message for a body of another content type than the types of the route."""
     others = [*route.content_types, *(["a form"] if route.multipart == "too" else [])]
     if not route.content_types:
-        wanted = " or ".join(["'Content-Type: application/json'", *others])
-        return f"This route requires a JSON body. Send {wanted}."
+        accepted = " or ".join(["'Content-Type: application/json'", *others])
+        return f"This route requires a JSON body. Send {accepted}."
     return f"This route does not accept the content type of the body. Send application/json, {' or '.join(others)}."
 
 

@@ -46,7 +46,7 @@ class GateHandler(RequestHandler):
         self.set_cors_headers()
 
     def set_cors_headers(self) -> None:
-        """Called for each request and again by `clear`, which `fail` calls."""
+        """Set the headers of CORS. Called for each request and again by `clear`, which `fail` calls."""
         snapshot = getattr(self, "snapshot", None)  # Tornado calls `clear` before `initialize`
         if self.is_shared and snapshot is not None and snapshot.config.cors.origins:
             for name, value in make_cors_headers(snapshot.config.cors, self.request.headers.get("Origin", "")).items():
@@ -59,7 +59,7 @@ class GateHandler(RequestHandler):
         self.set_cors_headers()
 
     def set_header(self, name: str, value: Any) -> None:
-        """Set a header; characters that its value cannot have are replaced, where Tornado would raise."""
+        """Set a header. Characters that its value cannot have are replaced, where Tornado would raise."""
         super().set_header(name, clean_header_value(value) if isinstance(value, str) else value)
 
     def compute_etag(self) -> str | None:
@@ -76,7 +76,7 @@ class GateHandler(RequestHandler):
         self.finish(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     async def send(self, chunk: bytes) -> None:
-        """Write a chunk of the body; returns when the caller can receive more. Raises StreamClosedError after a disconnect."""
+        """Write a chunk of the body, and return when the caller can receive more. Raises StreamClosedError after a disconnect."""
         self.sent_bytes += len(chunk)
         self.write(chunk)
         await self.flush()
@@ -101,7 +101,7 @@ class GateHandler(RequestHandler):
 
     @property
     def status(self) -> int:
-        """The status of the response."""
+        """Return the status of the response."""
         return self.get_status()
 
     def log_exception(self, kind: Any, error: Any, trace: Any) -> None:

@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 
 def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers with lower-case names. Do not change the dict: `http.server.front` shares it."""
-    known: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
-    return {name.lower(): headers[name] for name in headers} if known is None else known
+    """Return the headers with lower-case names. Do not change the dict: `http.server.front` shares it."""
+    lowered: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
+    return {name.lower(): headers[name] for name in headers} if lowered is None else lowered
 
 
 UNFINISHED = frozenset({"broken", "aborted"})
@@ -43,23 +43,26 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 
 def get_request_id(headers: Mapping[str, str]) -> str:
-    """The caller's `X-Request-Id` if it is valid, else a new id. `headers` have lower-case names or ignore case."""
-    given = headers.get("x-request-id")
-    return given if given and _VALID_ID.fullmatch(given) else make_request_id()
+    """Return the caller's `X-Request-Id` if it is valid, else a new id. `headers` have lower-case names or ignore case."""
+    caller_id = headers.get("x-request-id")
+    return caller_id if caller_id and _VALID_ID.fullmatch(caller_id) else make_request_id()
 
 
 def make_request_id() -> str:
-    """A new id: microseconds since 1970, then 40 random bits. Ids in the order of time make the ledger's index of them cheap."""
+    """Return a new id: microseconds since 1970, then 40 random bits.
+
+    Ids in the order of time make the ledger's index of them cheap.
+    """
     return f"req_{time.time_ns() // 1000:014x}{make_unique_id()[:10]}"
 
 
 def has_body(headers: Mapping[str, str]) -> bool:
-    """Whether a request with these headers has a body. `headers` have lower-case names or ignore case."""
+    """Return whether a request with these headers has a body. `headers` have lower-case names or ignore case."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def make_default_headers(request_id: str) -> dict[str, str]:
-    """The headers of every response, with names as they are sent."""
+    """Return the headers of every response, with names as they are sent."""
     return {
         "X-Request-Id": request_id,
         "Request-Id": request_id,  # read by the SDKs of some vendors
@@ -69,7 +72,7 @@ def make_default_headers(request_id: str) -> dict[str, str]:
 
 
 def render_error_envelope(snapshot: Snapshot, format: str, call: Call | None, error: GateError) -> bytes:
-    """The error body in the format of the route; the gateway's own error body for a path without a format."""
+    """Return the error body in the format of the route, or the gateway's own error body for a path without a format."""
     wire_format = snapshot.formats.get(format)
     if wire_format is not None:
         try:
@@ -80,7 +83,7 @@ def render_error_envelope(snapshot: Snapshot, format: str, call: Call | None, er
 
 
 def make_error_from_tornado(request: HTTPServerRequest, status: int) -> GateError:
-    """The error for a request that Tornado itself rejects with `status`."""
+    """Return the error for a request that Tornado itself rejects with `status`."""
     if status == 404:
         return NotFound(
             f"The route '{request.path[:200]}' does not exist. Check the path and the base URL.", code="unknown_route"
@@ -93,7 +96,7 @@ def make_error_from_tornado(request: HTTPServerRequest, status: int) -> GateErro
 
 
 class RequestLine(Protocol):
-    """The fields of a request that metrics, links and the access log need; Tornado's request or a `CallerRequest`."""
+    """The fields of a request that metrics, links and the access log need, of Tornado's request or a `CallerRequest`."""
 
     @property
     def method(self) -> str | None: ...
@@ -115,7 +118,7 @@ class EndedRequest(Protocol):
     """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call.
 
     `error_code` is the code of an error response, "" otherwise. `outcome` is "aborted" if the caller left, "" otherwise.
-    `end_user` and `recorded_body` are for the ledger: what the body says of the caller's user, and the body if conf wants it.
+    `end_user` and `recorded_body` are for the ledger: the caller's user in the body, and the body if conf requires it.
     """
 
     gate: Gate
@@ -140,7 +143,7 @@ class EndedRequest(Protocol):
 
 
 def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
-    """The caller's IP address, and the scheme and host that the caller used, behind the proxies that conf trusts."""
+    """Return the caller's IP address, and the scheme and host that the caller used, behind the proxies that conf trusts."""
     peer = Origin(request.remote_ip or "", request.protocol, request.host)
     if not server.trusted_proxies:
         return peer
@@ -148,7 +151,7 @@ def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
 
 
 def is_from_this_machine(request: HTTPServerRequest, server: ServerConfig) -> bool:
-    """Whether only a program on this machine can have sent the request: see `http.nearness`."""
+    """Return whether only a program on this machine can have sent the request: see `http.nearness`."""
     return nearness.is_from_this_machine(
         listener=server.host,
         peer=request.remote_ip or "",
@@ -159,7 +162,7 @@ def is_from_this_machine(request: HTTPServerRequest, server: ServerConfig) -> bo
 
 
 def check_address(caller: Caller, request: RequestLine, server: ServerConfig) -> None:
-    """Raises NotAllowed when the caller's key is limited to other addresses than that of the request."""
+    """Raise NotAllowed when the caller's key is limited to other addresses than the address of the request."""
     if caller.addresses:
         auth.check_address(caller, find_request_origin(request, server).address)
 
@@ -174,8 +177,8 @@ def record_request(ended: EndedRequest) -> None:
     usage = meter.usage
     error_code = ended.error_code or meter.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    operation = (call.operation if call else "") or ended.operation  # images, for generateContent at a model for images
-    gate.metrics.count_request(
+    operation = (call.operation if call else "") or ended.operation  # images of generateContent at a model for images
+    gate.metrics.requests.count(
         format=ended.format,
         operation=operation,
         model=target.model or (call.model if call else ""),
@@ -186,9 +189,9 @@ def record_request(ended: EndedRequest) -> None:
         usage=None if meter.cached else usage,
     )
     if outcome in UNFINISHED:
-        gate.metrics.count_unfinished(target.model, target.provider, outcome)
+        gate.metrics.requests.count_unfinished(target.model, target.provider, outcome)
     if meter.images and not meter.cached:
-        gate.metrics.count_images(target.model, target.provider, meter.images)
+        gate.metrics.requests.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
             time.time_ns() // 1000,

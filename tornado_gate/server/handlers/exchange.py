@@ -47,7 +47,7 @@ CLIENT_CLOSED_STATUS = 499
 
 
 class CallerConnection(Protocol):
-    """The connection of a caller: Tornado's `HTTP1Connection`, or that of `http.server.front`.
+    """The connection of a caller: Tornado's `HTTP1Connection`, or the connection of `http.server.front`.
 
     `write` and `write_headers` raise StreamClosedError, or return a future that does, when the caller has disconnected.
     """
@@ -88,7 +88,7 @@ class CallerRequest:
             self._check_host(host)
 
     def _check_host(self, host: str | None) -> None:
-        """Let Tornado check the Host; up to MAX_CACHED_HOSTS valid ones are cached. An empty one names no host of HTTP."""
+        """Let Tornado check the Host. Up to MAX_CACHED_HOSTS valid ones are cached. An empty one names no host of HTTP."""
         if host == "":
             raise HTTPInputError("the Host header is empty")
         request = HTTPServerRequest(
@@ -105,17 +105,20 @@ class CallerRequest:
 
     @property
     def remote_ip(self) -> str:
-        """As in HTTPServerRequest: the IP address of the connection's other end."""
+        """Return the IP address of the connection's other end, as in HTTPServerRequest."""
         return getattr(getattr(self.connection, "context", None), "remote_ip", "")
 
     @property
     def host(self) -> str:
-        """As in HTTPServerRequest."""
+        """Return the host, as in HTTPServerRequest."""
         return self.lowered.get("host", "127.0.0.1")
 
     @property
     def query_arguments(self) -> Mapping[str, list[bytes]]:
-        """As in HTTPServerRequest. Raises RequestError for an invalid query or more than MAX_ARGUMENTS parameters."""
+        """Return the arguments, as in HTTPServerRequest.
+
+        Raises RequestError for an invalid query or more than MAX_ARGUMENTS parameters.
+        """
         if self._arguments is None:
             try:
                 self._arguments = parse_qs_bytes(self.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
@@ -126,7 +129,7 @@ class CallerRequest:
 
 
 class Exchange(HTTPMessageDelegate):
-    """Calls `prepare`, then `data_received` for the body, then `answer`. Each subclass serves one kind of route.
+    """A handler that calls `prepare`, then `data_received` for the body, then `answer`. Each subclass serves one kind of route.
 
     `is_shared`: web pages of other origins may read the response, if conf allows their origin.
     """
@@ -166,14 +169,14 @@ class Exchange(HTTPMessageDelegate):
         """Check the request before the body is read. Raises GateError, or returns an awaitable that does."""
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Receive the next bytes of the body. Returns an awaitable that ends when the connection may read more, or None."""
+        """Receive the next bytes of the body. Return an awaitable that ends when the connection may read more, or None."""
 
     async def answer(self) -> None:
-        """Answer the request; called when the body is complete. Cancelled when the caller disconnects."""
+        """Serve the request. Called when the body is complete, and cancelled when the caller disconnects."""
         raise NotImplementedError
 
     def make_partial_call(self) -> Call | None:
-        """The call for the access log when the request ends before its call exists; None without a caller."""
+        """Return the call for the access log when the request ends before its call exists; None without a caller."""
         return None
 
     def release(self) -> None:
@@ -214,14 +217,14 @@ class Exchange(HTTPMessageDelegate):
         self.fail(error)
 
     def finish(self) -> None:
-        """The request is complete: start `answer`."""
+        """Start `answer`, because the request is complete."""
         if not self.finished:
             self.body_read = True
             self.work_started = False
             self.work = asyncio.get_running_loop().create_task(self._run())
 
     def on_connection_close(self) -> None:
-        """The caller disconnected: cancel the request, which closes the upstream connection at once."""
+        """Cancel the request after the caller has disconnected, which closes the upstream connection immediately."""
         if self.work is not None:
             self.work.cancel()
         if (
@@ -230,7 +233,7 @@ class Exchange(HTTPMessageDelegate):
             self._on_caller_left()
 
     def interrupt(self, error: GateError) -> None:
-        """End the answer with `error`, because the gateway shuts down."""
+        """End the response with `error`, because the gateway shuts down."""
         if self.work is not None and not self.finished:
             self.interruption = error
             self.work.cancel(error)  # `streams.stages` raises the error instead
@@ -282,12 +285,12 @@ class Exchange(HTTPMessageDelegate):
     # Writing the response
 
     def clear(self) -> None:
-        """Reset the headers to those of every response."""
+        """Reset the headers to the headers of every response."""
         self.status = 200
         self.headers = self.make_first_headers()
 
     def make_first_headers(self) -> dict[str, str]:
-        """The headers of every response to this caller, with names as they are sent."""
+        """Return the headers of every response to this caller, with names as they are sent."""
         headers = common.make_default_headers(self.request_id)
         if self.snapshot.config.cors.origins and self.is_shared and not is_private(self.request.path):
             headers |= make_cors_headers(self.snapshot.config.cors, self.request.lowered.get("origin", ""))
@@ -305,16 +308,16 @@ class Exchange(HTTPMessageDelegate):
             self.headers[_capitalize_header_name(name)] = value
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
-        """Write a chunk of the body. Returns an awaitable that ends when the caller can receive more, or None if it can now.
+        """Write a chunk of the body. Return an awaitable that ends when the caller can receive more, or None if it can now.
 
-        Raises StreamClosedError, at once or when awaited, when the caller has disconnected.
+        Raises StreamClosedError, immediately or when awaited, when the caller has disconnected.
         """
         self.sent_bytes += len(chunk)
         self.written_at = time.monotonic()
         return self._send(chunk) if self.headers_written else self._write_head(chunk)
 
     async def send(self, chunk: bytes) -> None:
-        """`write` a chunk and wait until the caller can receive more."""
+        """Call `write` for a chunk and wait until the caller can receive more."""
         waiting = self.write(chunk)
         if waiting is not None:
             await waiting
@@ -347,7 +350,7 @@ class Exchange(HTTPMessageDelegate):
         self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     def fail_late(self, error: GateError) -> None:
-        """Send an error, also after the status line was sent: then the response ends where it is."""
+        """Send an error, even after the status line was sent. The response ends there."""
         if not self.headers_written:
             self.fail(error)
             return
@@ -383,7 +386,7 @@ class Exchange(HTTPMessageDelegate):
 
 @lru_cache(1000)
 def _capitalize_header_name(name: str) -> str:
-    """The name of a header in Tornado's spelling, such as ``X-Request-Id``."""
+    """Return the name of a header in Tornado's spelling, such as ``X-Request-Id``."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
 
@@ -391,7 +394,7 @@ _cached_date = (0, "")
 
 
 def _format_date_header() -> str:
-    """The value of the Date header, cached for a second."""
+    """Return the value of the Date header, cached for a second."""
     global _cached_date  # noqa: PLW0603  a cache with one entry
     now = int(time.time())
     if _cached_date[0] != now:
@@ -400,7 +403,7 @@ def _format_date_header() -> str:
 
 
 def set_nodelay(connection: CallerConnection) -> None:
-    """Disable Nagle's algorithm, so that small chunks are sent at once. `http.server.front` does so for every connection."""
+    """Disable Nagle's algorithm, so that small chunks are sent immediately. `http.server.front` does so for every connection."""
     tornado_stream = getattr(connection, "stream", None)
     if tornado_stream is not None:
         tornado_stream.set_nodelay(True)

@@ -1,4 +1,4 @@
-"""POST /v1/_explain?route=/v1/chat/completions: explains how this body would be processed on that route."""
+"""The handler of POST /v1/_explain?route=/v1/chat/completions, which explains how that route would process this body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUTE = Route("POST", "/v1/_explain", "explain")
 
 
 class ExplainHandler(AuthenticatedHandler):
-    """Authenticates and reads the body as the given route does, and returns the explanation of the request."""
+    """A handler that authenticates and reads the body like the explained route, and returns the explanation of the request."""
 
     may_be_shed = True
 
@@ -28,7 +28,7 @@ class ExplainHandler(AuthenticatedHandler):
         super().__init__(services, request, MatchedRoute(ServedRoute("", ROUTE), {}))
 
     def check_operation(self) -> None:
-        """Does nothing: every key may explain its requests; the explained route's own limits apply."""
+        """Allow every key to explain its requests; the explained route's own limits apply."""
 
     async def answer(self) -> None:
         try:
@@ -46,8 +46,8 @@ class ExplainHandler(AuthenticatedHandler):
         self.end(orjson.dumps(told))
 
     def _find_explained_route(self) -> MatchedRoute:
-        asked = next(iter(self.get_query_values("route")), "")
-        path, _, _ = asked.partition("?")
+        route = next(iter(self.get_query_values("route")), "")
+        path, _, _ = route.partition("?")
         if not path.startswith("/"):
             raise InvalidField(
                 "route", "The query parameter 'route' must be the path of a route, such as ?route=/v1/chat/completions."

@@ -1,4 +1,4 @@
-"""Sends a stored file: range and conditional requests, read from the disk, with back-pressure."""
+"""Stored files as responses: range and conditional requests, read from the disk, with back-pressure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CHUNK_BYTES = 256 * 1024
 _RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
 _ETAG = re.compile(r'\*|"[^"]*"')
 _PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
-# A file may be a page with scripts, and its origin is the one of the console.
+# A stored file may be a page with scripts, and it has the same origin as the console.
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
 
 class RangeNotSatisfiable(RequestError):
-    """The range begins after the end of the file."""
+    """An error: the range begins after the end of the file."""
 
     status = 416
     code = "range_not_satisfiable"
@@ -80,7 +80,7 @@ async def send_file(outlet: ResponseWriter, store: MediaStore, file_id: str, unt
 
 
 def _set_file_headers(outlet: ResponseWriter, kept: MediaFile, expires: int) -> None:
-    left = int(min(kept.expires, expires) - time.time())
+    seconds_left = int(min(kept.expires, expires) - time.time())
     outlet.set_header("Content-Type", kept.media_type)
     outlet.set_header("Content-Disposition", format_content_disposition(kept))
     outlet.set_header("Content-Security-Policy", _CONTENT_SECURITY_POLICY)
@@ -88,7 +88,7 @@ def _set_file_headers(outlet: ResponseWriter, kept: MediaFile, expires: int) -> 
     outlet.set_header("Accept-Ranges", "bytes")
     outlet.set_header("ETag", _make_etag(kept))
     outlet.set_header("Last-Modified", _format_last_modified(kept))
-    outlet.set_header("Cache-Control", f"private, max-age={max(0, left)}")
+    outlet.set_header("Cache-Control", f"private, max-age={max(0, seconds_left)}")
 
 
 def _is_not_modified(request: FileRequest, kept: MediaFile) -> bool:
@@ -97,7 +97,7 @@ def _is_not_modified(request: FileRequest, kept: MediaFile) -> bool:
 
 
 def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, int] | None:
-    """The requested range, if `If-Range` matches this file; else None. Only GET has ranges (RFC 9110 14.2)."""
+    """Return the requested range, if `If-Range` matches this file; else None. Only GET has ranges (RFC 9110 14.2)."""
     condition = request.headers.get("If-Range", "").strip()
     if request.method != "GET" or _is_not_modified(request, kept):
         return None
@@ -107,7 +107,7 @@ def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, i
 
 
 async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, end: int) -> None:
-    """Send part of a file. A client that reads nothing for too long is disconnected; a paused player reconnects with a Range."""
+    """Send part of a file. Disconnect a client that reads no data for too long; a paused player reconnects with a Range."""
     stall_seconds = outlet.snapshot.config.server.stalled_reader_seconds
     try:
         await file.seek(first)
@@ -121,19 +121,19 @@ async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, en
         outlet.end()
     except StreamClosedError:
         raise  # the caller disconnected; this exception is an OSError too
-    except (OSError, EOFError):  # TimeoutError, an OSError: the caller reads nothing
-        outlet.cut()  # so that the client sees an incomplete file
+    except (OSError, EOFError):  # TimeoutError, an OSError: the caller reads no data
+        outlet.cut()  # cut, so that the client sees an incomplete file
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """(first byte, byte after the last) in a file of `size` bytes; None, the whole file, for several or invalid ranges.
+    """Return (first byte, byte after the last) in a file of `size` bytes; None, the whole file, for several or invalid ranges.
 
     Raises RangeNotSatisfiable (RFC 9110 14.1.2, 15.5.17).
     """
-    found = _RANGE.fullmatch(header)
-    if found is None or not any(found.groups()):
+    match = _RANGE.fullmatch(header)
+    if match is None or not any(match.groups()):
         return None
-    begin, last = found.groups()
+    begin, last = match.groups()
     if not begin:
         first, end = max(0, size - int(last)), size
     else:
@@ -149,7 +149,10 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
 
 
 def format_content_disposition(kept: MediaFile) -> str:
-    """Content-Disposition: ``inline`` for types that a browser can show safely, else ``attachment`` (RFC 6266, RFC 8187)."""
+    """Return Content-Disposition:
+
+    ``inline`` for types that a browser can show safely, else ``attachment`` (RFC 6266, RFC 8187).
+    """
     family, _, kind = kept.media_type.partition("/")
     shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG can contain scripts
     name = kept.name.strip() or kept.id
@@ -159,7 +162,7 @@ def format_content_disposition(kept: MediaFile) -> str:
 
 
 def _make_etag(kept: MediaFile) -> str:
-    return f'"{kept.id}"'  # the content of an id never changes
+    return f'"{kept.id}"'  # the content of an id is immutable
 
 
 def _format_last_modified(kept: MediaFile) -> str:

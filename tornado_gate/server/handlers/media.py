@@ -1,4 +1,4 @@
-"""GET and HEAD /media/<id>: a stored file, for clients with its signed address."""
+"""The handler of GET and HEAD /media/<id>: a stored file, for clients with its signed address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tornado_gate.storage.files import MediaStore, file_not_found_error
 
 
 class MediaHandler(GateHandler):
-    """Sends a file from the disk. Needs no API key: the address has a signature for this file with an expiry time."""
+    """A handler that sends a file from the disk.
+
+    It needs no API key: the address has a signature for this file with an expiry time.
+    """
 
     is_shared = True
 
@@ -24,7 +27,7 @@ class MediaHandler(GateHandler):
     async def get(self) -> None:
         with self.gate.use_snapshot(self.snapshot):
             try:
-                await self._serve()
+                await self._serve_file()
             except GateError as error:
                 self.fail(error)
             except StreamClosedError:
@@ -32,7 +35,7 @@ class MediaHandler(GateHandler):
 
     head = get
 
-    async def _serve(self) -> None:
+    async def _serve_file(self) -> None:
         file_id = self.request.path.removeprefix(self.store.address).removesuffix("/")
         expires, signature = (self.get_query_argument(name, "") for name in ("expires", "signature"))
         if not self.store.verify_signature(file_id, expires, signature):

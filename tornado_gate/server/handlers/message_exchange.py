@@ -1,7 +1,7 @@
-"""One request that arrived as a WebSocket message, answered as over HTTP: `MessageExchange` is an `AnswerHandler` on a
-`MessageConnection`, which passes the response to the format's adapter and its messages to the WebSocket.
+"""One request that arrived as a WebSocket message, served as over HTTP.
 
-So authentication, limits, the pipeline, metrics and the access log are those of HTTP.
+`MessageExchange` is an `AnswerHandler` on a `MessageConnection`, which passes the response to the format's adapter and its
+messages to the WebSocket. So authentication, limits, the pipeline, metrics and the access log are the same as over HTTP.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SHOWN_HEADERS: Final = ("x-request-id", "x-gate-", "x-ratelimit-", "retry-after
 
 
 class MessageContext:
-    """What the access log and links need of the caller's connection, as Tornado's HTTPServerRequest has it."""
+    """The attributes of the caller's connection that the access log and links need, as in Tornado's HTTPServerRequest."""
 
     def __init__(self, remote_ip: str, protocol: str) -> None:
         self.remote_ip = remote_ip
@@ -41,7 +41,7 @@ class MessageContext:
 
 
 class MessageConnection:
-    """The connection of one request (a `CallerConnection`): sends its response as messages. Any number share a WebSocket."""
+    """The connection of one request (a `CallerConnection`): it sends the response as messages. Any number share a WebSocket."""
 
     def __init__(self, socket: WebSocketConnection, message: SocketRequest, context: MessageContext) -> None:
         self.context = context
@@ -50,13 +50,13 @@ class MessageConnection:
         self._is_stream = False
 
     def set_close_callback(self, callback: object) -> None:
-        """Does nothing: the session cancels its requests when the connection is lost."""
+        """Do nothing: the session cancels its requests when the connection is lost."""
 
     def set_max_body_size(self, max_body_size: int) -> None:
-        """Does nothing: the session limits messages."""
+        """Do nothing: the session limits messages."""
 
     def send_head(self, status: int, reason: str, headers: Mapping[str, str], chunk: bytes) -> Awaitable[None] | None:
-        """Begin the response. Returns an awaitable if the caller reads slowly, else None."""
+        """Begin the response. Return an awaitable if the caller reads slowly, else None."""
         lowered = {name.lower(): value for name, value in headers.items()}
         shown = {name: value for name, value in lowered.items() if name.startswith(_SHOWN_HEADERS)}
         if status >= 300:
@@ -76,10 +76,10 @@ class MessageConnection:
         return self._write(*[text for text in rendered if text is not None])
 
     def finish(self) -> None:
-        """Does nothing: the end of a response is its last event."""
+        """Do nothing: the end of a response is its last event."""
 
     def close(self) -> None:
-        """The response ends early, by an unexpected error."""
+        """End the response early, after an unexpected error."""
         if not self._is_stream:
             return
         text = self._message.render_event(_render_error(InternalError()))
@@ -87,7 +87,7 @@ class MessageConnection:
             self._write(text)
 
     async def write(self, chunk: bytes) -> None:
-        """As `send`, waiting until the caller can receive more."""
+        """Send a chunk like `send`, and wait until the caller can receive more."""
         waiting = self.send(chunk)
         if waiting is not None:
             await waiting
@@ -110,7 +110,7 @@ def _render_error(error: GateError) -> bytes:
 
 
 class MessageExchange(AnswerHandler):
-    """Answers one `SocketRequest`. Call `run` once. It needs no keep-alives: a WebSocket has its own."""
+    """A request from one `SocketRequest`. Call `run` once. It needs no keep-alives, because a WebSocket has its own."""
 
     begins_early = False
 
@@ -130,7 +130,7 @@ class MessageExchange(AnswerHandler):
         self.message = message
 
     async def run(self) -> None:
-        """Answer the request. Cancelling it cancels the request, which closes the upstream connection at once."""
+        """Run the request. Cancelling it closes the upstream connection immediately."""
         try:
             await self._receive()
             if not self.finished:
@@ -165,7 +165,7 @@ class MessageExchange(AnswerHandler):
             await waiting
 
     def prepare(self) -> Awaitable[None] | None:
-        """As for HTTP; the key and the headers were read at the handshake."""
+        """Prepare as for HTTP; the key and the headers were read at the handshake."""
         self.limit = self.snapshot.config.limits.body_bytes
         if self.gate.closing:
             raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")

@@ -1,4 +1,7 @@
-"""The order of the requests of one WebSocket connection: those of a lane one after the other, several lanes at the same time."""
+"""The order of the requests of one WebSocket connection.
+
+Requests of a lane run one after the other, several lanes at the same time.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 MAX_PARALLEL = 16
-"""Requests of one connection that run at a time; as at the vendor whose format has lanes."""
+"""The maximum number of running requests of one connection, the same as at the vendor whose format has lanes."""
 MAX_WAITING = 32
-"""Requests of one connection that wait for their turn; above it, no further message is read until one has begun."""
+"""The number of waiting requests of one connection above which no further message is read until one has begun."""
 
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Lanes:
-    """Runs jobs. `on_idle` is called when the last one has ended."""
+    """A runner of jobs in lanes. `on_idle` is called when the last job has ended."""
 
     def __init__(self, on_idle: Callable[[], None]) -> None:
         self._on_idle = on_idle
@@ -34,7 +37,7 @@ class Lanes:
         return not self._running and not self._waiting
 
     def add(self, lane: str, job: Job) -> Awaitable[object] | None:
-        """Run a job after those before it in its lane. Returns an awaitable if the next message must wait, else None."""
+        """Run a job after the earlier jobs of its lane. Return an awaitable if the next message must wait, else None."""
         self._waiting.setdefault(lane, deque()).append(job)
         self._count += 1
         self._start_jobs()
@@ -45,7 +48,7 @@ class Lanes:
         return self._room
 
     def cancel(self) -> None:
-        """End all jobs; those that wait are dropped."""
+        """End all running jobs, and drop the waiting ones."""
         self._waiting.clear()
         for task in list(self._running.values()):
             task.cancel()
@@ -59,7 +62,7 @@ class Lanes:
             jobs = self._waiting.pop(lane)
             job = jobs.popleft()
             if jobs:
-                self._waiting[lane] = jobs  # at the end, so that lanes take turns
+                self._waiting[lane] = jobs  # at the end, so that lanes alternate
             self._count -= 1
             task = asyncio.get_running_loop().create_task(job())
             self._running[lane] = task

@@ -1,7 +1,7 @@
-"""One WebSocket connection whose messages are requests of a route: reads messages, runs their requests, ends the connection.
+"""One WebSocket connection whose messages are requests of a route: it reads messages, runs their requests, and ends.
 
 A session ends when the caller closes it, after `realtime.minutes`, when its key is no longer allowed, and when the gateway shuts
-down; the last two cases and the first differ in what happens to requests that run: see `stop`, `shut_down` and `revoke`.
+down. `stop`, `shut_down` and `revoke` treat running requests differently.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 NORMAL, GOING_AWAY, POLICY_VIOLATION, SERVICE_RESTART, TRY_AGAIN_LATER = 1000, 1001, 1008, 1012, 1013
 PARTIAL_BYTES: Final = SMALL_BYTES
-"""An incomplete message up to this length is not counted, as a small body over HTTP."""
+"""The maximum length of an incomplete message that is not counted, as for a small body over HTTP."""
 
 
 class Handshake(Value, frozen=True, kw_only=True):
-    """What the requests of a connection take from its handshake. `headers` hold no key."""
+    """The values that the requests of a connection take from its handshake. `headers` hold no key."""
 
     path: str
     headers: HTTPHeaders
@@ -45,7 +45,10 @@ class Handshake(Value, frozen=True, kw_only=True):
 
 
 class MessageSession:
-    """Pass each message of the caller to `receive`. After `begin`, call `stop` when the caller's connection is closed."""
+    """A session.
+
+    Pass each message of the caller to `receive`. After `begin`, call `stop` when the caller's connection is closed.
+    """
 
     def __init__(
         self, services: Services, adapter: MessageAdapter, connection: WebSocketConnection, handshake: Handshake
@@ -72,17 +75,17 @@ class MessageSession:
     # The end
 
     def shut_down(self) -> None:
-        """Close the connection because the gateway shuts down: requests that run are finished first, others are refused."""
+        """Close the connection because the gateway shuts down. Running requests are finished first, others are refused."""
         self._end_when_idle(partial(self._connection.close, GOING_AWAY, "the gateway is shutting down"))
 
     def revoke(self, error: GateError) -> None:
-        """Close the connection at once with an error: it is not allowed any more."""
+        """Close the connection immediately with an error: it is not allowed any more."""
         self._lanes.cancel()
         self._send(self._adapter.render_error(error))
         self._connection.close(POLICY_VIOLATION, error.message)
 
     def stop(self) -> None:
-        """The connection is closed: cancel its requests, and release what is kept for it. Repeated calls have no effect."""
+        """Cancel the requests of a closed connection, and release its memory. Repeated calls have no effect."""
         if self._stopped:
             return
         self._stopped = True
@@ -94,7 +97,7 @@ class MessageSession:
         self._adapter.close()
 
     def _on_expiry(self, minutes: float) -> None:
-        """Requests that run are finished; those that wait, and new ones, get the error."""
+        """Let running requests finish, and send the error to waiting and new ones."""
         self._expired = True
         self._end_when_idle(partial(self._close_expired, minutes))
 
@@ -114,7 +117,7 @@ class MessageSession:
     # Messages
 
     def hold(self, buffered: int) -> Awaitable[object] | None:
-        """Count the bytes of a message that has arrived in part. Returns an awaitable while there is no memory for more."""
+        """Count the bytes of an incomplete message. Return an awaitable while there is no memory for more."""
         if buffered <= PARTIAL_BYTES:
             return None
         if self._arriving is None:
@@ -131,7 +134,7 @@ class MessageSession:
             self._connection.close(TRY_AGAIN_LATER, "overloaded")
 
     def receive(self, message: str | bytes) -> Awaitable[object] | None:
-        """Take a message. Returns an awaitable if the next one must wait, else None."""
+        """Take a message. Return an awaitable if the next one must wait, else None."""
         claim, self._arriving = self._arriving, None
         limit = self._gate.snapshot.config.limits.body_bytes
         if isinstance(message, bytes):
@@ -147,10 +150,10 @@ class MessageSession:
             body = json_body.load_object(raw)
         except GateError as error:
             return self._refuse(error, claim)
-        return self._take(raw, body, claim)
+        return self._take_message(raw, body, claim)
 
     async def _receive_large(self, raw: bytes, claim: BodyClaim) -> None:
-        """As `receive`, for a message that is parsed in the thread, and whose memory is counted."""
+        """Take a message like `receive`, if it is parsed in the thread, and its memory is counted."""
         limit = self._gate.snapshot.config.limits.body_values
         try:
             waiting = claim.grow(max(0, len(raw) - claim.held))
@@ -158,29 +161,32 @@ class MessageSession:
                 await waiting
             body = await self._gate.worker.load_object(raw, claim, limit)
         except GateError as error:
-            rest = self._refuse(error, claim)
+            refusal = self._refuse(error, claim)
         else:
-            rest = self._take(raw, body, claim)
-        if rest is not None:
-            await rest
+            refusal = self._take_message(raw, body, claim)
+        if refusal is not None:
+            await refusal
 
-    def _take(self, raw: bytes, body: dict[str, Any], claim: BodyClaim | None) -> Awaitable[object] | None:
+    def _take_message(self, raw: bytes, body: dict[str, Any], claim: BodyClaim | None) -> Awaitable[object] | None:
         if self._stopped:  # while a large message was parsed
             return None
         try:
-            found = self._adapter.read_message(body, raw)
+            request = self._adapter.read_message(body, raw)
         except GateError as error:
             return self._refuse(error, claim)
         except Exception:
             log.exception("a message of the connection %s could not be read", self._handshake.request_id)
             return self._refuse(InternalError(), claim)
-        if isinstance(found, str):
+        if isinstance(request, str):
             self._release(claim)
-            return self._send(found)
-        return self._lanes.add(found.lane, partial(self._run, found, claim))
+            return self._send(request)
+        return self._lanes.add(request.lane, partial(self._run, request, claim))
 
     def _refuse(self, error: GateError, claim: BodyClaim | None) -> Awaitable[object] | None:
-        """Answer a message that is no request; after the requests before it in the default lane, so that it is not confused."""
+        """Send an error for a message that is no request.
+
+        It follows the responses to earlier requests in the default lane, so that the order is clear.
+        """
         self._release(claim)
         if self._stopped:
             return None
@@ -193,10 +199,10 @@ class MessageSession:
             await waiting
 
     async def _run(self, message: SocketRequest, claim: BodyClaim | None) -> None:
-        """Answer one request."""
+        """Run one request."""
         self._release(claim)  # the body of the exchange is counted instead
         if self._expired:
-            return  # the last message of the connection tells that it has expired
+            return  # the last message of the connection reports the expiry
         exchange = self._make_exchange(message)
         if exchange is None:
             self._connection.close(SERVICE_RESTART, "the configuration of the gateway has changed")
@@ -207,7 +213,7 @@ class MessageSession:
             self.sent_bytes += exchange.sent_bytes
 
     def _make_exchange(self, message: SocketRequest) -> MessageExchange | None:
-        """The exchange of a request; None if a new configuration no longer has the route."""
+        """Return the exchange of a request; None if a new configuration no longer has the route."""
         handshake = self._handshake
         matched = self._gate.snapshot.routes.find_messages(handshake.path)
         if matched is None:

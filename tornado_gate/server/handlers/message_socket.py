@@ -29,7 +29,7 @@ from tornado_gate.types import Call, Caller, MessageAdapter
 log = logging.getLogger(__name__)
 
 OPERATION_LABEL = "websocket"
-"""The operation of a connection in metrics; its requests count as what they are."""
+"""The operation of a connection in metrics. Its requests count under their own operations."""
 _HANDSHAKE_HEADERS = frozenset({"connection", "content-length", "upgrade", "x-request-id"})
 """Headers that belong to the handshake and not to the requests."""
 
@@ -52,7 +52,7 @@ class MessageSocketHandler(SocketHandler):
         self.drains = False
         self.lowered: dict[str, str] = {}
 
-    # What the session is allowed by (an `OpenSession`): each message names its model
+    # The permissions of the session (an `OpenSession`). Each message names its model.
 
     model = ""
 
@@ -120,18 +120,18 @@ class MessageSocketHandler(SocketHandler):
     # The upgrade
 
     def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls only two of its methods
-        """The protocol that reads and writes frames after `get` has accepted the handshake."""
+        """Return the protocol that reads and writes frames after `get` has accepted the handshake."""
         return FrameProtocol(self, 2 * self.snapshot.config.limits.body_bytes, self._hold)
 
     def _hold(self, buffered: int) -> Awaitable[object] | None:
         return None if self.session is None else self.session.hold(buffered)
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
-        """None: the format has no subprotocol."""
+        """Return None: the format has no subprotocol."""
         return None
 
     def open(self) -> None:
-        """The upgrade is done: start to read messages."""
+        """Start to read messages after the upgrade."""
         assert isinstance(self.ws_connection, FrameProtocol)
         handshake = self._make_handshake()
         self.request.headers = self._headers = HTTPHeaders()  # frees 2 KB that are not read again
@@ -158,7 +158,7 @@ class MessageSocketHandler(SocketHandler):
 
     @property
     def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message
-        """The function that receives each message of the caller."""
+        """Return the function that receives each message of the caller."""
         assert self.session is not None
         return self.session.receive
 
@@ -173,17 +173,17 @@ class MessageSocketHandler(SocketHandler):
         self.session.shut_down()
 
     def revoke(self, error: GateError) -> None:
-        """End the session because it is not allowed any more; before `open`, the upgrade is refused instead."""
+        """End the session because it is not allowed any more. Before `open`, refuse the upgrade instead."""
         self.refusal = error
         if self.session is not None:
             self.session.revoke(error)
 
     def on_close(self) -> None:
-        """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
+        """Clean up after the caller's connection was closed: at the end of a session, or before its handshake got a response."""
         if self.session is not None:
             self.sent_bytes = self.session.sent_bytes
         if self.get_status() == SWITCHING:
-            self.on_finish()  # counts and logs the session at its end
+            self.on_finish()  # this counts and logs the session at its end
         self._release_resources()
 
     def _release_resources(self) -> None:

@@ -1,6 +1,7 @@
-"""GET /v1/realtime: checks the request and connects the provider before the upgrade, then runs a session (`realtime.relay`).
+"""The handler of GET /v1/realtime. It checks the request and connects the provider before the upgrade, then runs a session.
 
-Errors before the upgrade are HTTP responses. A failure to count the usage of a session does not end the session.
+Errors before the upgrade are HTTP responses. A failure to count the usage of a session does not end the session
+(`realtime.relay`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class RealtimeHandler(SocketHandler):
         self._counted: Usage | None = None
         self._counting: asyncio.Task[None] | None = None
 
-    # What the session is allowed by (an `OpenSession`)
+    # The permissions of the session (an `OpenSession`)
 
     @property
     def caller(self) -> Caller:
@@ -118,7 +119,7 @@ class RealtimeHandler(SocketHandler):
         self.closing.callback(self.gate.overload.leave, caller.account)
 
     async def _stop_if_caller_left(self) -> None:
-        """Close what was opened since the caller disconnected, and raise Finish, if it has."""
+        """If the caller has disconnected, close everything that was opened since then, and raise Finish."""
         if self.ended:
             await self.closing.aclose()
         self.stop_if_caller_left()
@@ -178,19 +179,19 @@ class RealtimeHandler(SocketHandler):
     # The upgrade
 
     def get_websocket_protocol(self) -> FrameProtocol:  # type: ignore[override]  # Tornado calls only two of its methods
-        """The protocol that reads and writes frames after `get` has accepted the handshake."""
+        """Return the protocol that reads and writes frames after `get` has accepted the handshake."""
         return FrameProtocol(self, HARD_LIMIT_BYTES)
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:
-        """The format's subprotocol if the caller offers it, else None."""
+        """Return the format's subprotocol if the caller offers it, else None."""
         return self.side.subprotocol if self.side.subprotocol in subprotocols else None
 
     def open(self) -> None:
-        """The upgrade is done: start relaying messages in both directions."""
+        """Start relaying messages in both directions after the upgrade."""
         assert isinstance(self.ws_connection, FrameProtocol)
         assert self.socket is not None
         assert self.call is not None
-        self.gate.metrics.count_stream_opened()
+        self.gate.metrics.requests.count_stream_opened()
         self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
@@ -208,7 +209,7 @@ class RealtimeHandler(SocketHandler):
             self.relay.revoke(self.refusal)
 
     def _count_usage(self) -> None:
-        """Count what the session has used since the last message, and end it when a bound is exhausted."""
+        """Count the usage of the session since the last message, and end it when a bound is exhausted."""
         assert self.call is not None
         if self.call.meter.usage is not self._counted:
             self._counted = self.call.meter.usage
@@ -228,7 +229,7 @@ class RealtimeHandler(SocketHandler):
 
     @property
     def on_message(self) -> Receive:  # type: ignore[override]  # looked up once per session, not per message
-        """The function that receives each message of the caller."""
+        """Return the function that receives each message of the caller."""
         assert self.relay is not None
         return self.relay.receive
 
@@ -240,19 +241,19 @@ class RealtimeHandler(SocketHandler):
             self.relay.shut_down()
 
     def revoke(self, error: GateError) -> None:
-        """End the session because it is not allowed any more; before `open`, the upgrade is refused instead."""
+        """End the session because it is not allowed any more. Before `open`, refuse the upgrade instead."""
         self.refusal = error
         if self.relay is not None:
             self.relay.revoke(error)
 
     def on_close(self) -> None:
-        """The caller's connection is closed: at the end of a session, or before its handshake was answered."""
+        """Clean up after the caller's connection was closed: at the end of a session, or before its handshake got a response."""
         if self.relay is not None:
             self.sent_bytes = self.relay.sent_bytes
             self.error_code = self.error_code or self.relay.error_code
-            self.gate.metrics.count_stream_closed()
+            self.gate.metrics.requests.count_stream_closed()
         if self.get_status() == SWITCHING:
-            self.on_finish()  # counts and logs the session at its end
+            self.on_finish()  # this counts and logs the session at its end
         self._ending = asyncio.ensure_future(self._release_resources())
 
     async def _release_resources(self) -> None:
@@ -262,7 +263,7 @@ class RealtimeHandler(SocketHandler):
         self.ended = True
         self.services.sessions.remove(self)
         if self.give_back is not None:
-            self.give_back()  # now: the provider's connection may take long to close
+            self.give_back()  # now, because closing the provider's connection may take long
         if self.relay is not None:
             self.relay.stop()
         code = self.close_code

@@ -79,5 +79,5 @@ class SocketHandler(GateHandler, WebSocketHandler):
         return origin == f"{own.protocol}://{own.host}".lower()
 
     def check_origin(self, origin: str) -> bool:
-        """Always true: `prepare` has checked the origin."""
+        """Return true, because `prepare` has checked the origin."""
         return True

@@ -1,4 +1,4 @@
-"""/, /healthz, /readyz and /metrics without a key, OPTIONS *, and the errors of requests that no handler takes."""
+"""The handlers of /, /healthz, /readyz and /metrics without a key, of OPTIONS *, and of requests without a handler."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 
 
 class StatusHandler(GateHandler):
-    """Requested by probes every few seconds: neither counted nor logged."""
+    """A handler that probes call every few seconds. Its requests are neither counted nor logged."""
 
     def on_finish(self) -> None:
-        """Does not count or log the request."""
+        """Do not count or log the request."""
 
 
 class RootHandler(StatusHandler):
-    """The base URL: browsers are sent to the console; clients probe it with HEAD (claude-code 2.1, for example)."""
+    """The base URL. It sends browsers to the console; clients probe it with HEAD (claude-code 2.1, for example)."""
 
     def get(self) -> None:
         if self.snapshot.config.console.enabled and "text/html" in self.request.headers.get("Accept", ""):
@@ -35,7 +35,7 @@ class RootHandler(StatusHandler):
 
 
 class HealthHandler(StatusHandler):
-    """The process runs."""
+    """The handler that reports that the process runs."""
 
     def get(self) -> None:
         self.write({"status": "ok", "version": __version__})
@@ -44,8 +44,11 @@ class HealthHandler(StatusHandler):
 
 
 class ReadyHandler(StatusHandler):
-    """The process accepts requests; 503 while it shuts down or is overloaded, while a required plugin cannot work, and in a
-    crash loop. Other plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail."""
+    """The handler that reports whether the process accepts requests.
+
+    It returns 503 while the process shuts down or is overloaded, while a required plugin cannot work, and in a crash loop. Other
+    plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail.
+    """
 
     def get(self) -> None:
         if self.gate.draining:
@@ -99,13 +102,16 @@ class MetricsHandler(StatusHandler):
 
 
 class MetricsPortHandler(MetricsHandler):
-    """Metrics on a port of their own: the operator has chosen who reaches it."""
+    """Metrics on a separate port: the operator has chosen who reaches it."""
 
     has_own_port = True
 
 
 class RefusalHandler(Exchange):
-    """Sends an error before the body of its request is read: 404, 405, or 413 for a body that nothing takes."""
+    """A handler that sends an error before the body of its request is read.
+
+    The error is 404, 405, or 413 for a body on a path that takes none.
+    """
 
     def __init__(self, gate: Gate, request: CallerRequest, error: GateError, format: str) -> None:
         super().__init__(gate, request, format)

@@ -26,7 +26,7 @@ class BuiltDescription(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"document", "body", "compressed"})
 
 
-def _build(snapshot: Snapshot) -> BuiltDescription:
+def _build_description(snapshot: Snapshot) -> BuiltDescription:
     from tornado_gate.server.openapi.document import build_document  # apispec is loaded with the first request
 
     document = build_document(snapshot)
@@ -46,11 +46,11 @@ class ApiDescription:
         self._building: asyncio.Future[BuiltDescription] | None = None
 
     async def get(self) -> BuiltDescription:
-        """The description of the current snapshot.."""
+        """Return the description of the current snapshot."""
         snapshot = self._gate.snapshot
         if self._building is None or self._number != snapshot.number or _has_failed(self._building):
             self._number = snapshot.number
-            self._building = asyncio.ensure_future(asyncio.to_thread(_build, snapshot))
+            self._building = asyncio.ensure_future(asyncio.to_thread(_build_description, snapshot))
         return await asyncio.shield(self._building)
 
 

@@ -38,7 +38,7 @@ _TAGS: Mapping[str, str] = {
 
 
 def build_document(snapshot: Snapshot) -> JsonValue:
-    """The document. Takes up to a second: call it in a thread."""
+    """Return the document. Takes up to a second: call it in a thread."""
     components = Components(snapshot)
     base_url = find_base_url(snapshot)
     builder = OperationBuilder(snapshot, components, base_url)
@@ -71,7 +71,7 @@ def build_document(snapshot: Snapshot) -> JsonValue:
 
 
 def find_base_url(snapshot: Snapshot) -> str:
-    """The gateway's address in code samples: ``public_url`` of conf, else host and port of the server."""
+    """Return the gateway's address in code samples: ``public_url`` of conf, else host and port of the server."""
     server = snapshot.config.server
     host = "127.0.0.1" if server.host in ("", "0.0.0.0", "::") else server.host
     return server.public_url or f"http://{f'[{host}]' if ':' in host else host}:{server.port or 8080}"
@@ -80,14 +80,16 @@ def find_base_url(snapshot: Snapshot) -> str:
 def _group_routes(
     described: list[DescribedRoute],
 ) -> tuple[dict[tuple[str, str], list[DescribedRoute]], dict[str, list[str]]]:
-    """The routes by method and path, and the aliases by the ``METHOD path`` that they stand for."""
+    """Return the routes by method and path, and aliases by the ``METHOD path`` of the route that they stand for."""
     grouped: dict[tuple[str, str], list[DescribedRoute]] = defaultdict(list)
     aliases: dict[str, list[str]] = defaultdict(list)
-    for one in described:
-        if one.description.alias_of:
-            aliases[f"{one.route.method} {one.description.alias_of}"].append(one.route.path)
+    for described_route in described:
+        if described_route.description.alias_of:
+            aliases[f"{described_route.route.method} {described_route.description.alias_of}"].append(
+                described_route.route.path
+            )
         else:
-            grouped[one.route.method, one.route.path].append(one)
+            grouped[described_route.route.method, described_route.route.path].append(described_route)
     return grouped, aliases
 
 
@@ -101,7 +103,7 @@ def _describe_messages(operation: JsonValue) -> None:
 
 
 def _find_chat(builder: OperationBuilder, grouped: Mapping[tuple[str, str], list[DescribedRoute]]) -> Sample | None:
-    """The first example of a chat in JSON."""
+    """Return the first example of a chat in JSON."""
     for (_, path), same in grouped.items():
         if same[-1].route.operation == "chat" and "{" not in path:
             for sample in builder.make_samples(same[-1]):
@@ -111,6 +113,8 @@ def _find_chat(builder: OperationBuilder, grouped: Mapping[tuple[str, str], list
 
 
 def _list_tags(paths: Mapping[str, JsonValue]) -> list[JsonValue]:
-    """The tags in the order of their first use."""
-    used = {tag: None for operations in paths.values() for one in operations.values() for tag in one["tags"]}
+    """Return the tags in the order of their first use."""
+    used = {
+        tag: None for operations in paths.values() for operation in operations.values() for tag in operation["tags"]
+    }
     return [{"name": tag, "description": _TAGS[tag]} if tag in _TAGS else {"name": tag} for tag in used]

@@ -137,7 +137,7 @@ ERROR_SCHEMA: Mapping[str, Any] = {
 
 
 class ExampleError(GateError):
-    """An error as an example: rendered by each format in its own envelope."""
+    """An example of an error, which each format renders in its own envelope."""
 
     def __init__(self, status: int) -> None:
         meaning, codes = STATUSES[status]
@@ -145,6 +145,6 @@ class ExampleError(GateError):
 
 
 def describe_status(status: int) -> str:
-    """The meaning of a status and its codes, as Markdown."""
+    """Return the meaning of a status and its codes, as Markdown."""
     meaning, codes = STATUSES[status]
     return f"{meaning} Codes: {', '.join(f'`{code}`' for code in codes)}."

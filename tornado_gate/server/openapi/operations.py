@@ -1,4 +1,6 @@
-"""Operations of the document: one for each method and path of a format's routes, with parameters, bodies, answers, errors."""
+"""Operations of the document: one for each method and path of a format's routes, with parameters, bodies, responses,
+errors.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from tornado_gate.types.value import Value, replace
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _EVERYBODY = Caller(id="", account="")
 NO_MODEL = "MODEL"
-"""In examples of operations that no model of the gateway supports."""
+"""The model in examples of operations that no model of the gateway supports."""
 
 COMMON_STATUSES = (400, 401, 403, 404, 405, 429, 500, 503)
 KEYLESS_STATUSES = (400, 404, 405, 413, 500, 503)
 BODY_STATUSES = (408, 413, 415)
 UPSTREAM_STATUSES = (502, 504)
-NOT_MODIFIED: JsonValue = {"description": "The file is the one that `If-None-Match` names."}
+NOT_MODIFIED: JsonValue = {"description": "The file has not changed: `If-None-Match` names it."}
 
 ANSWER_HEADERS: Mapping[str, str] = {
     "X-Request-Id": "The id of the request: the caller's own if it is valid.",
@@ -55,7 +57,7 @@ REQUEST_PARAMETERS: Mapping[str, tuple[str, JsonValue]] = {
 
 
 class DescribedRoute(Value, frozen=True):
-    """A route of a format with what the format says of it."""
+    """A route of a format with the format's description of it."""
 
     format: str
     route: Route
@@ -71,7 +73,7 @@ class Components:
         self._snapshot = snapshot
 
     def refer_to_error(self, format: str, status: int) -> JsonValue:
-        """A reference to the answer with an error, whose example has the envelope of the format."""
+        """Return a reference to the response with an error, whose example has the envelope of the format."""
         name = f"{format or 'gate'}.{status}"
         if name not in self.responses:
             self.responses[name] = {
@@ -112,7 +114,7 @@ SECURITY: list[JsonValue] = [{name: []} for name in SECURITY_SCHEMES]
 HEADER_SECURITY: list[JsonValue] = [
     {name: []} for name, scheme in SECURITY_SCHEMES.items() if scheme.get("in") != "query"
 ]
-"""Of routes where `?key=` is a filter."""
+"""The security of routes where `?key=` is a filter."""
 
 
 def _render_error(snapshot: Snapshot, format: str, status: int) -> Any:
@@ -129,15 +131,17 @@ def _render_error(snapshot: Snapshot, format: str, status: int) -> Any:
 
 
 def describe_routes(snapshot: Snapshot) -> list[DescribedRoute]:
-    """All routes of all formats, each with its description; an empty one where the format has none or its hook fails."""
-    found = []
+    """Return all routes of all formats with their descriptions. If a format has none or its hook fails, the description
+    is empty.
+    """
+    described = []
     for served in _iterate_routes(snapshot):
         try:
             description = snapshot.formats[served.format].describe_route(served.route)
         except GateError:
             description = None  # the lane has logged it
-        found.append(DescribedRoute(served.format, served.route, description or RouteDescription()))
-    return found
+        described.append(DescribedRoute(served.format, served.route, description or RouteDescription()))
+    return described
 
 
 def _iterate_routes(snapshot: Snapshot) -> Iterable[ServedRoute]:
@@ -145,7 +149,7 @@ def _iterate_routes(snapshot: Snapshot) -> Iterable[ServedRoute]:
 
 
 class OperationBuilder:
-    """Makes operations for the models of a snapshot. `base_url` is the gateway's address in code samples."""
+    """A builder of operations for the models of a snapshot. `base_url` is the gateway's address in code samples."""
 
     def __init__(self, snapshot: Snapshot, components: Components, base_url: str) -> None:
         self._snapshot = snapshot
@@ -155,13 +159,15 @@ class OperationBuilder:
         self._bodies: dict[int, str] = {}
 
     def build(self, same: list[DescribedRoute], aliases: Mapping[str, list[str]]) -> JsonValue:
-        """The operation of the routes with one method and path: several formats may serve it, for different callers."""
-        first = same[-1]  # the one without `claims`: for callers that no other format recognises
+        """Return the operation of the routes with one method and path. Several formats may serve it, for different
+        callers.
+        """
+        first = same[-1]  # the route without `claims`: for callers that no other format recognises
         route, description = first.route, first.description
-        samples = [sample for one in same for sample in self.make_samples(one)]
-        text = [one.description.description for one in same if one.description.description]
+        samples = [sample for described in same for sample in self.make_samples(described)]
+        text = [described.description.description for described in same if described.description.description]
         if len(same) > 1:
-            names = ", ".join(f"`{one.format}`" for one in same)
+            names = ", ".join(f"`{described.format}`" for described in same)
             text.append(f"The caller's headers select the format of the answer: {names}.")
         if others := aliases.get(f"{route.method} {route.path}"):
             text.append("The same at: " + ", ".join(f"`{path}`" for path in others) + ".")
@@ -178,7 +184,7 @@ class OperationBuilder:
         operation["responses"] = self._describe_responses(same, has_body=body is not None)
         if route.key != "required":
             operation["security"] = [] if route.key == "none" else [{}, *SECURITY]
-        operation["x-gate-format"] = [one.format for one in same]
+        operation["x-gate-format"] = [described.format for described in same]
         operation["x-gate-operations"] = list(route.operations)
         if others:
             operation["x-gate-aliases"] = others
@@ -189,10 +195,10 @@ class OperationBuilder:
     def _list_parameters(self, same: list[DescribedRoute]) -> list[JsonValue]:
         route = same[-1].route
         names = _SEGMENT.findall(route.path)
-        found = [_describe_segment(name, is_last=name == names[-1]) for name in names]
+        parameters = [_describe_segment(name, is_last=name == names[-1]) for name in names]
         seen = set(names)
-        for one in same:
-            for parameter in one.description.parameters:
+        for member in same:
+            for parameter in member.description.parameters:
                 if parameter.name not in seen:
                     seen.add(parameter.name)
                     described: JsonValue = {
@@ -201,24 +207,24 @@ class OperationBuilder:
                         "description": parameter.description,
                     }
                     described |= {"required": parameter.required, "schema": dict(parameter.schema)}
-                    found.append(
+                    parameters.append(
                         described if parameter.example is None else {**described, "example": parameter.example}
                     )
         common = REQUEST_PARAMETERS if route.method == "POST" and not route.socket else ("x-request-id",)
-        return found + [{"$ref": f"#/components/parameters/{name}"} for name in common]
+        return parameters + [{"$ref": f"#/components/parameters/{name}"} for name in common]
 
-    def _describe_body(self, one: DescribedRoute) -> JsonValue | None:
-        route, description = one.route, one.description
+    def _describe_body(self, described: DescribedRoute) -> JsonValue | None:
+        route, description = described.route, described.description
         if route.method != "POST" or route.socket:
             return None
         content: JsonValue = {}
         examples = {
             sample.name: {"summary": sample.summary, "value": sample.body}
-            for sample in self.make_samples(one)
+            for sample in self.make_samples(described)
             if sample.body is not None
         }
         if route.multipart != "only":
-            schema = self._refer_to_body(one) if description.body is not None else {"type": "object"}
+            schema = self._refer_to_body(described) if description.body is not None else {"type": "object"}
             content["application/json"] = {"schema": schema, **({"examples": examples} if examples else {})}
         for media_type in route.content_types:
             content[media_type] = {"schema": {"type": "string"}}
@@ -227,38 +233,41 @@ class OperationBuilder:
         is_optional = route.empty_body or (description.body is None and route.model == "none")
         return {"required": not is_optional, "content": content}
 
-    def _refer_to_body(self, one: DescribedRoute) -> JsonValue:
-        """A reference to the schema of a body, which routes with the same schema share."""
-        description = one.description
+    def _refer_to_body(self, described: DescribedRoute) -> JsonValue:
+        """Return a reference to the schema of a body. Routes with the same schema share it."""
+        description = described.description
         if isinstance(description.body, Mapping):
             return dict(description.body)
         if isinstance(description.body, tuple):
             alternatives = [replace(description, body=body) for body in description.body]
             return {
-                "anyOf": [self._refer_to_body(DescribedRoute(one.format, one.route, each)) for each in alternatives]
+                "anyOf": [
+                    self._refer_to_body(DescribedRoute(described.format, described.route, alternative))
+                    for alternative in alternatives
+                ]
             }
         name = self._bodies.get(id(description.body))
         if name is None:
-            stem = f"{one.format}.{make_operation_id(one.route.method, one.route.path)}"
+            stem = f"{described.format}.{make_operation_id(described.route.method, described.route.path)}"
             name = stem if stem not in self._bodies.values() else f"{stem}_{len(self._bodies)}"
             self._bodies[id(description.body)] = name
             converted = self._components.schemas.convert(description.body, description.members)
             self._components.schemas.add(name, converted)
         return {"$ref": f"#/components/schemas/{name}"}
 
-    # Answers
+    # Responses
 
     def _describe_responses(self, same: list[DescribedRoute], *, has_body: bool) -> JsonValue:
         route, format = same[-1].route, same[-1].format
-        found: JsonValue = {}
+        responses: JsonValue = {}
         if route.socket or route.messages:
-            found["101"] = {"description": "The connection is upgraded to a WebSocket."}
+            responses["101"] = {"description": "The connection is upgraded to a WebSocket."}
         if not route.socket:
-            found["200"] = self._describe_answer(same)
-        is_file = any(parameter.name == "Range" for one in same for parameter in one.description.parameters)
+            responses["200"] = self._describe_answer(same)
+        is_file = any(parameter.name == "Range" for described in same for parameter in described.description.parameters)
         if is_file:
-            found["206"] = {"description": "A part of the file.", "content": found["200"]["content"]}
-            found["304"] = NOT_MODIFIED
+            responses["206"] = {"description": "A part of the file.", "content": responses["200"]["content"]}
+            responses["304"] = NOT_MODIFIED
         statuses = {
             *(COMMON_STATUSES if route.key != "none" else KEYLESS_STATUSES),
             *(BODY_STATUSES if has_body else ()),
@@ -268,16 +277,16 @@ class OperationBuilder:
         statuses |= {426} if route.socket else set()
         statuses |= {416} if is_file else set()
         for status in sorted(statuses):
-            found[str(status)] = self._components.refer_to_error(format, status)
-        return found
+            responses[str(status)] = self._components.refer_to_error(format, status)
+        return responses
 
     def _describe_answer(self, same: list[DescribedRoute]) -> JsonValue:
-        schemas = [dict(one.description.answer) for one in same if one.description.answer is not None]
+        schemas = [dict(described.description.answer) for described in same if described.description.answer is not None]
         content: JsonValue = {}
         if schemas:
             content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
-        for one in same:
-            for media_type, example in one.description.media_types.items():
+        for described in same:
+            for media_type, example in described.description.media_types.items():
                 content[media_type] = _describe_media(media_type, example)
         if not content:
             content["application/json"] = {"schema": {}}
@@ -286,15 +295,15 @@ class OperationBuilder:
 
     # Examples
 
-    def make_samples(self, one: DescribedRoute) -> list[Sample]:
-        """The examples of a route with a model that supports it."""
-        return [self._make_sample(one, example) for example in one.description.examples]
+    def make_samples(self, described: DescribedRoute) -> list[Sample]:
+        """Return the examples of a route with a model that supports it."""
+        return [self._make_sample(described, example) for example in described.description.examples]
 
-    def _make_sample(self, one: DescribedRoute, example: RouteExample) -> Sample:
-        route = one.route
+    def _make_sample(self, described: DescribedRoute, example: RouteExample) -> Sample:
+        route = described.route
         model = self._choose_model(route, example)
         arguments = {"model": model, **example.arguments}
-        path = _SEGMENT.sub(lambda found: arguments.get(found[1], found[1].upper()), route.path)
+        path = _SEGMENT.sub(lambda segment: arguments.get(segment[1], segment[1].upper()), route.path)
         body, query, fields = _fill_model(example.body, model), dict(example.query), dict(example.fields)
         is_form = bool(example.files or example.fields)
         if route.model == "body" and not is_form:
@@ -307,11 +316,11 @@ class OperationBuilder:
         return Sample(
             name=example.name, summary=example.summary, method=route.method, path=path, query=query,
             headers=example.headers, body=body, fields=fields, files=example.files, needs=needs,
-            answer=_choose_file(one.description),
+            answer=_choose_file(described.description),
         )  # fmt: skip
 
     def _choose_model(self, route: Route, example: RouteExample) -> str:
-        """The default of the operation, else the first model of conf that supports it."""
+        """Return the default of the operation, else the first model of conf that supports it."""
         operation = example.operation or route.operation
         if operation == "models":
             return self._models[0].id if self._models else NO_MODEL
@@ -320,12 +329,12 @@ class OperationBuilder:
             operation_default = defaults.get(route.default(example.body or {}))
         else:
             operation_default = defaults.get(operation)
-        able = [model.id for model in self._models if _supports(model, operation)]
+        able = [model.id for model in self._models if _supports_operation(model, operation)]
         return operation_default if operation_default in able else next(iter(able), NO_MODEL)
 
 
 def _fill_model(value: Any, model: str) -> Any:
-    """`value` with the name of the model in place of the text ``{model}``."""
+    """Return `value` with the name of the model in place of the text ``{model}``."""
     if isinstance(value, dict):
         return {name: _fill_model(member, model) for name, member in value.items()}
     if isinstance(value, list):
@@ -333,12 +342,12 @@ def _fill_model(value: Any, model: str) -> Any:
     return model if value == "{model}" else value
 
 
-def _supports(model: Model, operation: str) -> bool:
+def _supports_operation(model: Model, operation: str) -> bool:
     return operation in model.operations
 
 
 def _choose_file(description: RouteDescription) -> str:
-    """The name of the file for an answer that is no text, "" for others."""
+    """Return the name of the file for a response that is not text, "" for others."""
     kinds = {"audio": "speech.mp3", "video": "video.mp4", "image": "image.png"}
     first = next(iter(description.media_types), "") if description.answer is None else ""
     return kinds.get(first.partition("/")[0], "")
@@ -361,12 +370,12 @@ def _describe_media(media_type: str, example: str) -> JsonValue:
 
 
 def make_operation_id(method: str, path: str) -> str:
-    """A name that is unique in the document: ``post_v1_chat_completions``."""
+    """Return a name that is unique in the document: ``post_v1_chat_completions``."""
     return re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_")
 
 
 def add_samples(operation: JsonValue, samples: list[Sample], base_url: str) -> JsonValue:
-    """The operation with its examples as requests (``x-gate-examples``) and the first one as code."""
+    """Return the operation with its examples as requests (``x-gate-examples``) and the first example as code."""
     if not samples:
         return operation
     operation["x-gate-examples"] = [

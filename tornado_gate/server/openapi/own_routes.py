@@ -54,7 +54,7 @@ _EXPLANATION: Mapping[str, Any] = {
 
 
 def build_own_routes(components: Components, base_url: str, explained: Sample | None) -> dict[str, JsonValue]:
-    """The paths, by path and method. `explained` is an example of a chat request."""
+    """Return the paths, by path and method. `explained` is an example of a chat request."""
     paths = {
         "/": _build_get("The name of the gateway", _STATE, base_url, path="/"),
         "/healthz": _build_get("Whether the process runs", _STATE, base_url, path="/healthz"),
@@ -78,7 +78,7 @@ def _build_get(summary: str, schema: Mapping[str, Any], base_url: str, *, path: 
     }
     if also:
         operation["responses"][str(also)] = {
-            "description": "No: `status` says why.",
+            "description": "No: `status` has the reason.",
             "content": {"application/json": {"schema": dict(schema)}},
         }
     sample = Sample(name="get", summary=summary, method="GET", path=path, public=True)
@@ -88,7 +88,7 @@ def _build_get(summary: str, schema: Mapping[str, Any], base_url: str, *, path: 
 def _build_metrics(components: Components) -> JsonValue:
     description = (
         "In the text format of Prometheus. Served to callers on this machine, or with the token of `server.metrics_token`, "
-        "or on a port of its own."
+        "or on a separate port."
     )
     operation: JsonValue = {
         "operationId": "get_metrics",

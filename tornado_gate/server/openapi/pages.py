@@ -1,4 +1,4 @@
-"""The pages at /docs: the API description for people, rendered here, without scripts and without anything from another host."""
+"""The pages at /docs: the API description for people, rendered here, without scripts and without files from another host."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class DocsHandler(GateHandler):
         page = self.request.path.removeprefix(PREFIX).strip("/")
         tags = sections.list_tags(document)
         if not page:
-            self._send("index.html", "API documentation", tags, introduction=document["info"]["description"])
+            self._send_page("index.html", "API documentation", tags, introduction=document["info"]["description"])
         elif page == ERRORS_PAGE:
-            self._send("errors.html", "Errors", tags, statuses=STATUSES)
+            self._send_page("errors.html", "Errors", tags, statuses=STATUSES)
         else:
             operations = sections.list_operations(document, page, self._get_base_url())
             if not operations:
                 raise NotFound("The documentation has no such page. /docs lists all pages.", code="unknown_route")
-            self._send("tag.html", operations[0].tag, tags, operations=operations)
+            self._send_page("tag.html", operations[0].tag, tags, operations=operations)
 
     head = get
 
@@ -60,7 +60,7 @@ class DocsHandler(GateHandler):
     def get_template_path(self) -> str:
         return str(Path(__file__).parent / "templates")
 
-    def _send(self, template: str, title: str, tags: list[sections.Tag], **values: Any) -> None:
+    def _send_page(self, template: str, title: str, tags: list[sections.Tag], **values: Any) -> None:
         """Send a page. Templates escape every value, except texts that `sections` has rendered."""
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-cache")

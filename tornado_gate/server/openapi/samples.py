@@ -14,7 +14,7 @@ KEY_VARIABLE = "GATE_KEY"
 
 
 class Sample(Value, frozen=True, kw_only=True):
-    """A complete request; `path` has no placeholders. `needs` is what must exist for it to work, in words."""
+    """A complete request; `path` has no placeholders. `needs` describes in words the object that must exist for it."""
 
     name: str
     summary: str
@@ -31,7 +31,7 @@ class Sample(Value, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """The path with its query, percent-encoded."""
+        """Return the path with its query, percent-encoded."""
         path = quote(self.path, safe="/:{}")
         return f"{path}?{urlencode(self.query)}" if self.query else path
 
@@ -41,7 +41,7 @@ class Sample(Value, frozen=True, kw_only=True):
 
 
 def render_samples(sample: Sample, base_url: str) -> list[dict[str, str]]:
-    """The sample in three languages, as the items of ``x-codeSamples``."""
+    """Return the sample in three languages, as the items of ``x-codeSamples``."""
     return [
         {"lang": "Shell", "label": "curl", "source": _render_curl(sample, base_url)},
         {"lang": "Python", "label": "Python", "source": _render_python(sample, base_url)},
@@ -67,25 +67,25 @@ def _render_curl(sample: Sample, base_url: str) -> str:
 
 
 def _render_python(sample: Sample, base_url: str) -> str:
-    given = [f'"{base_url}{sample.address}"']
+    arguments = [f'"{base_url}{sample.address}"']
     headers = [] if sample.public else [f'"Authorization": f"Bearer {{os.environ[\'{KEY_VARIABLE}\']}}"']
     headers += [f"{name!r}: {value!r}" for name, value in sample.headers.items()]
     if headers:
-        given.append("headers={" + ", ".join(headers) + "}")
+        arguments.append("headers={" + ", ".join(headers) + "}")
     if sample.body is not None:
-        given.append("json=" + _indent(pprint.pformat(sample.body, width=90, sort_dicts=False)))
+        arguments.append("json=" + _indent_lines(pprint.pformat(sample.body, width=90, sort_dicts=False)))
     if sample.fields:
-        given.append(f"data={dict(sample.fields)!r}")
+        arguments.append(f"data={dict(sample.fields)!r}")
     if sample.files:
-        given.append(
+        arguments.append(
             "files={" + ", ".join(f'"{name}": open("{file}", "rb")' for name, file in sample.files.items()) + "}"
         )
     imports = "import httpx\n" if sample.public else "import os\n\nimport httpx\n"
-    call = f"response = httpx.{sample.method.lower()}(\n    " + ",\n    ".join(given) + ",\n    timeout=600,\n)"
+    call = f"response = httpx.{sample.method.lower()}(\n    " + ",\n    ".join(arguments) + ",\n    timeout=600,\n)"
     return f"{imports}\n{call}\nprint(response.status_code, response.text[:1000])"
 
 
-def _indent(text: str) -> str:
+def _indent_lines(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 

@@ -1,7 +1,8 @@
-"""JSON schemas (draft 2020-12) from marshmallow schemas, by apispec; the strict fields of `codec.fields` are translated here.
+"""JSON schemas (draft 2020-12) from marshmallow schemas, by apispec. This module translates the strict fields of
+`codec.fields`.
 
-A schema is never stricter than the check of the gateway: a member whose values only a function checks has no type, unless the
-description of its route adds one.
+A schema is never stricter than the check of the gateway. If only a function checks the values of a member, the member
+has no type, unless the description of its route adds one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.\-]+")
 
 
 class SchemaRegistry:
-    """The schemas of one document. `components` are those that others refer to, by name."""
+    """The schemas of one document. `components` are the schemas to which others refer, by name."""
 
     def __init__(self) -> None:
         plugin = MarshmallowPlugin(schema_name_resolver=self._choose_name)
@@ -51,7 +52,7 @@ class SchemaRegistry:
         return dict(self._spec.components.schemas)
 
     def _choose_name(self, schema: Any) -> str:
-        """``format-acme.ChatBody`` for the class ``ChatBodySchema`` of ``tornado_gate_format_acme``."""
+        """Return ``format-acme.ChatBody`` for the class ``ChatBodySchema`` of ``tornado_gate_format_acme``."""
         kind = schema if isinstance(schema, type) else type(schema)
         if kind not in self._names:
             package = kind.__module__.partition(".")[0].removeprefix("tornado_gate").lstrip("_") or "gate"
@@ -62,16 +63,18 @@ class SchemaRegistry:
         return self._names[kind]
 
     def add(self, name: str, schema: JsonValue) -> None:
-        """Add a JSON schema that others refer to."""
+        """Add a JSON schema to which others refer."""
         self._spec.components.schema(name, schema)
 
     def convert(self, schema: Any, members: Mapping[str, Mapping[str, Any]] | None = None) -> JsonValue:
-        """The JSON schema of a marshmallow schema, class or instance, with the keywords of `members` that it has."""
+        """Return the JSON schema of a marshmallow schema, class or instance, with the keywords of `members` for its
+        members.
+        """
         made: JsonValue = self._converter.schema2jsonschema(schema() if isinstance(schema, type) else schema)
         for name, keywords in (members or {}).items():
             known = made["properties"].get(name)
             if known is not None:
-                made["properties"][name] = _complete(known, keywords)
+                made["properties"][name] = _complete_schema(known, keywords)
         for known in made["properties"].values():
             known.pop("x-nullable", None)
         title = (schema if isinstance(schema, type) else type(schema)).__doc__
@@ -79,12 +82,12 @@ class SchemaRegistry:
 
 
 def make_plain(docstring: str) -> str:
-    """A docstring as Markdown: its first paragraph on one line."""
+    """Return a docstring as Markdown: its first paragraph on one line."""
     return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")
 
 
-def _complete(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
-    """The generated schema of a member with further keywords; a member that may be null stays so."""
+def _complete_schema(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
+    """Return the generated schema of a member with further keywords. A member that may be null stays so."""
     if "type" in known or "anyOf" in known or "$ref" in known:
         return {**known, **{name: value for name, value in keywords.items() if name not in ("type", "anyOf")}}
     if not known.get("x-nullable"):
@@ -95,8 +98,8 @@ def _complete(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValu
 
 
 def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **_: Any) -> JsonValue:
-    """The keywords of one of our fields; apispec has described those of marshmallow itself."""
-    described = _translate(converter, field)
+    """Return the keywords of a field of `codec.fields`. apispec has described the fields of marshmallow itself."""
+    described = _translate_field(converter, field)
     if described is None:
         return {}
     for name in ("type", "anyOf", "minLength", "maxLength", "pattern"):
@@ -106,7 +109,7 @@ def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **
 
 
 def _describe_member(field: fields.Field[Any], described: JsonValue) -> JsonValue:
-    """Add what the field declares for people: a description and an example."""
+    """Add the field's declared description and example."""
     if isinstance(field, Declared) and field.description:
         described = {"description": field.description, **described}
     if isinstance(field, Declared) and field.example is not NO_EXAMPLE:
@@ -114,13 +117,13 @@ def _describe_member(field: fields.Field[Any], described: JsonValue) -> JsonValu
     return described
 
 
-def _translate(converter: Any, field: Any) -> JsonValue | None:
+def _translate_field(converter: Any, field: Any) -> JsonValue | None:
     match field:
         case String():
-            found: JsonValue = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}
+            schema: JsonValue = {"type": "string", "enum": list(field.choices)} if field.choices else {"type": "string"}
             if least := field.shortest or int(field.filled):
-                found["minLength"] = least
-            return found if field.longest is None else {**found, "maxLength": field.longest}
+                schema["minLength"] = least
+            return schema if field.longest is None else {**schema, "maxLength": field.longest}
         case Boolean():
             return {"type": "boolean"}
         case Integer():
@@ -138,8 +141,14 @@ def _translate(converter: Any, field: Any) -> JsonValue | None:
             items = converter.field2property(field.item)
             return {"type": "array", "items": items, **{k: v for k, v in lengths.items() if v is not None}}
         case OneOf():
-            alternatives = [converter.field2property(one) for one in field.by_type.values()]
-            return {"anyOf": [one for place, one in enumerate(alternatives) if one not in alternatives[:place]]}
+            alternatives = [converter.field2property(alternative) for alternative in field.by_type.values()]
+            return {
+                "anyOf": [
+                    alternative
+                    for index, alternative in enumerate(alternatives)
+                    if alternative not in alternatives[:index]
+                ]
+            }
         case Variants():
             return {"anyOf": _list_variants(converter, field)}
         case FunctionField() | Unchecked():
@@ -148,22 +157,22 @@ def _translate(converter: Any, field: Any) -> JsonValue | None:
 
 
 def _list_variants(converter: Any, field: Variants) -> list[JsonValue]:
-    """The schemas of an object with variants; the last one is for words that are not known."""
+    """Return the schemas of an object with variants. The last schema is for unknown words."""
     schemas = dict.fromkeys((*field.by.values(), field.of))
     return [dict(converter.resolve_nested_schema(schema)) for schema in schemas]
 
 
 def _translate_validators(field: fields.Field[Any]) -> JsonValue:
-    found: JsonValue = {}
+    keywords: JsonValue = {}
     for validator in field.validators:
         if isinstance(validator, validate.Length) and isinstance(field, String):
-            found |= {"minLength": validator.min} if validator.min is not None else {}
-            found |= {"maxLength": validator.max} if validator.max is not None else {}
-    return found
+            keywords |= {"minLength": validator.min} if validator.min is not None else {}
+            keywords |= {"maxLength": validator.max} if validator.max is not None else {}
+    return keywords
 
 
 def _allow_null(schema: JsonValue) -> JsonValue:
-    """`schema`, or null. A schema without a type is marked, so that a description that adds one keeps null."""
+    """Return `schema`, or null. A schema without a type is marked, so that a description that adds one keeps null."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if "anyOf" in schema:

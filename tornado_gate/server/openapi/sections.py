@@ -1,4 +1,4 @@
-"""What the pages at /docs show: the document as tables and texts. Pure."""
+"""The content of the pages at /docs: the document as tables and texts. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tornado.escape import xhtml_escape
 from tornado_gate.types.value import Value
 
 MAX_DEPTH = 3
-"""How deep the members of a body are listed."""
+"""The depth to which the members of a body are listed."""
 METHODS = ("get", "post", "put", "patch", "delete", "head")
 _CODE = re.compile(r"`([^`]+)`")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
@@ -37,7 +37,7 @@ class Answer(Value, frozen=True):
 
 
 class Operation(Value, frozen=True, kw_only=True):
-    """A route. `anchor` is its place on the page of its tag; texts are Markdown."""
+    """A route. `anchor` is its position on the page of its tag; texts are Markdown."""
 
     anchor: str
     method: str
@@ -64,35 +64,37 @@ class Tag(Value, frozen=True):
 
 
 def list_tags(document: Document) -> list[Tag]:
-    """All pages, with the routes of each, in the order of the document."""
-    found: dict[str, list[tuple[str, str, str, str]]] = {tag["name"]: [] for tag in document["tags"]}
-    for method, path, operation in _iterate(document):
-        found[operation["tags"][0]].append((method.upper(), path, operation["summary"], operation["operationId"]))
-    return [Tag(name, make_slug(name), tuple(operations)) for name, operations in found.items()]
+    """Return all pages, with the routes of each, in the order of the document."""
+    by_tag: dict[str, list[tuple[str, str, str, str]]] = {tag["name"]: [] for tag in document["tags"]}
+    for method, path, operation in _iterate_operations(document):
+        by_tag[operation["tags"][0]].append((method.upper(), path, operation["summary"], operation["operationId"]))
+    return [Tag(name, make_slug(name), tuple(operations)) for name, operations in by_tag.items()]
 
 
 def make_slug(name: str) -> str:
-    """The name of a tag in an address."""
+    """Return the name of a tag in an address."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def list_operations(document: Document, slug: str, base_url: str) -> list[Operation]:
-    """The routes of a page; [] if there is none. `base_url` is the gateway's address in code samples."""
+    """Return the routes of a page; [] for an unknown page. `base_url` is the gateway's address in code samples."""
     return [
-        _describe(document, method, path, operation, base_url)
-        for method, path, operation in _iterate(document)
+        _describe_operation(document, method, path, operation, base_url)
+        for method, path, operation in _iterate_operations(document)
         if make_slug(operation["tags"][0]) == slug
     ]
 
 
-def _iterate(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _iterate_operations(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     for path, operations in document["paths"].items():
         for method in METHODS:
             if method in operations:
                 yield method, path, operations[method]
 
 
-def _describe(document: Document, method: str, path: str, operation: Mapping[str, Any], base_url: str) -> Operation:
+def _describe_operation(
+    document: Document, method: str, path: str, operation: Mapping[str, Any], base_url: str
+) -> Operation:
     content = operation.get("requestBody", {}).get("content", {})
     body, form = content.get("application/json", {}), content.get("multipart/form-data", {})
     answer = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
@@ -104,72 +106,79 @@ def _describe(document: Document, method: str, path: str, operation: Mapping[str
         description=operation.get("description", ""),
         tag=operation["tags"][0],
         is_public=operation.get("security") == [],
-        parameters=tuple(_describe_parameter(document, one) for one in operation.get("parameters", ())),
+        parameters=tuple(_describe_parameter(document, item) for item in operation.get("parameters", ())),
         body=tuple(_list_members(document, body.get("schema", {}))),
         form=tuple(_list_members(document, form.get("schema", {}))),
-        examples=tuple((one["summary"], _format(one["value"])) for one in body.get("examples", {}).values()),
+        examples=tuple((item["summary"], _format_value(item["value"])) for item in body.get("examples", {}).values()),
         samples=tuple(
-            (one["label"], one["source"].replace(_find_base_url(operation), base_url))
-            for one in operation.get("x-codeSamples", ())
+            (item["label"], item["source"].replace(_find_base_url(operation), base_url))
+            for item in operation.get("x-codeSamples", ())
         ),
-        answers=tuple(_describe_answer(document, *one) for one in operation["responses"].items()),
+        answers=tuple(_describe_answer(document, *item) for item in operation["responses"].items()),
         answer_members=tuple(_list_members(document, answer.get("schema", {}))),
     )
 
 
 def _find_base_url(operation: Mapping[str, Any]) -> str:
-    """The address that the document has in the samples of an operation, without the path."""
+    """Return the address in the samples of an operation, without the path."""
     source, address = operation["x-codeSamples"][0]["source"], operation["x-gate-examples"][0]["address"]
-    found = re.search(r"'(\S*?)" + re.escape(address) + "'", source)
-    return found[1] if found else ""
+    match = re.search(r"'(\S*?)" + re.escape(address) + "'", source)
+    return match[1] if match else ""
 
 
-def _format(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _resolve(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The value itself, or the component that it refers to."""
+def _resolve_reference(document: Document, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the value itself, or the component to which it refers."""
     while "$ref" in value:
-        found: Any = document
+        component: Any = document
         for step in value["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        value = found
+            component = component[step]
+        value = component
     return value
 
 
-def _describe_parameter(document: Document, given: Mapping[str, Any]) -> Member:
-    one = _resolve(document, given)
-    kind = describe_kind(document, one.get("schema", {}))
-    return Member(one["name"], kind, one.get("required", False), one.get("description", ""), one["in"])
+def _describe_parameter(document: Document, reference: Mapping[str, Any]) -> Member:
+    parameter = _resolve_reference(document, reference)
+    kind = describe_kind(document, parameter.get("schema", {}))
+    return Member(
+        parameter["name"], kind, parameter.get("required", False), parameter.get("description", ""), parameter["in"]
+    )
 
 
-def _describe_answer(document: Document, status: str, given: Mapping[str, Any]) -> Answer:
-    one = _resolve(document, given)
-    return Answer(status, one["description"], tuple(one.get("content", ())) if status == "200" else ())
+def _describe_answer(document: Document, status: str, reference: Mapping[str, Any]) -> Answer:
+    answer = _resolve_reference(document, reference)
+    return Answer(status, answer["description"], tuple(answer.get("content", ())) if status == "200" else ())
 
 
 def _list_members(document: Document, schema: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[Member]:
-    """The members of an object, those of objects in it after it, with dotted names; of alternatives those of each."""
-    schema = _resolve(document, schema)
+    """Yield the members of an object, with the members of inner objects after it, under dotted names.
+
+    For alternatives, the members of each are listed.
+    """
+    schema = _resolve_reference(document, schema)
     for alternative in schema.get("anyOf", ()):
         yield from _list_members(document, alternative, prefix, depth)
     items = schema.get("items")
     if items is not None:
         yield from _list_members(document, items, f"{prefix}[].".replace(".[]", "[]"), depth)
     required = schema.get("required", ())
-    for name, given in schema.get("properties", {}).items():
-        member = _resolve(document, given)
-        yield Member(prefix + name, describe_kind(document, given), name in required, member.get("description", ""))
+    for name, member_schema in schema.get("properties", {}).items():
+        member = _resolve_reference(document, member_schema)
+        yield Member(
+            prefix + name, describe_kind(document, member_schema), name in required, member.get("description", "")
+        )
         if depth < MAX_DEPTH:
-            yield from _list_members(document, given, f"{prefix}{name}.", depth + 1)
+            yield from _list_members(document, member_schema, f"{prefix}{name}.", depth + 1)
 
 
-def describe_kind(document: Document, given: Mapping[str, Any]) -> str:
-    """The type of a schema with its choices and bounds, such as "integer, 1 to 128, or null"."""
-    schema = _resolve(document, given)
+def describe_kind(document: Document, reference: Mapping[str, Any]) -> str:
+    """Return the type of a schema with its choices and bounds, such as "integer, 1 to 128, or null"."""
+    schema = _resolve_reference(document, reference)
     if "anyOf" in schema:
-        kinds = dict.fromkeys(describe_kind(document, one) for one in schema["anyOf"])
+        kinds = dict.fromkeys(describe_kind(document, alternative) for alternative in schema["anyOf"])
         return " or ".join(kinds)
     if "const" in schema:
         return f'"{schema["const"]}"'
@@ -180,7 +189,7 @@ def describe_kind(document: Document, given: Mapping[str, Any]) -> str:
         return "null"
     text = " or ".join(words)
     if "enum" in schema:
-        text = "one of " + ", ".join(str(one) for one in schema["enum"] if one is not None)
+        text = "one of " + ", ".join(str(alternative) for alternative in schema["enum"] if alternative is not None)
     if words == ["array"] and "items" in schema:
         text = f"array of {describe_kind(document, schema['items'])}"
     return text + _describe_bounds(schema) + (", or null" if "null" in kinds_list else "")
@@ -201,12 +210,12 @@ def _describe_bounds(schema: Mapping[str, Any]) -> str:
 
 
 def render_text(text: str) -> str:
-    """Markdown as HTML: paragraphs, code and bold; everything else is escaped."""
+    """Render Markdown as HTML: paragraphs, code and bold; everything else is escaped."""
     paragraphs = [xhtml_escape(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]
     return "".join(f"<p>{render_inline(part, escaped=True)}</p>" for part in paragraphs)
 
 
 def render_inline(text: str, *, escaped: bool = False) -> str:
-    """As `render_text`, for one line."""
+    """Render one line as `render_text` does."""
     safe = text if escaped else xhtml_escape(text)
     return _BOLD.sub(r"<strong>\1</strong>", _CODE.sub(r"<code>\1</code>", safe))

@@ -1,4 +1,4 @@
-"""The command line with which a user can run another command of the gateway, as it works when it is pasted into a shell."""
+"""The command line with which a user can run another command of the gateway. It works when it is pasted into a shell."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ def format_command(arguments: str, conf: Path | None = None, data_dir: Path | No
 
 
 def get_command_name() -> str:
-    """Return ``tornado-gate`` if a shell finds this installation by it, else the path of the command or ``python -m``."""
+    """Return ``tornado-gate`` if a shell finds this installation under that name.
+
+    Otherwise return the path of the command or ``python -m``.
+    """
     started = Path(sys.argv[0])
     if started.name != COMMAND or not started.is_file():
         return f"{shlex.quote(_shorten(Path(sys.executable)))} -m tornado_gate"
-    found = shutil.which(COMMAND)
-    if found is not None and os.path.samefile(found, started):
+    path = shutil.which(COMMAND)
+    if path is not None and os.path.samefile(path, started):
         return COMMAND
     return shlex.quote(_shorten(started))
 

@@ -1,7 +1,7 @@
 """A change of the configuration file that an administrator reviews before it is applied: a plugin on or off.
 
-A review shows the diff and what `tornado-gate check` says of the new text. The change is applied to the text that was
-reviewed only, in one step, and takes effect by the usual reload. Blocks: call it in a thread.
+A review shows the diff and the result of `tornado-gate check` for the new text. The change is applied only to the reviewed text,
+in one step, and takes effect by the usual reload. Blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from tornado_gate.types.value import Value
 
 
 class Review(Value, frozen=True, kw_only=True):
-    """A change before it is applied. `digest` is that of the file's content.
+    """A change before it is applied. `digest` is the digest of the file's content.
 
-    `refusal` says why the change cannot be applied here, "" if it can; then a person may add `lines` to the file. `faults` are
-    lines of `tornado-gate check` about the new text: with one the change is not applied. `notes` are what does not prevent it.
+    `refusal` is the reason why the change cannot be applied here, "" if it can; then a person may add `lines` to the file.
+    `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `notes` are findings that
+    do not prevent the change.
     """
 
     plugin: str
@@ -49,7 +50,7 @@ class Review(Value, frozen=True, kw_only=True):
 
 
 class ChangeRefused(Exception):
-    """The change was not applied; the message says why."""
+    """An error: the change was not applied. The message has the reason."""
 
 
 def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
@@ -112,7 +113,7 @@ def _explain(error: Exception) -> str:
 
 
 def _scrub(scrubber: Scrubber, lines: Iterable[str]) -> tuple[str, ...]:
-    """What a plugin says of its settings may repeat them."""
+    """Mask the settings that a plugin's message may repeat."""
     return tuple(scrubber.scrub_text(line) for line in lines)
 
 
@@ -121,12 +122,12 @@ def _digest(content: bytes) -> str:
 
 
 def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(faults, notes) of a text for the file of `running`, as `tornado-gate check` finds them.
+    """Return (faults, notes) of a text for the file of `running`, as `tornado-gate check` finds them.
 
     A plugin that cannot work is a fault if it is the changed one, else a note: the change may be a step to its repair.
     """
     assert running.path is not None
-    host = PluginHost()  # not the running one, to which a failure of the new text is none
+    host = PluginHost()  # not the running one: a failure of the new text must not change its state
     try:
         config = conf.load(running.path, os.environ, bound_host=running.server.host, text=text)
         host.use_lock(config.path)
@@ -142,7 +143,7 @@ def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tu
 
 
 def _find_obstacle(path: Path) -> str:
-    """Why the file cannot be replaced; "" if it can."""
+    """Return the reason why the file cannot be replaced; "" if it can."""
     real = path.resolve()
     if os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK):
         return ""

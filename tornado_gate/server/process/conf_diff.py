@@ -1,7 +1,7 @@
 """The diff of two texts of a configuration file, without secrets.
 
 The parsed nodes decide which values are secret, in any spelling: plain, quoted, block scalars, flow mappings, aliases. Secret
-values and all comments are masked in both texts, line by line, so that the numbers of lines stay those of the file.
+values and all comments are masked in both texts, line by line, so that the line numbers match the file.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ COMMENT: Final = "# …"
 _CORE_OPTIONS: Final = frozenset({"on", "required", "models", "operations", "keys"})
 """Options of a plugin's entry whose meaning the core knows: `keys` has names of keys."""
 _HEADER_NAMES: Final = frozenset({"name", "header", "key"})
-"""In ``{name: authorization, value: …}`` these have the name of the other values."""
+"""Names that mark a pair in ``{name: authorization, value: …}`` as the name of the other values."""
 
 Span = tuple[int, int]
 
 
 def make_diff(old: str, new: str, file: str) -> str:
-    """The unified diff of two valid texts; "" if they are equal.
+    """Return the unified diff of two valid texts; "" if they are equal.
 
-    Of the lines around the change only those of the section ``plugins`` are shown: other sections concern others.
+    The lines around the change are shown only from the section ``plugins``: other sections concern others.
     """
     before, after = (mask_secrets(text).splitlines() for text in (old, new))
     lines = difflib.unified_diff(before, after, file, file, lineterm="", n=CONTEXT_LINES)
@@ -39,7 +39,7 @@ def make_diff(old: str, new: str, file: str) -> str:
 
 
 def mask_secrets(text: str) -> str:
-    """Return a valid text with as many lines, in which secret values and comments are masked."""
+    """Return a valid text with the same number of lines, in which secret values and comments are masked."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     body = text.removeprefix(mark)
     spans = [(span, MASK) for span in _SecretFinder(body).find_spans()]
@@ -54,7 +54,7 @@ def mask_secrets(text: str) -> str:
 
 
 def find_secret_texts(text: str) -> set[str]:
-    """The secret values of a text, to be masked in what is said about it; an empty set for a text that is not valid."""
+    """Return the secret values of a text, which messages about it must mask; an empty set for an invalid text."""
     try:
         return _SecretFinder(text.removeprefix("\ufeff")).list_texts()
     except yaml.YAMLError:
@@ -62,7 +62,7 @@ def find_secret_texts(text: str) -> set[str]:
 
 
 class _SecretFinder:
-    """Finds the scalars of a text that are secret. A node that an alias repeats is secret if it is so at one of its places."""
+    """A finder of the secret scalars of a text. A node that an alias repeats is secret if it is secret in one position."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -79,25 +79,25 @@ class _SecretFinder:
         return {node.value for node in self._secret.values()}
 
     def find_spans(self) -> list[Span]:
-        """The places of the secrets, and of the scalars in the section ``plugins`` that repeat one of them."""
-        known = Scrubber(self.list_texts())
-        repeated = [node for node in self._shown.values() if not known.is_clean(node.value)]
+        """Return the positions of the secrets, and of the scalars in the section ``plugins`` that repeat one of them."""
+        secret_texts = Scrubber(self.list_texts())
+        repeated = [node for node in self._shown.values() if not secret_texts.is_clean(node.value)]
         nodes = {id(node): node for node in (*self._secret.values(), *repeated)}
         return [(node.start_mark.index, node.end_mark.index) for node in nodes.values()]
 
     def _visit_entry(self, key: yaml.Node, value: yaml.Node) -> None:
-        """Visit an entry of a section. Its name is that of a plugin, a provider or a field."""
+        """Visit an entry of a section. Its name is the name of a plugin, a provider or a field."""
         self._visit(key, is_secret=False)
         if not self._is_shown:
             is_field = not isinstance(value, yaml.MappingNode)
             self._visit(value, is_secret=is_field and is_secret_name(_get_text(key)))
             return
-        self._visit_pairs(value, is_secret=False, known=_CORE_OPTIONS)
+        self._visit_pairs(value, is_secret=False, names=_CORE_OPTIONS)
         if not isinstance(value, yaml.MappingNode):
             self._visit(value, is_secret=False)
 
     def _visit(self, node: yaml.Node, *, is_secret: bool) -> None:
-        """Visit a node in a place that is secret or not; a source bounds the depth."""
+        """Visit a node in a position that is secret or not; a source bounds the depth."""
         if (id(node), is_secret) in self._visited:
             return
         self._visited.add((id(node), is_secret))
@@ -109,13 +109,13 @@ class _SecretFinder:
         else:
             self._visit_pairs(node, is_secret=is_secret)
 
-    def _visit_pairs(self, node: yaml.Node, *, is_secret: bool, known: frozenset[str] = frozenset()) -> None:
+    def _visit_pairs(self, node: yaml.Node, *, is_secret: bool, names: frozenset[str] = frozenset()) -> None:
         pairs = get_entries(node)
         named = any(_get_text(key) in _HEADER_NAMES and is_secret_name(_get_text(value)) for key, value in pairs)
         for key, value in pairs:
             name = _get_text(key)
             self._visit(key, is_secret=False)
-            is_own = name not in known and (is_secret_name(name) or (named and name not in _HEADER_NAMES))
+            is_own = name not in names and (is_secret_name(name) or (named and name not in _HEADER_NAMES))
             self._visit(value, is_secret=is_secret or is_own)
 
     def _visit_scalar(self, node: yaml.ScalarNode, *, is_secret: bool) -> None:
@@ -131,20 +131,23 @@ def _get_text(node: yaml.Node) -> str:
 
 
 def _find_comments(text: str) -> Iterator[Span]:
-    """The places of comments: from a number sign between two tokens to the end of the line. Nothing else is between tokens."""
+    """Yield the positions of comments: from a number sign between two tokens to the end of the line.
+
+    Only comments and blanks are between tokens.
+    """
     end = 0
     for start, stop, style in _list_tokens(text):
-        yield from ((end + place.start(), end + place.end()) for place in re.finditer(r"#.*", text[end:start]))
+        yield from ((end + match.start(), end + match.end()) for match in re.finditer(r"#.*", text[end:start]))
         if style in ("|", ">"):
             head = text[start:stop].partition("\n")[0]
             if "#" in head:
                 yield start + head.index("#"), start + len(head)
         end = max(end, stop)
-    yield from ((end + place.start(), end + place.end()) for place in re.finditer(r"#.*", text[end:]))
+    yield from ((end + match.start(), end + match.end()) for match in re.finditer(r"#.*", text[end:]))
 
 
 def _list_tokens(text: str) -> Iterator[tuple[int, int, str]]:
-    """The tokens of a text: start, end, and the style of a scalar."""
+    """Return the tokens of a text: start, end, and the style of a scalar."""
     loader = source.make_loader(text)
     try:
         while (token := loader.get_token()) is not None:
@@ -154,14 +157,14 @@ def _list_tokens(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _replace_lines(text: str, replacement: str) -> str:
-    """Replace what each line has, and keep the ends of lines."""
+    """Replace the content of each line, and keep the ends of lines."""
     lines = text.splitlines(keepends=True)
     ends = [line[len(line.rstrip("\r\n\x85\u2028\u2029")) :] for line in lines]
     return "".join(replacement + end for end in ends)
 
 
 def _drop_other_sections(lines: Iterable[str], old: str) -> Iterator[str]:
-    """The lines of a diff; an ellipsis replaces lines of context outside of the section ``plugins``."""
+    """Return the lines of a diff; an ellipsis replaces lines of context outside of the section ``plugins``."""
     first, last = _find_section_lines(old)
     number, is_hidden = 0, False
     for line in lines:
@@ -178,7 +181,7 @@ def _drop_other_sections(lines: Iterable[str], old: str) -> Iterator[str]:
 
 
 def _find_section_lines(text: str) -> tuple[int, int]:
-    """The first and the last line of the section ``plugins``, counted from 1; (0, 0) without one."""
+    """Return the first and the last line of the section ``plugins``, counted from 1; (0, 0) without one."""
     body = text.removeprefix("\ufeff")
     for key, value in get_entries(compose_nodes(body)):
         if _get_text(key) == SECTION:

@@ -1,10 +1,10 @@
-"""The end of a serving process: tells probes, closes the port, lets requests end, and ends those that take too long.
+"""The end of a serving process: probes fail, the port closes, requests end, and requests that take too long are ended.
 
-Two reasons, by signal. SIGTERM and SIGINT: the gateway stops. For `server.drain_delay` /readyz is 503 while the port is still
-open, so that a load balancer stops sending requests before they would be refused (SIGINT: without this delay). Handed over:
-another process accepts on the same sockets, and this one closes its own at once; /readyz stays 200.
+There are two reasons, by signal. SIGTERM and SIGINT: the gateway stops. For `server.drain_delay` /readyz is 503 while the port is
+still open, so that a load balancer stops sending requests before they would be refused (SIGINT: without this delay). Handed over:
+another process accepts on the same sockets, and this one closes its own immediately; /readyz stays 200.
 
-In both cases idle connections stay open for a while: a client may be sending a request on one. Each gets at most one more
+In both cases idle connections stay open temporarily: a client may be sending a request on one. Each gets at most one more
 response, with `Connection: close`.
 """
 
@@ -23,11 +23,11 @@ from tornado_gate.server.services import Services
 log = logging.getLogger(__name__)
 
 HANDED_OVER_SECONDS = 5.0
-"""How long idle connections stay open after a hand-over: longer than usual clients keep one (httpx: 5 s), if they are used."""
+"""The time for which idle connections stay open after a hand-over: longer than usual clients keep an unused one (httpx: 5 s)."""
 ACCEPT_SECONDS = 0.05
 """Time for the event loop to take over connections that the kernel has given to this process."""
 FLUSH_SECONDS = 2.0
-"""How long callers have to read the errors of requests that were ended."""
+"""The time that callers have to read the errors of requests that were ended."""
 
 
 class Listener(Protocol):
@@ -41,7 +41,10 @@ class Listener(Protocol):
 
 
 class Drain:
-    """`stop` or `hand_over` begins it; `wait` returns then, and `run` does the rest. A second `stop` ends it at once."""
+    """The end of the process. `stop` or `hand_over` begins it; `wait` returns then, and `run` does the rest.
+
+    A second `stop` ends it immediately.
+    """
 
     def __init__(self, services: Services, listeners: Sequence[Listener]) -> None:
         self._services = services
@@ -52,7 +55,7 @@ class Drain:
         self._delay: float | None = None  # None: handed over
 
     def stop(self, number: int) -> None:
-        """SIGTERM or SIGINT has arrived."""
+        """Begin the end after SIGTERM or SIGINT."""
         if self._begun.is_set():
             self._hurry.set()
             return
@@ -62,14 +65,14 @@ class Drain:
         self._begun.set()
 
     def hand_over(self) -> None:
-        """Another process serves on the same sockets."""
+        """Begin the end after another process has started to serve on the same sockets."""
         self._begun.set()
 
     async def wait(self) -> None:
         await self._begun.wait()
 
     async def run(self) -> None:
-        """Close the port and all connections. Returns at most about `drain_delay` and `drain_seconds` later."""
+        """Close the port and all connections. Return at most about `drain_delay` and `drain_seconds` later."""
         for listener in self._listeners:
             listener.retire()
         if self._delay is None:
@@ -110,7 +113,7 @@ class Drain:
 
     async def _wait_for_requests(self) -> None:
         await self._wait_for_connections()
-        await self._gate.idle.wait()  # those that are no connections of the HTTP servers: WebSockets
+        await self._gate.idle.wait()  # connections outside of the HTTP servers: WebSockets
 
     async def _wait_for_connections(self) -> None:
         await self._gate.idle.wait()
@@ -118,7 +121,7 @@ class Drain:
             await listener.wait_closed()
 
     async def _until(self, waiting: Coroutine[Any, Any, object], seconds: float) -> bool:
-        """Wait for `waiting`, at most for `seconds`, and not if everything shall end at once. Returns whether it has ended."""
+        """Wait for `waiting`, at most for `seconds`, and not if everything shall end now. Return whether it has ended."""
         work, hurry = asyncio.ensure_future(waiting), asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait((work, hurry), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()

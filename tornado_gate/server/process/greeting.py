@@ -1,4 +1,7 @@
-"""What the server prints when it serves: its address; at the first start a key and where to create the first account."""
+"""The lines that the server prints when it serves.
+
+They have its address, and at the first start a key and the page of the first account.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def print_greeting(
     keystore: KeyStore,
     create_command: str,
 ) -> None:
-    """Print the address, and secrets that are shown nowhere else: so only on stdout, never in the log.
+    """Print the address, and secrets that are shown only here: so only on stdout, never in the log.
 
     When no key exists, create one and print it with a curl command. While there is no account, print a new set-up token.
     """
@@ -37,7 +40,7 @@ def print_greeting(
         )
     if config.console.enabled:
         accounts = Accounts(keystore.database, session_seconds=config.console.session_seconds)
-        if (token := accounts.make_setup_token()) is not None:
+        if (token := accounts.setup.make_token()) is not None:
             base = config.server.public_url or address
             say(f"tornado-gate: create the first account at {base}{SIGN_UP_PATH}?token={token}")
     say(f"tornado-gate: serving {address}")

@@ -1,7 +1,7 @@
-"""Replaces a running gateway by a new one on the same sockets (SIGUSR2), without a refused connection.
+"""The replacement of a running gateway by a new one on the same sockets (SIGUSR2), without a refused connection.
 
-The running process starts the command that started it again, as a child which inherits the listening sockets. When the new one
-serves, it says so over a pipe, and the running one drains. If the new one ends before that, or needs too long, the running one
+The running process starts its own start command again, as a child which inherits the listening sockets. When the child serves, it
+reports this over a pipe, and the running process drains. If the child ends before that, or needs too long, the running process
 continues: a faulty configuration or a broken installation changes nothing.
 """
 
@@ -16,20 +16,20 @@ from collections.abc import Callable, MutableMapping
 
 from tornado_gate.server.process.listeners import VARIABLE as LISTENERS_VARIABLE
 from tornado_gate.server.process.listeners import Listeners
-from tornado_gate.telemetry.metrics import DIRECTORY_VARIABLE
+from tornado_gate.telemetry.metrics.series import DIRECTORY_VARIABLE
 
 log = logging.getLogger(__name__)
 
 READY_VARIABLE = "TORNADO_GATE_READY_FD"
 START_SECONDS = 120.0
-"""A new process that does not serve by then is killed."""
+"""The time after which a new process that does not serve is killed."""
 
 
 class Successor:
     """A new process that will replace this one. `descriptor` can be read when the process serves or has failed."""
 
     def __init__(self, listeners: Listeners) -> None:
-        """Start it. Raises OSError."""
+        """Start the process. Raises OSError."""
         if os.getpid() == 1:
             raise OSError(
                 "this is the first process of its container, which would end with it; replace the container instead"
@@ -53,7 +53,7 @@ class Successor:
         log.info("process %d was started to replace this one", self.process.pid)
 
     def read_state(self) -> bool | None:
-        """Whether it serves; None if that is not known yet. False: it has ended, or is killed now."""
+        """Return whether the process serves; None if that is not known yet. False: it has ended, or is killed now."""
         try:
             if os.read(self.descriptor, 1):
                 return True
@@ -63,15 +63,15 @@ class Successor:
         return False
 
     def give_up(self, why: str) -> None:
-        """Kill it, and log why this process continues."""
+        """Kill the process, and log why this one continues."""
         self.process.kill()
         log.error("process %d does not replace this one, which continues: %s", self.process.pid, why)
 
     def close(self) -> None:
-        """Release what this process holds for it. The new process continues, unless it was given up."""
+        """Release the resources that this process holds for the new one. The new one continues, unless it was killed."""
         os.close(self.descriptor)
         self.process.poll()
-        self.process.returncode = self.process.returncode or 0  # no warning that it still runs
+        self.process.returncode = self.process.returncode or 0  # no warning that the child still runs
 
 
 class Predecessor:
@@ -84,7 +84,7 @@ class Predecessor:
             os.set_inheritable(self._descriptor, False)
 
     def report_serving(self) -> None:
-        """Let it drain: this process serves."""
+        """Report to the old process that this one serves, so that it drains."""
         if self._descriptor is None:
             return
         try:
@@ -96,7 +96,7 @@ class Predecessor:
 
 
 class Replacement:
-    """Starts a `Successor` of a process that has an event loop, and calls `hand_over` when it serves."""
+    """A replacement in progress. It starts a `Successor`, and calls `hand_over` when that serves. It needs an event loop."""
 
     def __init__(self, listeners: Listeners, loop: asyncio.AbstractEventLoop, hand_over: Callable[[], None]) -> None:
         self._listeners = listeners
@@ -107,7 +107,7 @@ class Replacement:
         self._is_over = False
 
     def start(self) -> None:
-        """SIGUSR2 has arrived."""
+        """Start a successor after SIGUSR2."""
         if self._is_over or self._successor is not None:
             log.warning("SIGUSR2 is ignored: this process already stops or is being replaced")
             return
@@ -120,7 +120,7 @@ class Replacement:
         self._timer = self._loop.call_later(START_SECONDS, self._on_timeout)
 
     def cancel(self) -> None:
-        """This process stops instead."""
+        """Kill the successor, because this process stops."""
         self._is_over = True
         if self._successor is not None:
             self._successor.give_up("this one was stopped")

@@ -10,22 +10,22 @@ import sys
 from collections.abc import Iterator
 
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
-"""For `gc.set_threshold`: the number of new objects before the youngest generation is collected, and so on."""
+"""The arguments of `gc.set_threshold`: the number of new objects before the youngest generation is collected, and so on."""
 
 _NEVER = 1_000_000
 
 RETAINED_BYTES = 32 * 1024 * 1024
-"""Free memory at the end of the heap that is retained for reuse: the maximum that glibc accepts."""
+"""The free memory at the end of the heap that is retained for reuse: the maximum that glibc accepts."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 
 
 def reduce_garbage_collection() -> None:
-    """Exclude the objects that exist now from garbage collection, and run the collector less often.
+    """Exclude the existing objects from garbage collection, and run the collector less often.
 
     Objects that exist at start live as long as the process. The gateway creates no reference cycles per request, so the collector
-    is only needed for plugins that do. Nothing is collected first: that takes 25 ms and frees 1,600 of 80,000 objects,
-    independent of the size of conf.
+    is only needed for plugins that do. No collection runs first: it takes 25 ms and frees 1,600 of 80,000 objects, independent of
+    the size of conf.
     """
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -34,11 +34,11 @@ def reduce_garbage_collection() -> None:
 
 @contextlib.contextmanager
 def shorten_garbage_collection() -> Iterator[None]:
-    """Make many objects that live long with short collections only, and exclude those that exist at the end from later ones.
+    """Make many objects that live long with short collections only. Exclude the surviving objects from later collections.
 
-    A collection of an older generation looks at all of them in one piece, also in a thread: those of 10,000 keys and models
-    keep the event loop waiting for 90 ms. The youngest generation has `GARBAGE_THRESHOLDS[0]` objects. It is still collected,
-    because what forms a reference cycle at the end is never freed.
+    A collection of an older generation examines all of them in one step, also in a thread. The objects of 10,000 keys and models
+    block the event loop for 90 ms. The youngest generation has `GARBAGE_THRESHOLDS[0]` objects. It is still collected, because a
+    reference cycle that exists at the end is never freed.
     """
     gc.collect(1)
     gc.set_threshold(GARBAGE_THRESHOLDS[0], _NEVER, _NEVER)
@@ -51,7 +51,7 @@ def shorten_garbage_collection() -> Iterator[None]:
 
 
 def retain_freed_memory() -> bool:
-    """Make glibc retain the memory of freed large bodies. Returns False when the allocator is not glibc's.
+    """Make glibc retain the memory of freed large bodies. Return False when the allocator is not glibc's.
 
     By default glibc returns this memory, and the kernel zeroes every page on the next allocation: a third of the cost of an image
     of 5 MB.
@@ -60,10 +60,10 @@ def retain_freed_memory() -> bool:
 
 
 def share_arena() -> bool:
-    """Make all threads of glibc allocate from one arena; call this before threads start. Returns False if that is not possible.
+    """Make all threads of glibc allocate from one arena; call this before threads start. Return False if that is not possible.
 
-    By default each thread gets an arena of its own and retains what it has freed there, where no other thread can use it: after
-    6,000 pages of the console, 10 MB of 31 MB. The operator's own setting is not changed.
+    By default each thread gets its own arena and retains the memory that it has freed there, where no other thread can use it:
+    after 6,000 pages of the console, 10 MB of 31 MB. The operator's own setting is not changed.
     """
     if "MALLOC_ARENA_MAX" in os.environ or "glibc.malloc.arena_max" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
@@ -71,7 +71,7 @@ def share_arena() -> bool:
 
 
 def _set_malloc_options(*options: tuple[int, int]) -> bool:
-    """Whether all options were set: only glibc has them."""
+    """Return whether all options were set: only glibc has them."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

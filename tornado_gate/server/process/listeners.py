@@ -1,8 +1,8 @@
 """The listening sockets of the gateway: bound here, or inherited from systemd or from the gateway that this one replaces.
 
 systemd passes sockets as descriptors from 3 on (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES; sd_listen_fds(3)). A gateway that is
-replaced passes them in TORNADO_GATE_LISTENERS (`handover`): all processes accept from the same queues of connections, so that
-none is refused or lost while one follows the other.
+replaced passes them in TORNADO_GATE_LISTENERS (`handover`). All processes accept from the same queues of connections, so that no
+connection is refused or lost while one process follows the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tornado_gate.types.value import Value
 VARIABLE: Final = "TORNADO_GATE_LISTENERS"
 FIRST_DESCRIPTOR: Final = 3
 METRICS_NAME: Final = "metrics"
-"""FileDescriptorName of a systemd socket on which the metrics are served."""
+"""The FileDescriptorName of a systemd socket on which the metrics are served."""
 _SYSTEMD_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 Address = tuple[str, int | None]
@@ -30,13 +30,13 @@ Address = tuple[str, int | None]
 
 
 class ServeError(Exception):
-    """The server cannot start; the message says why and what to do."""
+    """An error: the server cannot start. The message has the reason and the remedy."""
 
 
 class Listeners(Value, frozen=True, kw_only=True):
-    """Sockets that listen, or that are bound and will. `metrics` are those of the separate port for metrics.
+    """Sockets that listen, or that are bound and will. `metrics` are the sockets of the separate port for metrics.
 
-    `is_activated`: systemd has chosen the addresses, not conf. Else `address` and `metrics_address` are those of conf.
+    `is_activated`: systemd has chosen the addresses, not conf. Otherwise `address` and `metrics_address` come from conf.
     """
 
     http: tuple[socket.socket, ...]
@@ -54,7 +54,7 @@ class Listeners(Value, frozen=True, kw_only=True):
             bound.close()
 
     def encode(self) -> str:
-        """The descriptors and addresses, for the environment of a process that inherits the descriptors."""
+        """Return the descriptors and addresses, for the environment of a process that inherits the descriptors."""
         description = _Description(
             http=[bound.fileno() for bound in self.http],
             metrics=[bound.fileno() for bound in self.metrics],
@@ -65,7 +65,7 @@ class Listeners(Value, frozen=True, kw_only=True):
         return msgspec.json.encode(description).decode()
 
     def find_host(self) -> tuple[str, int | None]:
-        """Host and port that the sockets listen on. With several, a host that other machines reach, if there is one.
+        """Return host and port that the sockets listen on. With several, a host that other machines reach, if there is one.
 
         A Unix socket counts as loopback: only this machine reaches it.
         """
@@ -89,7 +89,7 @@ def _get_name(bound: socket.socket) -> tuple[str, int | None]:
 
 
 def take_inherited(environment: MutableMapping[str, str]) -> Listeners | None:
-    """The sockets that this process has inherited, None without any. Removes their variables. Raises ServeError."""
+    """Return the inherited sockets, None without any. Remove their variables. Raises ServeError."""
     text = environment.pop(VARIABLE, None)
     systemd = {name: environment.pop(name) for name in _SYSTEMD_VARIABLES if name in environment}
     if text is not None:
@@ -102,7 +102,7 @@ def take_inherited(environment: MutableMapping[str, str]) -> Listeners | None:
             metrics_address=told.metrics_address,
         )
     if systemd.get("LISTEN_PID") != str(os.getpid()):
-        return None  # they are those of another process, which has not removed the variables
+        return None  # the variables belong to another process, which has not removed them
     return _take_from_systemd(systemd)
 
 
@@ -144,9 +144,9 @@ def _adopt(descriptors: Iterable[int]) -> tuple[socket.socket, ...]:
 
 
 def open_listeners(server: ServerConfig, inherited: Listeners | None) -> Listeners:
-    """The sockets for the addresses in conf: inherited ones where they fit, else new ones. Raises ServeError.
+    """Return the sockets for the addresses in conf: inherited ones where they fit, else new ones. Raises ServeError.
 
-    Inherited ones that do not fit are closed. Those of systemd always fit.
+    Inherited sockets that do not fit are closed. Sockets of systemd always fit.
     """
     address, metrics_address = (server.host, server.port), (server.metrics_host, server.metrics_port)
     is_activated = inherited is not None and inherited.is_activated
@@ -186,7 +186,7 @@ def _bind(host: str, port: int, key: str) -> tuple[socket.socket, ...]:
 
 
 def format_address(server: ServerConfig, listeners: Listeners) -> str:
-    """The base URL of the first socket, for people."""
+    """Return the base URL of the first socket, for people."""
     first = listeners.http[0]
     name: Any = first.getsockname()
     if first.family == socket.AF_UNIX:

@@ -1,4 +1,4 @@
-"""Runs the server: bind, serve, reload, drain; `supervisor` runs several processes on the same sockets."""
+"""The server process: bind, serve, reload, drain; `supervisor` runs several processes on the same sockets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 120.0
 FIRST_HEAD_SECONDS = 30.0
-"""Seconds for the head of the first request of a connection: until then nobody knows who the client is."""
+"""Seconds for the head of the first request of a connection: until then the client is not identified."""
 METRICS_CONNECTIONS = 64
 """Maximum number of connections to the port of the metrics."""
 BODY_SECONDS = 600.0
@@ -72,15 +72,15 @@ def load_config(
     *,
     at_rest: bool = False,
 ) -> Config:
-    """The configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError.
+    """Return the configuration of the file, or the default without a file, with `overrides` applied. Raises ConfigError.
 
     `bound_host` is the address on which this process listens already. With `at_rest`, raises FileBusy if another process has the
     file open for writing.
     """
-    given = {
+    flags = {
         name: getattr(overrides, name) for name in Overrides.__struct_fields__ if getattr(overrides, name) is not None
     }
-    return conf.load(path, environment, given, bound_host, at_rest=at_rest) if path else conf.default_config(given)
+    return conf.load(path, environment, flags, bound_host, at_rest=at_rest) if path else conf.default_config(flags)
 
 
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
@@ -90,7 +90,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         bound_host, bound_port = inherited.find_host()
         overrides = replace(overrides, host=bound_host, port=bound_port)
     heap.share_arena()
-    seen = get_file_state(path)
+    state = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server
     logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
@@ -113,7 +113,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     board = Board(server.drain_delay + server.drain_seconds) if count > 1 else None
     process = ServingProcess(
         path=path,
-        seen=seen,
+        seen=state,
         overrides=overrides,
         config=config,
         host=host,
@@ -176,7 +176,10 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
 
 
 class ServingProcess(Value, frozen=True, kw_only=True):
-    """One serving process, run inside an event loop with what `run` has prepared. `board` None: there is no supervisor."""
+    """One serving process, run inside an event loop with the parts that `run` has prepared.
+
+    `board` None: there is no supervisor.
+    """
 
     path: Path | None
     seen: FileState
@@ -189,7 +192,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     board: Board | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
-        """Serve until a signal (`drain`), then drain. `ready` is called when it serves."""
+        """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
         services = make_services(self.config, self.host, self.keystore, Metrics())
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
@@ -238,7 +241,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         drain.hand_over()
 
     def _on_supervisor_end(self, services: Services, drain: Drain, board: Board) -> None:
-        """The supervisor was killed: without this, its processes would keep the port for ever."""
+        """Stop after the supervisor was killed: otherwise its processes would keep the port forever."""
         asyncio.get_running_loop().remove_reader(board.life)
         log.error("the supervisor of this process has ended; this one stops too")
         drain.stop(signal.SIGTERM)

@@ -1,7 +1,8 @@
-"""Applies a changed configuration to a running process: on SIGHUP, and when the file or the lock file of plugins has changed.
+"""The reload of a changed configuration in a running process.
 
-A file is read when nobody writes it: when no process has it open for writing (`config.written`), and, unless SIGHUP says that it
-is complete, when it has not changed for SETTLED_SECONDS, because some writers open it several times.
+It starts on SIGHUP, and after a change of the file or of the plugins' lock file. A file is read when it is complete. No process
+may have it open for writing (`config.written`). Unless SIGHUP declares it complete, it must also be unchanged for
+SETTLED_SECONDS, because some writers open it several times.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LOOK_SECONDS = 0.25
 """The time between two looks at a file that is written."""
 SETTLED_SECONDS = 1.0
 LONG_SECONDS = 30.0
-"""A file that is written for so long is reported."""
+"""The time after which a file that is still being written is reported."""
 FIXED_SETTINGS = (
     "host",
     "port",
@@ -45,7 +46,6 @@ FIXED_SETTINGS = (
     "log_format",
     "loop",
     "http",
-    "upstream_http",
     "stalled_reader_seconds",
     "max_connections",
     "max_connections_per_address",
@@ -54,18 +54,18 @@ FIXED_SETTINGS = (
 
 FileState = tuple[tuple[int, ...], ...]
 UNKNOWN: FileState = ((-1, -1, -1),)
-"""Differs from the state of all files."""
+"""A state that differs from the state of all files."""
 
 
 def log_warnings(snapshot: Snapshot) -> None:
-    """Log what is valid but unsafe in the configuration."""
+    """Log settings of the configuration that are valid but unsafe."""
     config = snapshot.config
     for line in conf.describe(snapshot.warnings, config.path, config.lines):
         log.warning("%s", line)
 
 
 def get_file_state(path: Path | None) -> FileState:
-    """A value that changes when the file, or the lock file of plugins beside it, changes, appears or disappears."""
+    """Return a value that changes when the file or the plugins' lock file beside it changes, appears or disappears."""
     states: list[tuple[int, ...]] = []
     for file in (path, get_lock_path(path)):
         try:
@@ -77,7 +77,7 @@ def get_file_state(path: Path | None) -> FileState:
 
 
 class Reloader:
-    """Applies a changed configuration. If it is faulty, the faults are logged and the old one stays."""
+    """The reload of a changed configuration. If it is faulty, the faults are logged and the old one stays."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Reloader:
         load: Callable[[], Config],
         scrubber: logs.Scrubber,
         path: Path | None,
-        seen: FileState,
+        state: FileState,
     ) -> None:
         self._services = services
         self._gate = services.gate
-        self._seen = seen
+        self._seen = state
         self._load = load
         self._scrubber = scrubber
         self._path = path
@@ -114,7 +114,7 @@ class Reloader:
                 await self.reload()
 
     async def _wait_until_written(self, state: FileState) -> FileState:
-        """Wait until nobody writes the file. Returns its state."""
+        """Wait until no process writes the file. Return its state."""
         begun = since = time.monotonic()
         is_reported = False
         while True:
@@ -134,12 +134,12 @@ class Reloader:
                     await (asyncio.sleep(LOOK_SECONDS) if self._asked.is_set() else self._asked.wait())
 
     async def reload(self) -> bool:
-        """Build a new snapshot and apply it. Returns whether it was applied."""
+        """Build a new snapshot and apply it. Return whether it was applied."""
         try:
             async with asyncio.timeout(RELOAD_SECONDS):
                 snapshot = await asyncio.to_thread(self._build_aside)
         except conf.FileBusy:
-            self._seen = UNKNOWN  # it was opened again: look at it again
+            self._seen = UNKNOWN  # the file was opened again, so check it again
             return False
         except ConfigError as error:
             for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
@@ -151,11 +151,11 @@ class Reloader:
         else:
             self._put_in_force(snapshot)
             return True
-        self._gate.metrics.count_reload(False)
+        self._gate.metrics.process.count_reload(False)
         return False
 
     def _build_aside(self) -> Snapshot:
-        """Runs in a thread, where a long garbage collection would block the event loop too."""
+        """Build the snapshot in a thread, where a long garbage collection would block the event loop too."""
         with shorten_garbage_collection():
             return self._build()
 
@@ -175,7 +175,7 @@ class Reloader:
         return snapshot
 
     def _keep_fixed_settings(self, config: Config) -> Config:
-        """`config` with the running values of settings that a reload cannot change; logs which of them differ."""
+        """Return `config` with the running values of settings that a reload cannot change, and log the differing ones."""
         running = self._gate.snapshot.config.server
         kept = {name: getattr(running, name) for name in FIXED_SETTINGS}
         changed = [f"server.{name}" for name, value in kept.items() if getattr(config.server, name) != value]
@@ -191,7 +191,7 @@ class Reloader:
         new = snapshot.config
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
-        self._gate.metrics.count_reload(True)
+        self._gate.metrics.process.count_reload(True)
         log_warnings(snapshot)
         for name, update in self._gate.host.updates.items():
             log.warning("plugin '%s': %s", name, update, extra={"fields": {"plugin": name}})

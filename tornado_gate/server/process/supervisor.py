@@ -1,4 +1,4 @@
-"""Runs several serving processes on the same sockets, restarts those that end, and forwards signals to them."""
+"""The supervisor of several serving processes on the same sockets: it restarts ended ones, and forwards signals to them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from typing import Final
 from tornado_gate.server.process import systemd
 from tornado_gate.server.process.handover import START_SECONDS, Successor
 from tornado_gate.server.process.listeners import Listeners
-from tornado_gate.telemetry.metrics import RestartCounter, remove_process
+from tornado_gate.telemetry.metrics.process import RestartCounter, remove_process
 
 log = logging.getLogger(__name__)
 
 STEADY_SECONDS: Final = 10.0
-"""A process that ends earlier after its start has failed quickly."""
+"""The time within which an ended process counts as a quick failure."""
 CRASH_LOOP: Final = 3
-"""So many quick failures one after the other are a crash loop."""
+"""The number of consecutive quick failures that make a crash loop."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a process that has failed quickly is replaced: doubled with each such failure."""
+"""The delay in seconds before a process that has failed quickly is replaced: doubled with each such failure."""
 MARGIN_SECONDS = 30.0
 """Seconds to end and to write usage, beyond the time that open requests have."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP, HANDED_OVER = signal.SIGUSR1, signal.SIGUSR2
-"""What the supervisor sends to its processes."""
+"""The messages of the supervisor to its processes."""
 SIGNALS = (*STOP_SIGNALS, signal.SIGHUP, signal.SIGUSR2, signal.SIGCHLD)
 _PROCESS_ID: Final = struct.Struct("i")
 
 
 class Board:
-    """What the supervisor and its processes share: a page of memory, and a pipe. Create it before they start.
+    """The memory that the supervisor and its processes share: a page, and a pipe. Create it before they start.
 
-    `life` is the end of the pipe that a process reads: it ends when the supervisor ends, however that happens.
+    `life` is the end of the pipe that a process reads: it ends when the supervisor ends, for any reason.
     """
 
     def __init__(self, drain_seconds: float) -> None:
@@ -47,12 +47,12 @@ class Board:
         self.set_drain_seconds(drain_seconds)
 
     def enter_child(self) -> None:
-        """Call it first in a process of the supervisor."""
+        """Prepare the board in a process of the supervisor; call it first."""
         os.close(self._alive)
 
     @property
     def stop_signal(self) -> int:
-        """The signal that has stopped the supervisor: SIGTERM or SIGINT."""
+        """Return the signal that has stopped the supervisor: SIGTERM or SIGINT."""
         return self._page[1] or signal.SIGTERM
 
     def set_stop_signal(self, number: int) -> None:
@@ -60,7 +60,7 @@ class Board:
 
     @property
     def is_crash_loop(self) -> bool:
-        """Whether processes end again and again soon after their start."""
+        """Return whether processes end again and again soon after their start."""
         return bool(self._page[0])
 
     def set_crash_loop(self, yes: bool) -> None:
@@ -68,7 +68,7 @@ class Board:
 
     @property
     def drain_seconds(self) -> float:
-        """The time that a process needs at most to drain, by the configuration in force."""
+        """Return the maximum time that a process needs to drain, by the current configuration."""
         seconds: float = struct.unpack_from("d", self._page, 8)[0]
         return seconds
 
@@ -77,11 +77,11 @@ class Board:
 
 
 class Supervisor:
-    """Runs `child` in `count` processes until SIGTERM or SIGINT, or until another gateway takes the place of all (SIGUSR2).
+    """A supervisor of `count` processes that run `child`.
 
-    `child` gets a function that it calls when it serves; `flush` is called last in each child. This process closes its own copies
-    of `listeners` when it stops, because a connection is accepted by the kernel, and then waits, as long as any process has the
-    socket open.
+    They run until SIGTERM or SIGINT, or until another gateway replaces all (SIGUSR2). `child` gets a function that it calls when
+    it serves; `flush` is called last in each child. This process closes its own copies of `listeners` when it stops. Otherwise
+    the kernel would accept connections that wait as long as any process has the socket open.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Supervisor:
         self._board = board
         self._started: dict[int, float] = {}
         self._serving: set[int] = set()
-        self._due: list[float] = []  # when processes that have ended are replaced
+        self._due: list[float] = []  # the times at which ended processes are replaced
         self._quick_failures = 0
         self._stopping = False
         self._kill_at: float | None = None
@@ -112,7 +112,7 @@ class Supervisor:
         self._restarts: RestartCounter | None = None
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Run the children; returns when the last one has ended. `ready` is called when all of them serve."""
+        """Run the children, and return when the last one has ended. `ready` is called when all of them serve."""
         os.set_blocking(self._wake, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for number in SIGNALS:
@@ -136,7 +136,7 @@ class Supervisor:
     # Waiting
 
     def _wait(self) -> None:
-        """Wait for a signal, for news of a process, or until something is due."""
+        """Wait for a signal, for a message of a process, or until a deadline."""
         times = [*self._due]
         if self._kill_at is not None:
             times.append(self._kill_at)
@@ -152,7 +152,8 @@ class Supervisor:
         if self._woken in readable:
             os.read(self._woken, 4096)
         if self._hear in readable:
-            told = os.read(self._hear, 64 * _PROCESS_ID.size)  # each is written at once, so none is incomplete
+            # each message is written in one step, so none is incomplete
+            told = os.read(self._hear, 64 * _PROCESS_ID.size)
             self._serving |= {process for (process,) in _PROCESS_ID.iter_unpack(told)} & set(self._started)
 
     def _note_signal(self, number: int, _frame: object) -> None:
@@ -176,7 +177,7 @@ class Supervisor:
     # Processes
 
     def _start(self) -> None:
-        """Start a child. A signal that arrives meanwhile is handled when the child is known."""
+        """Start a child. A signal that arrives now is handled when the child is known."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             process = os.fork()
@@ -190,8 +191,10 @@ class Supervisor:
         """Run the child and exit the process; never returns, so that a child does not continue with the parent's code."""
         signal.set_wakeup_fd(-1)
         self._board.enter_child()
-        # systemd and terminals signal all processes of a group: what the supervisor forwards would count as a second signal.
-        for number in (*STOP_SIGNALS, signal.SIGHUP):  # SIGHUP: until the process has read the current configuration
+        # systemd and terminals signal all processes of a group: the signals that the supervisor forwards would count as a second
+        # one.
+        # ignore SIGHUP until the process has read the current configuration
+        for number in (*STOP_SIGNALS, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         for number in (STOP, HANDED_OVER, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -210,7 +213,7 @@ class Supervisor:
         os.write(self._tell, _PROCESS_ID.pack(os.getpid()))
 
     def _reap(self) -> None:
-        """Note which processes have ended."""
+        """Record the processes that have ended."""
         for process in list(self._started):
             with suppress(ChildProcessError):
                 ended, status = os.waitpid(process, os.WNOHANG)
@@ -249,7 +252,7 @@ class Supervisor:
                 self._restarts.count()
 
     def _check_health(self) -> None:
-        """Forget quick failures when all processes run, and kill those that do not stop."""
+        """Reset the quick failures when all processes run, and kill processes that do not stop."""
         now = time.monotonic()
         is_steady = all(now - started >= STEADY_SECONDS for started in self._started.values())
         if self._quick_failures and is_steady and len(self._serving) == self._count:

@@ -1,4 +1,7 @@
-"""Tells systemd what this process does (sd_notify(3)); nothing without NOTIFY_SOCKET, which `Type=notify` sets."""
+"""The messages to systemd about the state of this process (sd_notify(3)), which `Type=notify` needs.
+
+Without NOTIFY_SOCKET, no message is sent.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ VARIABLE = "NOTIFY_SOCKET"
 
 
 def notify_ready() -> None:
-    """This process serves, and is the main one of its unit from now on, also if another one started it."""
+    """Report that this process serves, and that it is the main one of its unit now, even if another process started it."""
     _notify(f"READY=1\nMAINPID={os.getpid()}")
 
 

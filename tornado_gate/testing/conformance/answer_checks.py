@@ -1,4 +1,4 @@
-"""Checks of one answer: complete, in the right order, without secrets, and independent of the borders of the chunks."""
+"""Checks of one response: complete, in the right order, without secrets, and independent of the borders of the chunks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tornado_gate.testing.stage import CALLER_KEY
 from tornado_gate.types import PartStart, ResponseStart, StreamError, StreamEvent, replace
 
 _NO_KEY_BYTES = 12
-"""Keys below this length are too short to be looked for in answers."""
+"""Shorter keys are not searched in responses, because they may occur there by chance."""
 _JSON_TYPES = ("application/json", "text/event-stream")
 
 
 def make_row(exchange: Exchange) -> Row:
-    """The cell of the matrix for an answer; `check_answer` looks closer."""
+    """Return the cell of the matrix for a response. `check_answer` examines it further."""
     answer, example = exchange.answer, exchange.example
     row = Row(
         operation=example.operation, format=example.format, request=example.name, lane=exchange.lane,
@@ -44,22 +44,22 @@ def make_row(exchange: Exchange) -> Row:
 
 
 def find_message(body: bytes) -> str:
-    """The first text named ``message`` in a body."""
+    """Return the first text named ``message`` in a body."""
     for value in read_values(body):
-        for member in _walk(value):
+        for member in _walk_value(value):
             if isinstance(member, dict) and isinstance(member.get("message"), str):
                 return str(member["message"])
     return ""
 
 
-def _walk(value: Any) -> Iterable[Any]:
+def _walk_value(value: Any) -> Iterable[Any]:
     yield value
     for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _walk(member)
+        yield from _walk_value(member)
 
 
 def check_answer(driver: Driver, report: PluginReport, row: Row, exchange: Exchange) -> None:
-    """Everything that must hold for one answer. A failure marks the row as failed."""
+    """Check every property of one response. A failure marks the row as failed."""
     before = report.failed_places
     where = describe(row)
     report.count("answer")
@@ -84,14 +84,14 @@ _HINT_OF_HOOKS = (
 
 
 def describe(row: Row) -> str:
-    """A row as the place of a failure."""
+    """Describe a row as the place of a failure."""
     way = "stream" if row.streamed else "whole"
     return f"{row.operation}, {row.format} {row.request}, {way}, {row.lane} lane"
 
 
 def describe_unknown(exchange: Exchange) -> str:
-    """What to do about a request that the kit cannot answer as the vendor would."""
-    sent = [f"{one.method} {one.url}" for one in exchange.received]
+    """Return the remedy for a request to which the kit cannot respond as the vendor would."""
+    sent = [f"{request.method} {request.url}" for request in exchange.received]
     return (
         f"The kit does not know what the upstream answers to {', '.join(sent)}. Ship a module with a contract that has a "
         f"case for this request, or with `Conformance(answer=…)`. See {GUIDE}."
@@ -99,26 +99,29 @@ def describe_unknown(exchange: Exchange) -> str:
 
 
 def check_secrets(driver: Driver, report: PluginReport, where: str, exchange: Exchange) -> None:
-    """The upstream's key goes to the upstream only, in a header; the caller's key does not leave the gateway."""
+    """Check that the upstream's key is in a header to the upstream only, and that the caller's key does not leave the
+    gateway.
+    """
     report.count("secrets")
     key, answer = driver.api_key, exchange.answer
-    for one in exchange.received:
-        everything = one.url.encode() + repr(dict(one.headers)).encode() + one.body
+    for request in exchange.received:
+        everything = request.url.encode() + repr(dict(request.headers)).encode() + request.body
         if CALLER_KEY.encode() in everything:
             report.fail("secrets", where, "The caller's key of the gateway was sent to the upstream.")
-        if len(key) >= _NO_KEY_BYTES and key in one.url:
-            what = f"The API key is in the URL of {one.method} {one.path}. Send it in a header: proxies and logs record URLs."
+        if len(key) >= _NO_KEY_BYTES and key in request.url:
+            where_sent = f"The API key is in the URL of {request.method} {request.path}."
+            what = f"{where_sent} Send it in a header: proxies and logs record URLs."
             report.fail("secrets", where, what)
     if len(key) >= _NO_KEY_BYTES and key.encode() in answer.body + repr(dict(answer.headers)).encode():
         report.fail("secrets", where, "The caller's answer contains the API key of the upstream.")
-    sends = any(key in value for one in exchange.received[:1] for value in one.headers.values())
+    sends = any(key in value for request in exchange.received[:1] for value in request.headers.values())
     if key and exchange.received and driver.setup.sends_key and not sends:
         what = f"No header of the upstream request has the API key. If the plugin signs with it, say `sends_key=False`: {GUIDE}."
         report.fail("secrets", where, what)
 
 
 def _check_complete(report: PluginReport, where: str, exchange: Exchange) -> None:
-    """The caller has everything that the upstream said."""
+    """Check that the caller receives everything that the upstream sent."""
     answer, events = exchange.answer, exchange.events
     if answer.broken:
         return report.fail("complete", where, "The connection broke before the end of the answer.")
@@ -126,20 +129,22 @@ def _check_complete(report: PluginReport, where: str, exchange: Exchange) -> Non
         return report.fail("complete", where, "The answer is empty.")
     missing = find_missing(events, answer.body)
     if missing:
-        report.fail("complete", where, f"The answer does not contain the text {missing[0]!r}:\n{_show(answer.body)}")
+        report.fail(
+            "complete", where, f"The answer does not contain the text {missing[0]!r}:\n{_shorten_body(answer.body)}"
+        )
     sound = join_sound_bytes(events)
     if sound and answer.content_type.startswith("audio/") and sound != answer.body:
         what = f"The sound of the answer has {len(answer.body)} bytes, the events have {len(sound)}."
         report.fail("complete", where, what)
     if exchange.lane == "verbatim" and exchange.answers and exchange.answers[-1].content_type in _JSON_TYPES:
-        said = find_main_text(exchange.answers[-1].body)
-        if not contains_text(answer.body, said) and said:
-            what = f"The upstream said {said!r}, which the answer does not contain:\n{_show(answer.body)}"
+        main_text = find_main_text(exchange.answers[-1].body)
+        if not contains_text(answer.body, main_text) and main_text:
+            what = f"The upstream said {main_text!r}, which the answer does not contain:\n{_shorten_body(answer.body)}"
             report.fail("complete", where, what)
 
 
 def _check_order(report: PluginReport, where: str, exchange: Exchange) -> None:
-    """The events are complete and in an allowed order. (The core has checked the order while they came.)"""
+    """Check that the events are complete and in an allowed order. (The core has checked the order as they arrived.)"""
     for call in exchange.calls:
         if not call.translated or any(isinstance(event, StreamError) for event in call.events):
             continue
@@ -153,8 +158,8 @@ def _check_order(report: PluginReport, where: str, exchange: Exchange) -> None:
 
 
 def _check_carried(report: PluginReport, where: str, exchange: Exchange) -> None:
-    """A picture and a tool of the request reached the upstream, or are named in x-gate-loss."""
-    example, sent = exchange.example, b"".join(one.body for one in exchange.received)
+    """Check that a picture and a tool of the request reached the upstream, or are named in x-gate-loss."""
+    example, sent = exchange.example, b"".join(request.body for request in exchange.received)
     if not exchange.received or exchange.answer.headers.get("x-gate-loss"):
         return
     if example.has_picture:
@@ -164,14 +169,16 @@ def _check_carried(report: PluginReport, where: str, exchange: Exchange) -> None
             report.fail("images in", where, what)
     if example.has_tool:
         report.count("tools")
-        named = [event.name for event in exchange.events if isinstance(event, PartStart) and event.kind == "tool_call"]
+        called_tools = [
+            event.name for event in exchange.events if isinstance(event, PartStart) and event.kind == "tool_call"
+        ]
         texts = join_texts(exchange.answer.body)
-        if lost := [name for name in named if name and name not in texts]:
+        if lost := [name for name in called_tools if name and name not in texts]:
             report.fail("tools", where, f"The answer does not contain the call of the tool {lost[0]!r}.")
 
 
 async def check_borders(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
-    """The answer does not depend on where the upstream's bytes are cut."""
+    """Check that the response does not depend on the borders of the upstream's chunks."""
     for name, change in (("one byte at a time", split_bytes), ("everything at once", join_bytes)):
         report.count("chunk borders")
         exchange = await driver.send(usual.example, lambda _number, answer, change=change: change(answer))  # type: ignore[misc]
@@ -180,8 +187,8 @@ async def check_borders(driver: Driver, report: PluginReport, row: Row, usual: E
             report.fail(
                 "chunk borders", where, f"status {exchange.answer.status}: {find_message(exchange.answer.body)}"
             )
-        elif (found := normalize(exchange.events)) != (expected := normalize(usual.events)):
-            report.fail("chunk borders", where, "Other events than usual:\n" + describe_difference(found, expected))
+        elif (events := normalize(exchange.events)) != (expected := normalize(usual.events)):
+            report.fail("chunk borders", where, "Other events than usual:\n" + describe_difference(events, expected))
         elif row.lane == "verbatim" and exchange.answer.body != usual.answer.body:
             what = describe_difference(exchange.answer.body, usual.answer.body)
             report.fail("chunk borders", where, f"Other bytes than usual:\n{what}")
@@ -191,10 +198,10 @@ async def check_borders(driver: Driver, report: PluginReport, row: Row, usual: E
 
 
 def normalize(events: Iterable[StreamEvent]) -> list[StreamEvent]:
-    """Events without the ids and times that a plugin makes, and with adjacent sound joined."""
-    made = [replace(one, id=None, created=None) if isinstance(one, ResponseStart) else one for one in events]
-    return join_sound(replace(one, id=None) if isinstance(one, PartStart) else one for one in made)
+    """Return events without the ids and times that a plugin makes, and with adjacent sound joined."""
+    made = [replace(event, id=None, created=None) if isinstance(event, ResponseStart) else event for event in events]
+    return join_sound(replace(event, id=None) if isinstance(event, PartStart) else event for event in made)
 
 
-def _show(body: bytes) -> str:
+def _shorten_body(body: bytes) -> str:
     return body[:600].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Runs the contracts that a plugin ships: its recorded requests and answers, without pytest."""
+"""Run the contracts that a plugin ships, with its recorded requests and responses, without pytest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tornado_gate.testing.conformance.report import PluginReport
 
 
 async def check_contracts(declaration: Declaration, report: PluginReport) -> None:
-    """Each test of each contract is one check. The tests start event loops of their own, so they run in a thread."""
+    """Run each test of each contract as one check. The tests start their own event loops, so they run in a thread."""
     for contract in declaration.contracts:
         for name in sorted(dir(contract)):
             if name.startswith("test_"):

@@ -1,8 +1,9 @@
-"""What a plugin tells the conformance kit about itself: how to configure it, and what its upstream answers.
+"""A plugin's declaration for the conformance kit: its configuration, and the responses of its upstream.
 
-A plugin ships a module with a `Conformance` and with its contracts: the module ``conformance`` of the plugin's package
-(``tornado_gate_acme.conformance``), ``tornado_gate_acme_conformance`` beside a single module, or any module that an entry point
-of the group ``tornado_gate_conformance`` with the plugin's name names. docs/plugin-testing.md shows one.
+A plugin ships a module with a `Conformance` and with its contracts. This is the module ``conformance`` of the plugin's
+package (``tornado_gate_acme.conformance``), or ``tornado_gate_acme_conformance`` beside a single module. An entry point
+of the group ``tornado_gate_conformance`` with the plugin's name can name any other module. docs/plugin-testing.md shows
+an example.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ENTRY_POINT_GROUP = "tornado_gate_conformance"
 
 
 class Declaration(Value, frozen=True, kw_only=True):
-    """What was found: the `Conformance`, and the contracts of the same module. `module` is "" if the plugin ships none."""
+    """The `Conformance` of a plugin, and the contracts of the same module. `module` is "" if the plugin ships none."""
 
     conformance: Conformance = Conformance()
     contracts: tuple[type, ...] = ()
@@ -31,34 +32,36 @@ class Declaration(Value, frozen=True, kw_only=True):
 
     @property
     def provider_contracts(self) -> list[type[BaseProviderContract]]:
-        return [one for one in self.contracts if issubclass(one, BaseProviderContract)]
+        return [contract for contract in self.contracts if issubclass(contract, BaseProviderContract)]
 
     def list_format_examples(self) -> dict[str, list[RouteExample]]:
-        """The requests of the format's contracts, by the path of their route."""
-        found: dict[str, list[RouteExample]] = {}
+        """Return the requests of the format's contracts, by the path of their route."""
+        examples: dict[str, list[RouteExample]] = {}
         for contract in self.contracts:
             if issubclass(contract, FormatContract):
                 path, example = contract().make_example()
-                found.setdefault(path, []).append(example)
-        return found
+                examples.setdefault(path, []).append(example)
+        return examples
 
 
 def find_declaration(plugin: Plugin) -> Declaration:
-    """What the plugin's module for the kit declares. Raises whatever its import raises."""
+    """Return the declaration in the plugin's module for the kit. Raises every error of its import."""
     module = _find_module(plugin)
     if module is None:
         return Declaration()
-    given = [value for value in vars(module).values() if isinstance(value, Conformance)]
+    conformances = [value for value in vars(module).values() if isinstance(value, Conformance)]
     contracts = tuple(
         value
         for value in vars(module).values()
         if inspect.isclass(value) and value.__module__ == module.__name__ and _is_contract(value)
     )
-    return Declaration(conformance=given[0] if given else Conformance(), contracts=contracts, module=module.__name__)
+    return Declaration(
+        conformance=conformances[0] if conformances else Conformance(), contracts=contracts, module=module.__name__
+    )
 
 
 def _is_contract(value: type) -> bool:
-    """Whether a class is a contract with tests of its own, not a base class without a plugin."""
+    """Return whether a class is a contract with tests, and not a base class without a plugin."""
     return any(name.startswith("test_") for name in dir(value)) and hasattr(value, "plugin")
 
 

@@ -1,4 +1,4 @@
-"""Sends requests to the plugin under test: the gateway, its upstream, the recorder, and what the plugin is set up with."""
+"""The driver of the plugin under test: the gateway, its upstream, the recorder, and the plugin's configuration."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ API_KEY = "sk-upstream-key-that-only-the-upstream-may-see-0123456789"
 RECORDER, REFERENCE = "conformance-recorder", "conformance-reference"
 ENTRY = "checked"
 VIDEO_SECONDS = 10.0
-"""The maximum time for a video; those of faults may be tried again for minutes."""
+"""The maximum time for a video. The core may retry failed videos for minutes."""
 
 
 Change = Callable[[int, UpstreamAnswer], UpstreamAnswer]
 
 
 class Exchange(Value, frozen=True, kw_only=True):
-    """A request of a caller with everything that it caused."""
+    """A request of a caller with all its results."""
 
     example: Example
     answer: CallerAnswer
@@ -53,7 +53,9 @@ class Exchange(Value, frozen=True, kw_only=True):
 
 
 class Driver:
-    """Drives one provider. `change` makes the upstream's answer number n of what it would answer; None: unchanged."""
+    """A driver of one provider. `change` returns the upstream's response number n from the usual response; None:
+    unchanged.
+    """
 
     def __init__(
         self,
@@ -71,15 +73,15 @@ class Driver:
         self._change: Change | None = None
 
     async def send(self, example: Example, change: Change | None = None) -> Exchange:
-        """Send the request, and read the whole answer."""
+        """Send the request, and read the whole response."""
         self.begin(change, example)
-        given = await self.stage.send(example.make(model_name(example.operation)))
-        if example.operation == "videos" and given.status < 300:
+        answer = await self.stage.send(example.make(model_name(example.operation)))
+        if example.operation == "videos" and answer.status < 300:
             await self._wait_for_video()
-        return self.end(example, given)
+        return self.end(example, answer)
 
     def begin(self, change: Change | None = None, example: Example | None = None) -> None:
-        """Forget what was before. The caller will send `example`."""
+        """Delete the records of earlier requests. The caller will send `example`."""
         self.stage.mark_calm()
         self.recorder.clear(example)
         self.upstream.forget()
@@ -88,7 +90,7 @@ class Driver:
         self._change = change
 
     def note_answer(self, usual: UpstreamAnswer) -> UpstreamAnswer:
-        """What the upstream answers instead of `usual`. `answers` are the usual ones."""
+        """Return the upstream's response in place of `usual`, and record `usual` in `answers`."""
         self.answers.append(usual)
         return self._change(len(self.answers) - 1, usual) if self._change else usual
 
@@ -100,11 +102,11 @@ class Driver:
         )  # fmt: skip
 
     def find_failures(self) -> dict[str, str]:
-        """The plugins that failed since `begin`, with the reasons."""
+        """Return the plugins that failed since `begin`, with the reasons."""
         return {name: text for name, (_, text) in self.host.failures.items()}
 
     async def _wait_for_video(self) -> None:
-        """Wait until the task of the last video has ended; `VIDEO_SECONDS` at most."""
+        """Wait until the task of the last video has ended, at most `VIDEO_SECONDS`."""
         store, loop = self.stage.services.tasks.engine.store, asyncio.get_running_loop()
         end = loop.time() + VIDEO_SECONDS
         while loop.time() < end:
@@ -115,12 +117,12 @@ class Driver:
 
 
 def only_first(answer: UpstreamAnswer) -> Change:
-    """`answer` to the first request, the usual answers to the others."""
+    """Return a change that sends `answer` to the first request, and the usual responses to the others."""
     return lambda number, usual: usual if number else answer
 
 
 def split_bytes(answer: UpstreamAnswer) -> UpstreamAnswer:
-    """The same answer, one byte at a time; long ones in pieces of 7 bytes after the first kilobyte."""
+    """Split a response into single bytes. Long responses continue in chunks of 7 bytes after the first kilobyte."""
     body, head = answer.body, answer.body[:1024]
     rest = body[1024:]
     step = 7 if len(rest) < 64 * 1024 else 8191
@@ -129,22 +131,22 @@ def split_bytes(answer: UpstreamAnswer) -> UpstreamAnswer:
 
 
 def join_bytes(answer: UpstreamAnswer) -> UpstreamAnswer:
-    """The same answer in one piece."""
+    """Join a response into one chunk."""
     return replace(answer, steps=(answer.body,))
 
 
 def hang_after(answer: UpstreamAnswer, share: float = 0.5) -> UpstreamAnswer:
-    """The first part of an answer, then nothing."""
+    """Return the first part of a response, followed by silence."""
     return replace(answer, steps=(*cut(answer, share), Fault.HANG))
 
 
 def reset_after(answer: UpstreamAnswer, share: float = 0.5) -> UpstreamAnswer:
-    """The first part of an answer, then a reset of the connection."""
+    """Return the first part of a response, followed by a reset of the connection."""
     return replace(answer, steps=(*cut(answer, share), Fault.RESET))
 
 
 def cut(answer: UpstreamAnswer, share: float) -> tuple[bytes, ...]:
-    """The first part of the bytes of an answer; whole frames if it has several."""
+    """Return the first part of the bytes of a response. If it has several frames, the frames stay whole."""
     steps = [step for step in answer.steps if isinstance(step, bytes)]
     if len(steps) > 1:
         return tuple(steps[: max(1, int(len(steps) * share))])
@@ -152,17 +154,17 @@ def cut(answer: UpstreamAnswer, share: float) -> tuple[bytes, ...]:
 
 
 def model_name(operation: str) -> str:
-    """The name of the kit's model for an operation of the plugin under test."""
+    """Return the name of the kit's model for an operation of the plugin under test."""
     return f"checked-{operation.replace('_', '-')}"
 
 
 def reference_name(operation: str) -> str:
-    """The name of the kit's model of the reference provider."""
+    """Return the name of the kit's model of the reference provider."""
     return f"reference-{operation.replace('_', '-')}"
 
 
 def choose_upstream_model(capabilities: Capabilities, setup: Conformance, operation: str) -> str:
-    """A name of an upstream model that supports the operation: the plugin's own choice, else by its patterns."""
+    """Return the name of an upstream model that supports the operation: the plugin's own choice, else by its patterns."""
     if operation in setup.models:
         return setup.models[operation]
     for pattern, operations in capabilities.models.items():
@@ -173,7 +175,7 @@ def choose_upstream_model(capabilities: Capabilities, setup: Conformance, operat
 
 
 def fill_names(value: object) -> object:
-    """Settings with names of models of the reference provider in the place of ``{chat}`` and the like."""
+    """Replace ``{chat}`` and the like in settings by the names of models of the reference provider."""
     if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
         return reference_name(value[1:-1])
     if isinstance(value, Mapping):
@@ -182,7 +184,7 @@ def fill_names(value: object) -> object:
 
 
 def make_entry(plugin: str, setup: Conformance, url: str) -> ProviderConfig:
-    """The provider entry of the plugin under test."""
+    """Return the provider entry of the plugin under test."""
     return ProviderConfig(
         name=ENTRY, plugin=plugin, base_url=url + setup.base_path,
         api_key=Secret(API_KEY if setup.api_key is None else setup.api_key),
@@ -191,7 +193,7 @@ def make_entry(plugin: str, setup: Conformance, url: str) -> ProviderConfig:
 
 
 def make_host(names: Sequence[str], added: Mapping[str, object] | None = None) -> PluginHost:
-    """A host with these installed plugins only, and with the plugins in `added`, by name."""
+    """Return a host with these installed plugins only, and with the plugins in `added`, by name."""
     host = PluginHost()
     for name in list(host.plugins):
         if name not in names:
@@ -202,16 +204,16 @@ def make_host(names: Sequence[str], added: Mapping[str, object] | None = None) -
 
 
 def configure(host: PluginHost, name: str, entry: ProviderConfig) -> Capabilities:
-    """What the plugin supports with the entry of the kit. Raises GateError and ConfigError."""
+    """Return the capabilities of the plugin with the entry of the kit. Raises GateError and ConfigError."""
     lane = ProviderLane(host, host.load(name), [])
-    given = ProviderEntry(
+    provider_entry = ProviderEntry(
         name=entry.name, base_url=entry.base_url, api_key=entry.api_key, headers=entry.headers, settings=entry.settings
     )
-    return lane.configure(given)
+    return lane.configure(provider_entry)
 
 
 def make_models(capabilities: Capabilities, setup: Conformance) -> dict[str, ModelEntry]:
-    """One model for each operation of the plugin under test, and of the reference provider."""
+    """Return one model for each operation of the plugin under test, and of the reference provider."""
     models = {}
     for operation in capabilities.operations:
         upstream = choose_upstream_model(capabilities, setup, operation)
@@ -232,9 +234,9 @@ async def open_driver(
     options: Mapping[str, PluginOptions] | None = None,
     added: Mapping[str, object] | None = None,
 ) -> AsyncIterator[Driver]:
-    """A gateway with the provider `plugin`, these formats, and an upstream that answers as `answers` says.
+    """Start a gateway with the provider `plugin`, these formats, and an upstream whose responses `answers` makes.
 
-    `added` are plugins that are not installed, by name; `options` the entries of plugins in conf.
+    `added` are plugins that are not installed, by name; `options` are the entries of plugins in conf.
     """
     recorder = Recorder()
     own = {RECORDER: recorder, REFERENCE: ReferenceProvider(), **(added or {})}

@@ -1,4 +1,6 @@
-"""Requests of callers: those of the formats' descriptions and contracts, and a few more for wire formats that the kit knows."""
+"""Requests of callers, from the formats' descriptions and contracts. A few more exist for wire formats that the kit
+supports.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tornado_gate.types.value import Value
 
 
 def make_picture(side: int = 320) -> bytes:
-    """A PNG file of one colour, large enough for vendors with a smallest size."""
+    """Return a PNG file of one colour, large enough for vendors with a smallest size."""
     lines = zlib.compress((b"\0" + b"\x20\x60\xa0" * side) * side)
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", lines), (b"IEND", b"")]
@@ -103,7 +105,7 @@ _GENERATED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Example(Value, frozen=True, kw_only=True):
-    """A request of one route for one operation. `make` needs the model's name, so that examples are made once."""
+    """A request of one route for one operation. Examples are independent of the model; `make` needs the model's name."""
 
     format: str
     route: Route
@@ -116,7 +118,7 @@ class Example(Value, frozen=True, kw_only=True):
 
     @property
     def asks_stream(self) -> bool:
-        """Whether the request obviously asks for a stream; otherwise the answer tells."""
+        """Return whether the request obviously asks for a stream. Otherwise the response shows it."""
         body = self.given.body
         return (isinstance(body, Mapping) and body.get("stream") is True) or ":stream" in self.route.path
 
@@ -129,27 +131,28 @@ class Example(Value, frozen=True, kw_only=True):
         return isinstance(self.given.body, Mapping) and bool(self.given.body.get("tools"))
 
     def make(self, model: str) -> CallerRequest:
-        """The request for the model named `model`."""
-        given, route = self.given, self.route
-        arguments = {"model": model, **given.arguments}
-        path = _SEGMENT.sub(lambda found: quote(arguments.get(found[1], "x"), safe="/:"), route.path)
-        body, query, fields = _fill_model(given.body, model), dict(given.query), dict(given.fields)
-        is_form = bool(given.files or given.fields)
+        """Return the request for the model named `model`."""
+        example, route = self.given, self.route
+        arguments = {"model": model, **example.arguments}
+        path = _SEGMENT.sub(lambda segment: quote(arguments.get(segment[1], "x"), safe="/:"), route.path)
+        body, query, fields = _fill_model(example.body, model), dict(example.query), dict(example.fields)
+        is_form = bool(example.files or example.fields)
         if route.model == "body" and is_form:
             fields = {"model": model, **fields}
         elif route.model == "body":
             body = {"model": model, **(body or {})}
         elif route.model == "query":
             query = {"model": model, **query}
-        files = {name: _make_file(file) for name, file in given.files.items()}
+        files = {name: _make_file(file) for name, file in example.files.items()}
         return CallerRequest(
-            method=route.method, path=f"{path}?{urlencode(query)}" if query else path, headers=given.headers,
+            method=route.method, path=f"{path}?{urlencode(query)}" if query else path, headers=example.headers,
             body=None if is_form else body, form={**fields, **files} if is_form else None,
         )  # fmt: skip
 
 
 def list_examples(lane: FormatLane, contracts: Mapping[str, list[RouteExample]] | None = None) -> Iterator[Example]:
-    """The examples of all routes of a format that have a model and an answer of a provider, without spellings of other routes.
+    """Yield the examples of all routes of a format that have a model and a provider's response. Alias routes are
+    omitted.
 
     `contracts` are further examples by path, from the format's own contract tests.
     """
@@ -159,25 +162,27 @@ def list_examples(lane: FormatLane, contracts: Mapping[str, list[RouteExample]] 
         description = lane.describe_route(route)
         if description is not None and description.alias_of:
             continue
-        given = [*(description.examples if description else ()), *(contracts or {}).get(route.path, ())]
-        given += [one for one in MORE.get(route.wire_format, ()) if one.operation in ("", route.operation)]
-        for one in given:
-            if not one.needs:
-                operation = one.operation if one.operation in route.operations else route.operation
-                yield Example(format=lane.name, route=route, operation=operation, given=one)
-        yield from _list_alternatives(lane.name, route, given)
+        examples = [*(description.examples if description else ()), *(contracts or {}).get(route.path, ())]
+        examples += [
+            example for example in MORE.get(route.wire_format, ()) if example.operation in ("", route.operation)
+        ]
+        for example in examples:
+            if not example.needs:
+                operation = example.operation if example.operation in route.operations else route.operation
+                yield Example(format=lane.name, route=route, operation=operation, given=example)
+        yield from _list_alternatives(lane.name, route, examples)
 
 
-def _list_alternatives(name: str, route: Route, given: list[RouteExample]) -> Iterator[Example]:
-    """The first example of a route for each of its other operations."""
-    if not given:
+def _list_alternatives(name: str, route: Route, examples: list[RouteExample]) -> Iterator[Example]:
+    """Yield the first example of a route for each of its other operations."""
+    if not examples:
         return
     for operation in route.other_operations:
-        first, body = given[0], given[0].body
+        first, body = examples[0], examples[0].body
         if operation in _GENERATED and isinstance(body, Mapping) and "contents" in body:
             body = {**body, "generationConfig": _GENERATED[operation]}
         if operation == "image_edits":
-            continue  # needs a picture, which only the wire format can place
+            continue  # needs a picture, whose position only the wire format defines
         yield Example(
             format=name, route=route, operation=operation,
             given=RouteExample(
@@ -201,7 +206,7 @@ def _make_file(name: str) -> tuple[str, str, bytes]:
 
 
 def make_silence(seconds: float = 0.1) -> bytes:
-    """A WAV file of silence."""
+    """Return a WAV file of silence."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

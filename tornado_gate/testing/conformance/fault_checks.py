@@ -1,4 +1,6 @@
-"""Faults of the upstream: each must become the right error for the caller, and none may look like a complete answer."""
+"""Checks with faults of the upstream. Each must become the right error for the caller, and none may look like a
+complete response.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from tornado_gate.types.value import Value, replace
 
 RETRY_AFTER: Final = "7"
 _RETRIED: Final = frozenset({"status 429", "status 500", "reset within the answer", "an empty answer"})
-"""Faults after which the core starts a video again a second later: too slow for the kit."""
+"""Faults after which the core restarts a video a second later. That is too slow for the kit."""
 _TEXT_TYPES: Final = ("application/json", "text/event-stream")
 
 
 class UpstreamFault(Value, frozen=True, kw_only=True):
-    """A fault: the answer to the upstream's first request, and the statuses that the caller may get for it."""
+    """A fault: the response to the upstream's first request, and the statuses that the caller may receive."""
 
     name: str
     answer: UpstreamAnswer
@@ -26,7 +28,7 @@ class UpstreamFault(Value, frozen=True, kw_only=True):
 
 
 def list_faults(usual: UpstreamAnswer, api_key: str) -> list[UpstreamFault]:
-    """The faults that are tried in place of `usual`. The errors repeat the key, as careless upstreams do."""
+    """Return the faults that replace `usual`. The errors repeat the key, as careless upstreams do."""
     body = b'{"error": {"message": "kit fault, key %s", "type": "kit", "code": "kit"}}' % api_key.encode()
     made = UpstreamAnswer(steps=(body,))
     faults = [
@@ -60,7 +62,7 @@ async def check_faults(driver: Driver, report: PluginReport, row: Row, usual: Ex
         exchange = await driver.send(usual.example, only_first(fault.answer))
         where = f"{answer_checks.describe(row)}, {fault.name}"
         answer_checks.check_secrets(driver, report, where, exchange)
-        if not exchange.received:  # a wrapper has answered from memory
+        if not exchange.received:  # a wrapper has responded from memory
             continue
         for name, text in exchange.failures.items():
             report.fail(
@@ -75,7 +77,7 @@ async def check_faults(driver: Driver, report: PluginReport, row: Row, usual: Ex
 
 
 def _check_error(report: PluginReport, where: str, fault: UpstreamFault, exchange: Exchange) -> None:
-    """The status of the answer, or the error event of a stream that had begun."""
+    """Check the status of the response, or the error event of a stream that had begun."""
     answer = exchange.answer
     if answer.status < 300:
         late = fault.name == "reset within the answer" or not isinstance(fault.statuses, tuple)
@@ -95,7 +97,7 @@ def _check_error(report: PluginReport, where: str, fault: UpstreamFault, exchang
 
 
 async def _check_task(driver: Driver, report: PluginReport, where: str) -> None:
-    """A video whose start fails has failed; one whose start is uncertain may have been found again."""
+    """Check the task of a video. If its start failed, it has failed. If its start is uncertain, it may have recovered."""
     store = driver.stage.services.tasks.engine.store
     page = await store.list("conformance", "", 1, "desc")
     if page.records and page.records[0].status not in ("failed", "completed"):

@@ -1,4 +1,4 @@
-"""Callers who leave and callers who do not read."""
+"""Checks with callers who leave and callers who do not read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from tornado_gate.types.value import replace
 CLOSE_SECONDS: Final = 3.0
 OFFERED_BYTES: Final = 32 * 1024 * 1024
 MOST_BYTES: Final = 12 * 1024 * 1024
-"""What may be on the way to a caller who does not read: mostly the buffers of the sockets between upstream and gateway."""
+"""The allowed number of bytes in transit to a caller who does not read. Most are in socket buffers between upstream and
+gateway.
+"""
 STALLED_SECONDS: Final = 0.25
 _PIECE_BYTES: Final = 32 * 1024
 
 
 async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
-    """A caller who leaves in the middle: the upstream's connection is closed, and no task is left."""
-    if row.operation == "videos":  # the task goes on without its caller
+    """Check a caller who leaves in the middle: the upstream's connection is closed, and no task is left."""
+    if row.operation == "videos":  # the task continues without its caller
         return
     report.count("cancellation")
     where = answer_checks.describe(row)
@@ -32,7 +34,7 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
     driver.begin(only_first(hanging), usual.example)
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
-            await _leave(driver, usual, begins=begins)
+            await _leave_response(driver, usual, begins=begins)
     except TimeoutError:
         what = "Half of the upstream's frames have arrived, and the caller got no byte. Yield each event as soon as it is there."
         return report.fail("cancellation", where, what)
@@ -46,8 +48,8 @@ async def check_cancellation(driver: Driver, report: PluginReport, row: Row, usu
     await _report_left_tasks(driver, report, where)
 
 
-async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
-    """Send a request, and close the connection after the first bytes of the answer, or when the upstream has the request."""
+async def _leave_response(driver: Driver, usual: Exchange, *, begins: bool) -> None:
+    """Send a request. Close the connection after the first bytes of the response, or when the upstream has the request."""
     request = usual.example.make(model_name(usual.example.operation))
     if begins:
         async with driver.stage.sending(request) as response:
@@ -56,7 +58,7 @@ async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
     asking = asyncio.create_task(driver.stage.send(request))
     arriving = asyncio.create_task(driver.upstream.arrived.wait())
     try:
-        await asyncio.wait([asking, arriving], return_when=asyncio.FIRST_COMPLETED)  # a wrapper may answer from memory
+        await asyncio.wait([asking, arriving], return_when=asyncio.FIRST_COMPLETED)  # a wrapper may respond from memory
     finally:
         asking.cancel()
         arriving.cancel()
@@ -64,7 +66,7 @@ async def _leave(driver: Driver, usual: Exchange, *, begins: bool) -> None:
 
 
 async def _check_left_tasks(driver: Driver, report: PluginReport, where: str, usual: Exchange) -> None:
-    """A provider without an upstream: the caller leaves after the head, or after the first bytes."""
+    """Check a provider without an upstream. The caller leaves after the head, or after the first bytes."""
     driver.begin(example=usual.example)
     async with driver.stage.sending(usual.example.make(model_name(usual.example.operation))):
         pass
@@ -77,7 +79,7 @@ async def _report_left_tasks(driver: Driver, report: PluginReport, where: str) -
 
 
 async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, usual: Exchange) -> None:
-    """A caller who does not read stops the upstream: what is on the way is bounded."""
+    """Check that a caller who does not read stops the upstream. The bytes in transit are bounded."""
     frame = _find_frame(usual) if row.streamed else b""
     if not frame:
         return
@@ -97,13 +99,13 @@ async def check_back_pressure(driver: Driver, report: PluginReport, row: Row, us
 
 
 def _find_frame(usual: Exchange) -> bytes:
-    """A frame in the middle of a stream, which may be repeated; b"" if the stream has too few."""
+    """Return a frame in the middle of a stream, which may be repeated; b"" if the stream has too few."""
     steps = [step for step in usual.answers[0].steps if isinstance(step, bytes)] if usual.answers else []
     return steps[len(steps) // 2] if len(steps) > 3 else b""
 
 
 async def _wait_until_stalled(driver: Driver) -> int:
-    """The bytes that the upstream has sent when it could not send any for a while, or when it has sent all."""
+    """Return the bytes that the upstream has sent when it is blocked for a while, or has sent everything."""
     (received, *_) = driver.upstream.received
     before = -1
     while received.sent != before and received.sent < OFFERED_BYTES:

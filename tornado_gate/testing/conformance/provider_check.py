@@ -1,4 +1,4 @@
-"""Checks a provider: every operation that it declares, in every installed format, in every way that the format describes."""
+"""Check a provider: every operation that it declares, in every installed format, in every way that the format describes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_DRIVEN = {"models", "realtime", "admin"}
 
 
 async def check_provider(name: str, declaration: Declaration, report: PluginReport) -> None:
-    """Drive the provider `name`, and note everything in `report`."""
+    """Drive the provider `name`, and record all results in `report`."""
     formats = find_formats()
     setup = declaration.conformance
     try:
@@ -35,27 +35,27 @@ async def check_provider(name: str, declaration: Declaration, report: PluginRepo
         return report.fail("configure", "the provider entry of the kit", error.message)
     answers = choose_answers(declaration, capabilities.speaks)
     async with open_driver(name, list(formats), setup, answers) as driver:
-        examples = [one for examples in formats.values() for one in examples]
+        examples = [example for examples in formats.values() for example in examples]
         await ProviderCheck(driver, report, capabilities).run(examples)
 
 
 def find_formats() -> dict[str, list[Example]]:
-    """The examples of all installed formats that work, by the format's name."""
+    """Return the examples of all working installed formats, by the format's name."""
     host = PluginHost()
-    found = {}
+    formats = {}
     for name in sorted(host.plugins):
         plugin = host.load(name)
         if "format" in plugin.hooks and not plugin.error and not plugin.wrapper:
             try:
                 contracts = find_declaration(plugin).list_format_examples()
-                found[name] = list(list_examples(FormatLane(host, plugin, []), contracts))
-            except Exception:  # a broken format is a finding of its own check, not of every provider's
+                formats[name] = list(list_examples(FormatLane(host, plugin, []), contracts))
+            except Exception:  # the check of a broken format reports it, so the checks of providers need not
                 continue
-    return found
+    return formats
 
 
 class ProviderCheck:
-    """The check of one provider. `on_answer` gets each answer to a request as usual."""
+    """The check of one provider. `on_answer` receives each response to an unchanged request."""
 
     def __init__(
         self,
@@ -68,16 +68,16 @@ class ProviderCheck:
         self._on_answer = on_answer
 
     async def run(self, examples: Sequence[Example], must_serve: Collection[str] | None = None) -> None:
-        """All checks: first each request as usual, then faults and breaks for one request of each kind.
+        """Run all checks: first each unchanged request, then faults and breaks for one request of each kind.
 
-        `must_serve` are the operations that must work; by default all that the plugin declares.
+        `must_serve` are the operations that must work. By default these are all operations that the plugin declares.
         """
         driver = self.driver
         good: dict[tuple[str, str, bool], tuple[Row, Exchange]] = {}
         for example in examples:
             if example.operation not in self.capabilities.operations or example.operation in NOT_DRIVEN:
                 continue
-            row, exchange = await self._drive(example)
+            row, exchange = await self._drive_example(example)
             if exchange.answer.status < 300:
                 good.setdefault((row.operation, row.lane, row.streamed), (row, exchange))
         if "realtime" in self.capabilities.operations:
@@ -89,8 +89,8 @@ class ProviderCheck:
             await flow_checks.check_back_pressure(driver, self.report, row, exchange)
         self._check_operations(self.capabilities.operations if must_serve is None else must_serve)
 
-    async def _drive(self, example: Example) -> tuple[Row, Exchange]:
-        """One request as usual, and again with other borders of the upstream's chunks."""
+    async def _drive_example(self, example: Example) -> tuple[Row, Exchange]:
+        """Send one unchanged request, and repeat it with other borders of the upstream's chunks."""
         exchange = await self.driver.send(example)
         row = answer_checks.make_row(exchange)
         self.report.rows.append(row)
@@ -102,7 +102,7 @@ class ProviderCheck:
         return row, exchange
 
     def _check_operations(self, operations: Collection[str]) -> None:
-        """Each declared operation must have worked once, if a format has a route for it."""
+        """Check that each declared operation worked once, if a format has a route for it."""
         for operation in sorted(operations):
             rows = [row for row in self.report.rows if row.operation == operation]
             if not rows:

@@ -1,4 +1,4 @@
-"""A wrapper around the plugin under test, which records what its hooks get and give."""
+"""A wrapper around the plugin under test, which records the arguments and results of its hooks."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ POLL_SECONDS = 0.01
 
 
 class Recorder:
-    """The plugin: it changes nothing but the pauses between polls of a video. `calls` are the calls since the last `clear`, and
-    `example` is what the caller sends.
+    """The recorded plugin. Only the pauses between polls of a video change. `calls` are the calls since the last
+    `clear`. `example` is the request that the caller sends.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Recorder:
         if record not in self.calls:
             self.calls.append(record)
         if not hasattr(events, "__aiter__"):
-            return events  # the core reports it
+            return events  # the core reports the fault
         return stages.add_step(events, _RecordEvents(record.events))
 
     def clear(self, example: Example | None) -> None:
@@ -69,4 +69,4 @@ class _RecordEvents(stages.Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         self._events += items
-        out += [replace(one, poll_after=POLL_SECONDS) if isinstance(one, VideoOperation) else one for one in items]
+        out += [replace(item, poll_after=POLL_SECONDS) if isinstance(item, VideoOperation) else item for item in items]

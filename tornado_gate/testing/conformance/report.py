@@ -1,4 +1,4 @@
-"""What the kit found: one `Row` for each request that was driven, one `Failure` for each promise that was not kept."""
+"""The results of the kit: one `Row` for each driven request, one `Failure` for each broken promise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Outcome = Literal["ok", "refused", "failed"]
 
 
 class Row(State):
-    """One cell of the support matrix: a request of a format for an operation. `why` says why it was refused."""
+    """One cell of the support matrix: a request of a format for an operation. `why` is the reason of a refusal."""
 
     operation: str
     format: str
@@ -27,7 +27,9 @@ class Row(State):
 
 
 class Failure(State):
-    """A promise that the plugin broke: `check` names it, `places` are the requests, `what` says what was found and what to do."""
+    """A promise that the plugin broke. `check` is its name, `places` are the requests, `what` describes the fault and
+    the remedy.
+    """
 
     check: str
     what: str
@@ -38,7 +40,9 @@ class Failure(State):
 
 
 class PluginReport(State):
-    """The result for one plugin. `checks` counts the checks by name; `notes` say what was not driven, and why."""
+    """The result for one plugin. `checks` counts the checks by name. `notes` list the requests that were not driven,
+    with the reasons.
+    """
 
     name: str
     kind: str
@@ -58,7 +62,7 @@ class PluginReport(State):
         self.checks[check] = self.checks.get(check, 0) + 1
 
     def fail(self, check: str, where: str, what: str) -> None:
-        """Note a failure. Equal ones are one failure with several places."""
+        """Record a failure. Equal failures become one failure with several places."""
         for known in self.failures:
             if (known.check, known.what) == (check, what):
                 known.places.append(where)
@@ -70,7 +74,7 @@ class PluginReport(State):
         return sum(len(failure.places) for failure in self.failures)
 
     def describe(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the report as JSON values."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -88,7 +92,7 @@ _MARKS = {"ok": "ok", "refused": "refused", "failed": "FAILED"}
 
 
 def render_report(report: PluginReport) -> str:
-    """The report as text: the matrix, the reasons of refusals, the failures, and a last line with the result."""
+    """Render the report as text: the matrix, the reasons of refusals, the failures, and a last line with the result."""
     lines = [f"{report.name} {report.version} ({report.kind})".replace("  ", " ")]
     if report.rows:
         lines += ["", *_render_matrix(report.rows)]
@@ -108,7 +112,7 @@ def render_report(report: PluginReport) -> str:
 
 
 def _render_matrix(rows: Iterable[Row]) -> list[str]:
-    """One line for each operation and format: what each way of asking gave."""
+    """Return one line for each operation and format, with the result of each kind of request."""
     headings = ["OPERATION", "FORMAT", "WHOLE", "STREAM"]
     cells: dict[tuple[str, str], dict[bool, list[Row]]] = {}
     for row in rows:
@@ -121,21 +125,25 @@ def _render_matrix(rows: Iterable[Row]) -> list[str]:
 
 
 def _render_cell(rows: list[Row]) -> str:
-    """The outcomes by lane, with their number: ``verbatim: 2 ok, 1 refused``."""
+    """Return the outcomes by lane, with their number: ``verbatim: 2 ok, 1 refused``."""
     texts = []
     for lane in ("common", "verbatim"):
         outcomes = [row.outcome for row in rows if row.lane == lane]
-        counted = [f"{outcomes.count(one)} {_MARKS[one]}" for one in ("ok", "refused", "failed") if one in outcomes]
+        counted = [
+            f"{outcomes.count(outcome)} {_MARKS[outcome]}"
+            for outcome in ("ok", "refused", "failed")
+            if outcome in outcomes
+        ]
         if counted:
             texts.append(f"{lane}: {', '.join(counted)}")
     return "; ".join(texts) or "-"
 
 
 def _list_reasons(rows: Iterable[Row]) -> list[str]:
-    found = []
+    reasons = []
     for row in rows:
         if row.outcome == "refused":
-            found.append(f"refused: {row.format} {row.request}: {row.why}")
+            reasons.append(f"refused: {row.format} {row.request}: {row.why}")
         elif row.losses:
-            found.append(f"loss:    {row.format} {row.request}: {row.losses}")
-    return found
+            reasons.append(f"loss:    {row.format} {row.request}: {row.losses}")
+    return reasons

@@ -1,4 +1,4 @@
-"""Checks one installed plugin: what the command ``tornado-gate plugins check`` and tests call."""
+"""Check one installed plugin, for the command ``tornado-gate plugins check`` and for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tornado_gate.testing.conformance.wrapper_check import check_wrapper
 
 
 def list_names() -> list[str]:
-    """The names of all installed plugins."""
+    """Return the names of all installed plugins."""
     return sorted(PluginHost().plugins)
 
 
@@ -34,12 +34,12 @@ async def check_plugin(name: str) -> PluginReport:
         if plugin.error:
             report.fail("import", plugin.module, plugin.error)
         else:
-            await _check(plugin, report)
+            await _check_by_kind(plugin, report)
     report.seconds = time.monotonic() - started
     return report
 
 
-async def _check(plugin: Plugin, report: PluginReport) -> None:
+async def _check_by_kind(plugin: Plugin, report: PluginReport) -> None:
     try:
         declaration = find_declaration(plugin)
     except Exception as error:
@@ -55,7 +55,7 @@ async def _check(plugin: Plugin, report: PluginReport) -> None:
 
 
 class _LogCheck(logging.Handler):
-    """Looks for the API key in what the plugin logs, and keeps the gateway's messages from the terminal."""
+    """A log handler that searches the plugin's logs for the API key, and keeps the gateway's messages from the terminal."""
 
     def __init__(self, plugin: Plugin, report: PluginReport) -> None:
         super().__init__()

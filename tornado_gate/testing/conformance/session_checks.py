@@ -1,4 +1,6 @@
-"""Realtime sessions: they open, both ends close with either of them, and a refused handshake is an error before the upgrade."""
+"""Checks of realtime sessions: they open, both ends close together, and a refused handshake is an error before the
+upgrade.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ async def check_sessions(driver: Driver, report: PluginReport) -> None:
 
 
 async def _check_session(driver: Driver, report: PluginReport, row: Row, path: str) -> None:
-    """The first message comes, and nothing is left when the caller closes."""
+    """Check that the first message arrives, and that no task is left when the caller closes."""
     report.count("sessions")
     where = f"realtime, {row.format} {row.request}"
     driver.begin()
@@ -57,7 +59,7 @@ async def _check_session(driver: Driver, report: PluginReport, row: Row, path: s
 
 
 async def _check_refused(driver: Driver, report: PluginReport, row: Row, path: str) -> None:
-    """An upstream that refuses the key: the caller gets the gateway's error instead of an upgrade."""
+    """Check an upstream that refuses the key. The caller must receive the gateway's error instead of an upgrade."""
     report.count("sessions")
     driver.begin(only_first(json_answer({"error": {"message": "no"}}, 401)))
     try:

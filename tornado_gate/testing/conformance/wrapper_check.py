@@ -1,4 +1,4 @@
-"""Checks a wrapper: answers of all kinds around a reference format, and around every installed format with its examples."""
+"""Check a wrapper: responses of all kinds around a reference format, and around every installed format with its examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_SETTING = {"no_such_setting_of_the_kit": True}
 
 
 async def check_wrapper(name: str, declaration: Declaration, report: PluginReport) -> None:
-    """Drive the wrapper `name`, and note everything in `report`."""
+    """Drive the wrapper `name`, and record all results in `report`."""
     options = PluginOptions(settings=declaration.conformance.plugin_settings)
     try:
         PluginHost().configure(name, options, Scope())
@@ -46,13 +46,13 @@ async def check_wrapper(name: str, declaration: Declaration, report: PluginRepor
 
 
 async def _check_formats(name: str, options: PluginOptions, report: PluginReport) -> None:
-    """The wrapper around every installed format, with the reference provider."""
+    """Drive the wrapper around every installed format, with the reference provider."""
 
     def answer(request: ReceivedRequest, _recorder: Recorder) -> UpstreamAnswer:
         return answer_upstream(request)
 
     formats = find_formats()
-    examples = [one for given in formats.values() for one in given if one.operation in OPERATIONS]
+    examples = [example for of_format in formats.values() for example in of_format if example.operation in OPERATIONS]
     added = {PROVIDER: ReferenceHttpProvider()}
     names = [name, *formats]
     async with open_driver(PROVIDER, names, Conformance(), answer, {name: options}, added) as driver:

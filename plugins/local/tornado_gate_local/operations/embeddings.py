@@ -1,4 +1,4 @@
-"""Embeddings: vectors by hashing, similar for texts that share words. See `media.embeddings` for their limits."""
+"""Embeddings: vectors by hashing, similar for texts that share words. See `tornado_gate_local.vectors` for their limits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, StreamEvent, Usage
-from tornado_gate_local.media.embeddings import DEFAULT_DIMENSIONS, EmbeddingVectors, check_arguments, embed_in_worker
-from tornado_gate_local.media.errors import MediaError
+from tornado_gate_local.errors import InvalidArgument
 from tornado_gate_local.operations.work import OperationWork, drop_unknown, make_field_error
+from tornado_gate_local.vectors import DEFAULT_DIMENSIONS, EmbeddingVectors, check_arguments, embed_in_worker
 from tornado_gate_local.words import count_tokens
 
 FIELDS = {"input": "inputs"}
@@ -28,7 +28,7 @@ class EmbeddingWork(OperationWork):
         texts = [await convert_to_text(one) for one in self.request.inputs]
         try:
             vectors = await embed_in_worker(texts, self.dimensions)
-        except MediaError as error:
+        except InvalidArgument as error:
             raise make_field_error(self.request, error, FIELDS) from None
         yield EmbeddingResult(
             vectors=await _split_vectors(vectors),
@@ -42,7 +42,7 @@ def prepare(call: Call, request: EmbeddingRequest) -> EmbeddingWork:
     dimensions = DEFAULT_DIMENSIONS if request.dimensions is None else request.dimensions
     try:
         check_arguments(len(request.inputs), dimensions)
-    except MediaError as error:
+    except InvalidArgument as error:
         raise make_field_error(request, error, FIELDS) from None
     for ours in ("task", "title"):
         if getattr(request, ours) is not None:

@@ -1,4 +1,4 @@
-"""Moderation: a word list checks texts, images are not checked. See `media.moderation` for the limits."""
+"""Moderation: a word list checks texts, images are not checked. See `tornado_gate_local.word_list` for the limits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ModerationRequest, ModerationResult, Part, StreamEvent, Text, Verdict
+from tornado_gate_local import word_list
 from tornado_gate_local.losses import select_unsupported
-from tornado_gate_local.media import moderation
 from tornado_gate_local.operations.work import OperationWork, drop_unknown, make_path
 
 
@@ -19,7 +19,7 @@ class ModerationWork(OperationWork):
     request: ModerationRequest
 
     async def events(self) -> AsyncIterator[StreamEvent]:
-        judged = await moderation.moderate_in_worker([join_texts(parts) for parts in self.request.inputs])
+        judged = await word_list.moderate_in_worker([join_texts(parts) for parts in self.request.inputs])
         yield ModerationResult(
             verdicts=tuple(map(_make_verdict, self.request.inputs, judged)),
             model=self.call.target.upstream_model,
@@ -33,9 +33,9 @@ def prepare(call: Call, request: ModerationRequest) -> ModerationWork:
     Reports as dropped, by its path, every image (a verdict does not cover it) and every unknown member of a text.
     """
     size = sum(len(part.text) for parts in request.inputs for part in parts if isinstance(part, Text))
-    if size > moderation.MAX_CHARACTERS:
+    if size > word_list.MAX_CHARACTERS:
         message = (
-            f"This model reads at most {moderation.MAX_CHARACTERS:,} characters of a request; this one has {size:,}. "
+            f"This model reads at most {word_list.MAX_CHARACTERS:,} characters of a request; this one has {size:,}. "
             "Divide it into several requests."
         )
         raise InvalidField(request.field_name("inputs"), message, code="string_above_max_length")
@@ -62,7 +62,7 @@ def _iterate_unread(request: ModerationRequest) -> Iterator[str]:
                 yield path
 
 
-def _make_verdict(parts: tuple[Part, ...], judged: moderation.TextVerdict) -> Verdict:
+def _make_verdict(parts: tuple[Part, ...], judged: word_list.TextVerdict) -> Verdict:
     """The common type of a verdict; `applied` is empty for an input without text."""
     kinds = ["text"] if any(isinstance(part, Text) for part in parts) else []
     return Verdict(

@@ -1,4 +1,4 @@
-"""What all operations beyond chat share: the prepared work, dropped fields, field errors and concurrency limits."""
+"""The base of all operations beyond chat, also of the media package: prepared work, dropped fields, field errors, limits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
-from tornado_gate.types import Call, MediaRequest, StreamEvent
+from tornado_gate.types import Call, MediaRequest, StreamEvent, UpstreamResponse
+from tornado_gate_local.errors import InvalidArgument
 from tornado_gate_local.losses import HARMLESS
-from tornado_gate_local.media.errors import MediaError
-from tornado_gate_local.media.workers import POOL
+from tornado_gate_local.workers import POOL
 
 Order = TypeVar("Order")
 Made = TypeVar("Made")
@@ -25,7 +25,7 @@ FIELDS: Final = {
     "width": "size",
     "height": "size",
 }
-"""Argument names of `media` -> field names of the common types, where they differ."""
+"""Argument names of the functions that compute results -> field names of the common types, where they differ."""
 
 
 class OperationWork(ABC):
@@ -36,6 +36,14 @@ class OperationWork(ABC):
         """Do the work and yield its events. Raises GateError."""
 
 
+class DownloadWork(ABC):
+    """The download of a file that an operation has made."""
+
+    @abstractmethod
+    async def make_response(self) -> UpstreamResponse:
+        """Open the file. Raises UpstreamError and UpstreamRefused."""
+
+
 def drop_unknown(call: Call, request: MediaRequest) -> None:
     """Report the unknown fields of a request. `user` is not one of them: no users are stored, so it changes nothing."""
     for name, value in request.extra.items():
@@ -43,8 +51,8 @@ def drop_unknown(call: Call, request: MediaRequest) -> None:
             call.drop_field(name)
 
 
-def make_field_error(request: MediaRequest, error: MediaError, fields: Mapping[str, str] = FIELDS) -> InvalidField:
-    """Convert a MediaError to an InvalidField with the caller's field name. The param "images.2" means the third image."""
+def make_field_error(request: MediaRequest, error: InvalidArgument, fields: Mapping[str, str] = FIELDS) -> InvalidField:
+    """Convert an InvalidArgument to an InvalidField with the caller's field name. The param "images.2" means the third image."""
     ours, dot, number = error.param.partition(".")
     ours = fields.get(ours, ours)
     return InvalidField(make_path(request, ours, int(number)) if dot else request.field_name(ours), error.message)

@@ -1,7 +1,7 @@
 """Provider for OpenAI and compatible upstreams such as vLLM, Ollama, Groq and Mistral.
 
 Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
-wire formats are in `tornado_gate.wire.openai_*`. The differences between upstreams are in `settings.py`, from the configuration
+wire formats are in `tornado_gate_openai.wire`. The differences between upstreams are in `settings.py`, from the configuration
 and `presets.yaml`; those between models in `models.py`, from `models.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
@@ -63,7 +63,7 @@ _FIELD_OF_MEMBER: Final = {
 """By wire field: the common field, where the names differ."""
 
 lazy_import(__name__, "counts", "media", "realtime", "videos")
-lazy_import("tornado_gate.wire", "openai_responses")
+lazy_import("tornado_gate_openai.wire", "responses")
 
 _THINKING_MARK: Final = THINKING.encode()
 _MADE_HERE: Final = b'_gate"'

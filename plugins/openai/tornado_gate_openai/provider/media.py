@@ -1,6 +1,6 @@
 """All operations but chat and videos: embeddings, moderation, images, speech, transcription.
 
-The wire formats are in `tornado_gate.wire.openai_*`; this module selects the format of a request and checks the response.
+The wire formats are in `tornado_gate_openai.wire`; this module selects the format of a request and checks the response.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One response: renders the pieces of a `VoiceModel` as the vendor's events, in the vendor's order, for every kind of end.
+"""One response: it renders the pieces of a `VoiceModel` as the vendor's events, in the vendor's order, for every kind of end.
 
 ::
 
@@ -62,7 +62,10 @@ class ResponseOrder(Value, frozen=True, kw_only=True):
 
 
 class EventSink(Protocol):
-    """Receives events. `emit` does not wait, so that related events stay together; `wait_for_room` waits for a slow reader."""
+    """A receiver of events.
+
+    `emit` does not wait, so that related events stay together; `wait_for_room` waits for a slow reader.
+    """
 
     def emit(self, *events: Event) -> None: ...
     def report(self, error: GateError) -> None: ...
@@ -161,11 +164,11 @@ class VoiceResponse:
         part = self._open_message()
         assert isinstance(part, AudioPart)
         pcm = self._unsent + pcm
-        whole = len(pcm) - len(pcm) % get_frame_bytes(self.order.sound_format)
-        self._unsent = pcm[whole:]
-        for start in range(0, whole, PIECE_BYTES):
+        aligned = len(pcm) - len(pcm) % get_frame_bytes(self.order.sound_format)
+        self._unsent = pcm[aligned:]
+        for start in range(0, aligned, PIECE_BYTES):
             await self._caller.wait_for_room()
-            piece = pcm[start : min(whole, start + PIECE_BYTES)]
+            piece = pcm[start : min(aligned, start + PIECE_BYTES)]
             sent = base64.b64encode(encode(piece, self.order.sound_format)).decode()
             part.add(piece)
             self._caller.emit(self._make_part_event("response.output_audio.delta", delta=sent))
@@ -208,38 +211,41 @@ class VoiceResponse:
         )
         events = self._make_item_events("added", item)
         item.arguments, item.status = called.arguments, "completed"
-        place = {"call_id": called.call_id, **self._make_position(), "item_id": item.id}
+        position = {"call_id": called.call_id, **self._make_position(), "item_id": item.id}
         if called.arguments:
-            events.append({"type": "response.function_call_arguments.delta", **place, "delta": called.arguments})
+            events.append({"type": "response.function_call_arguments.delta", **position, "delta": called.arguments})
         done = {"arguments": called.arguments, "name": called.name}
-        events.append({"type": "response.function_call_arguments.done", **place, **done})
+        events.append({"type": "response.function_call_arguments.done", **position, **done})
         self._caller.emit(*events, *self._make_item_events("done", item))
 
     # Events
 
     def _make_part_event(self, kind: str, **rest: Any) -> Event:
-        """An event for the open part."""
+        """Return an event for the open part."""
         return {"type": kind, **self._make_position(), "item_id": self._output[-1].id, "content_index": 0, **rest}
 
     def _make_position(self) -> Event:
         return {"response_id": self.id, "output_index": len(self._output) - 1}
 
-    def _make_item_events(self, what: Literal["added", "done"], item: Item) -> list[Event]:
-        """The events of an item that is added (then it is also stored) or done. Raises RequestError for a full conversation."""
+    def _make_item_events(self, stage: Literal["added", "done"], item: Item) -> list[Event]:
+        """Return the events of an item that is added (then it is also stored) or done.
+
+        Raises RequestError for a full conversation.
+        """
         conversation = self.order.conversation
-        if what == "added":
+        if stage == "added":
             if conversation is not None:
                 conversation.insert(item)
             self._output.append(item)
         shown = item.render()
-        events: list[Event] = [{"type": f"response.output_item.{what}", **self._make_position(), "item": shown}]
+        events: list[Event] = [{"type": f"response.output_item.{stage}", **self._make_position(), "item": shown}]
         if conversation is not None and conversation.find(item.id) is item:
             before = conversation.get_previous_id(item)
-            events.append({"type": f"conversation.item.{what}", "previous_item_id": before, "item": shown})
+            events.append({"type": f"conversation.item.{stage}", "previous_item_id": before, "item": shown})
         return events
 
     def make_created_event(self) -> Event:
-        """The first event, which is sent before `begin`."""
+        """Return the first event, which is sent before `begin`."""
         return {"type": "response.created", "response": self._render_response("in_progress", None)}
 
     def _finish(self, error: GateError | None) -> None:
@@ -277,7 +283,7 @@ class VoiceResponse:
 
 
 async def _as_closing_generator(mind: VoiceModel, turn: Turn) -> Any:
-    """The pieces of the model's answer; closing this generator also closes the model's iterator if it can be closed."""
+    """Yield the pieces of the model's response. Closing this generator also closes the model's iterator if it can be closed."""
     pieces = mind.answer(turn)
     try:
         async for piece in pieces:
@@ -295,22 +301,22 @@ def _render_part(part: TextPart | AudioPart) -> Event:
 
 
 def _render_usage(spent: UsagePiece | None) -> Event:
-    """The usage object; counters without a value are 0, because clients add them without a check."""
+    """Return the usage object; counters without a value are 0, because clients add them without a check."""
     usage = None if spent is None else spent.usage
     heard = 0 if spent is None else spent.input_audio_tokens
     spoken = 0 if spent is None else spent.output_audio_tokens
-    given = (usage.input_tokens if usage else None) or 0
+    input_tokens = (usage.input_tokens if usage else None) or 0
     made = (usage.output_tokens if usage else None) or 0
-    seen = (usage.image_tokens if usage else None) or 0
+    image_tokens = (usage.image_tokens if usage else None) or 0
     cached = (usage.cache_read_tokens if usage else None) or 0
     return {
-        "total_tokens": given + made,
-        "input_tokens": given,
+        "total_tokens": input_tokens + made,
+        "input_tokens": input_tokens,
         "output_tokens": made,
         "input_token_details": {
-            "text_tokens": max(0, given - heard - seen),
+            "text_tokens": max(0, input_tokens - heard - image_tokens),
             "audio_tokens": heard,
-            "image_tokens": seen,
+            "image_tokens": image_tokens,
             "cached_tokens": cached,
             "cached_tokens_details": {"text_tokens": cached, "audio_tokens": 0, "image_tokens": 0},
         },

@@ -24,17 +24,17 @@ LEVEL_STRIDE: Final = 4  # every fourth sample is enough to measure the level
 
 
 def compute_milliseconds(size: int) -> int:
-    """The duration of `size` bytes of PCM in milliseconds."""
+    """Return the duration of `size` bytes of PCM in milliseconds."""
     return size * 1000 // BYTES_PER_SECOND
 
 
 def compute_bytes(ms: int) -> int:
-    """The number of PCM bytes for `ms` milliseconds: whole samples."""
+    """Return the number of PCM bytes for `ms` milliseconds: whole samples."""
     return max(0, ms) * RATE // 1000 * 2
 
 
 def read_samples(pcm: bytes | memoryview) -> array[int]:
-    """The samples of PCM. Raises ValueError for an odd number of bytes."""
+    """Return the samples of PCM. Raises ValueError for an odd number of bytes."""
     samples = array("h")
     samples.frombytes(pcm)
     if sys.byteorder == "big":
@@ -50,18 +50,18 @@ def write_samples(samples: array[int]) -> bytes:
 
 
 def measure_level(pcm: bytes | memoryview) -> float:
-    """The level of audio: its root mean square, 0 to 1."""
-    some = read_samples(pcm)[::LEVEL_STRIDE]
-    return math.sqrt(sum(map(mul, some, some)) / len(some)) / 32_768 if some else 0.0
+    """Return the level of audio: its root mean square, 0 to 1."""
+    samples = read_samples(pcm)[::LEVEL_STRIDE]
+    return math.sqrt(sum(map(mul, samples, samples)) / len(samples)) / 32_768 if samples else 0.0
 
 
 def to_decibels(loudness: float) -> float:
-    """A level in dB relative to full scale: 0 is the loudest, -96 silence."""
+    """Return a level in dB relative to full scale: 0 is the loudest, -96 silence."""
     return max(SILENCE_DB, 20 * math.log10(loudness)) if loudness > 0 else SILENCE_DB
 
 
 def to_wav(pcm: bytes) -> bytes:
-    """PCM as a WAV file."""
+    """Return PCM as a WAV file."""
     head = (b"RIFF", 36 + len(pcm), b"WAVEfmt ", 16, 1, 1, RATE, BYTES_PER_SECOND, 2, 16, b"data", len(pcm))
     return struct.pack("<4sI8sIHHIIHH4sI", *head) + pcm
 
@@ -85,25 +85,25 @@ def encode(pcm: bytes, kind: str) -> bytes:
     if kind == PCM:
         return pcm
     samples = read_samples(pcm)
-    whole = len(samples) // SAMPLES_PER_G711_SAMPLE * SAMPLES_PER_G711_SAMPLE
+    aligned = len(samples) // SAMPLES_PER_G711_SAMPLE * SAMPLES_PER_G711_SAMPLE
     table = _make_encoding_table(kind)
     triples = zip(
-        samples[0:whole:SAMPLES_PER_G711_SAMPLE],
-        samples[1:whole:SAMPLES_PER_G711_SAMPLE],
-        samples[2:whole:SAMPLES_PER_G711_SAMPLE],
+        samples[0:aligned:SAMPLES_PER_G711_SAMPLE],
+        samples[1:aligned:SAMPLES_PER_G711_SAMPLE],
+        samples[2:aligned:SAMPLES_PER_G711_SAMPLE],
         strict=True,
     )
     return bytes(table[((a + b + c) // 3 >> 2) & 0x3FFF] for a, b, c in triples)
 
 
 def get_frame_bytes(kind: str) -> int:
-    """The number of PCM bytes that give one sample of `kind`."""
+    """Return the number of PCM bytes for one sample of `kind`."""
     return 2 if kind == PCM else 2 * SAMPLES_PER_G711_SAMPLE
 
 
 @cache
 def _make_decoding_table(kind: str) -> array[int]:
-    """ITU-T G.711, tables 1a and 2a: a byte to 16 bits."""
+    """Return the table of ITU-T G.711, tables 1a and 2a: a byte to 16 bits."""
     return array("h", map(_decode_ulaw if kind == ULAW else _decode_alaw, range(256)))
 
 
@@ -122,12 +122,12 @@ def _decode_alaw(code: int) -> int:
 
 @cache
 def _make_encoding_table(kind: str) -> bytes:
-    """A table from the upper 14 bits of a sample, as an unsigned number, to the byte with the nearest value."""
+    """Return a table from the upper 14 bits of a sample, as an unsigned number, to the byte with the nearest value."""
     values = sorted((value, code) for code, value in enumerate(_make_decoding_table(kind)))
     codes = bytearray(1 << 14)
-    place = 0
+    index = 0
     for sample in range(-32_768, 32_768, 4):
-        while place + 1 < len(values) and abs(values[place + 1][0] - sample) <= abs(values[place][0] - sample):
-            place += 1
-        codes[(sample >> 2) & 0x3FFF] = values[place][1]
+        while index + 1 < len(values) and abs(values[index + 1][0] - sample) <= abs(values[index][0] - sample):
+            index += 1
+        codes[(sample >> 2) & 0x3FFF] = values[index][1]
     return bytes(codes)

@@ -22,12 +22,12 @@ class InputBuffer:
 
     @property
     def end_ms(self) -> int:
-        """The time at which the buffered audio ends."""
+        """Return the time at which the buffered audio ends."""
         return compute_milliseconds(self._gone + len(self._sound))
 
     @property
     def start_ms(self) -> int:
-        """The time at which the buffered audio begins."""
+        """Return the time at which the buffered audio begins."""
         return compute_milliseconds(self._gone)
 
     def has_room(self, size: int) -> bool:
@@ -85,7 +85,7 @@ class Outbox:
         self._update_room()
 
     async def get(self) -> str | None:
-        """The next message; None when the outbox is closed and empty."""
+        """Return the next message; None when the outbox is closed and empty."""
         while not self._waiting:
             if self._closed:
                 return None

@@ -1,7 +1,7 @@
-"""Converts a turn to a chat request, for a `VoiceModel` that answers with a chat model.
+"""The conversion of a turn to a chat request, for a `VoiceModel` that uses a chat model.
 
 In a voice conversation the result of a function call may follow other messages, or be missing. A chat requires it directly after
-the call, so results are moved behind their calls, and a call without a result gets a placeholder text.
+the call. So results are moved behind their calls, and a call without a result gets a placeholder text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "sys
 
 
 def make_chat_request(turn: Turn, model: str, sound: AudioRenderer, *, stream: bool = True) -> ChatRequest:
-    """The turn as a request to the chat model `model`."""
+    """Return the turn as a request to the chat model `model`."""
     return ChatRequest(
         model=model,
         messages=tuple(iterate_messages(turn, sound)),
@@ -48,7 +48,7 @@ def make_chat_request(turn: Turn, model: str, sound: AudioRenderer, *, stream: b
 
 
 def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
-    """The instructions, then the messages of every item that is not empty."""
+    """Yield the instructions, then the messages of every item that is not empty."""
     if turn.instructions:
         yield Message(role="system", parts=(Text(text=turn.instructions),))
     results = {item.call_id: item for item in turn.items if item.kind == "function_call_output"}
@@ -67,7 +67,7 @@ def iterate_messages(turn: Turn, sound: AudioRenderer) -> Iterator[Message]:
 
 
 def _iterate_call_messages(calls: Iterable[Item], results: dict[str, Item]) -> Iterator[Message]:
-    """One message with calls that were made together, then the result of each."""
+    """Yield one message with calls that were made together, then the result of each."""
     made = [ToolCall(id=item.call_id, name=item.name, arguments=item.arguments or "{}") for item in calls]
     if not made:
         return

@@ -1,6 +1,6 @@
 """The conversation of a session: bounded, ordered items, and their rendering in the current dialect.
 
-Audio takes much memory, so only the newest audio is kept; of older audio the transcript and the length remain.
+Audio takes much memory, so only the newest audio is kept. The transcript and the length of older audio remain.
 
 Source: openai-python 3.52, types/realtime/conversation_item.py and the realtime_conversation_item_*.py that it names.
 """
@@ -23,7 +23,7 @@ Kind = Literal["message", "function_call", "function_call_output"]
 Status = Literal["in_progress", "completed", "incomplete"]
 
 MAX_KEPT: Final = 8 * 1024 * 1024
-"""The maximum bytes of one audio part of a model; of longer audio only the transcript and the length are kept."""
+"""The maximum bytes of one audio part of a model. If it is longer, only the transcript and the length are kept."""
 KINDS: Final = ("message", "function_call", "function_call_output")
 ROLES: Final = ("user", "assistant", "system")
 LONGEST_ID: Final = 64
@@ -97,7 +97,7 @@ class AudioPart(State):
 
     @property
     def heard_words(self) -> str:
-        """The words of the audio, as far as the caller can have heard them."""
+        """Return the words of the audio, as far as the caller can have heard them."""
         return self.heard if self.truncated else self.transcript or ""
 
     def add(self, pcm: bytes) -> None:
@@ -135,7 +135,7 @@ class Item(State, kw_only=True):
     output: str = ""
 
     def render(self, *, sound: bool = False) -> dict[str, Any]:
-        """The item as JSON values; with `sound` including the audio that is kept."""
+        """Return the item as JSON values; with `sound` including the audio that is kept."""
         shown: dict[str, Any] = {"id": self.id, "object": "realtime.item", "type": self.kind, "status": self.status}
         match self.kind:
             case "message":
@@ -147,12 +147,12 @@ class Item(State, kw_only=True):
 
     @property
     def size(self) -> int:
-        """The number of characters of the item, without audio."""
+        """Return the number of characters of the item, without audio."""
         own = len(self.name) + len(self.arguments) + len(self.output)
         return own + sum(part.size for part in self.parts)
 
     def iterate_audio_parts(self) -> Iterator[tuple[int, AudioPart]]:
-        """The audio parts, each with its index."""
+        """Yield the audio parts, each with its index."""
         for index, part in enumerate(self.parts):
             if isinstance(part, AudioPart):
                 yield index, part
@@ -174,15 +174,15 @@ class Conversation:
         return next((item for item in self._items if item.id == item_id), None)
 
     def get_previous_id(self, item: Item) -> str | None:
-        """The id of the item before this one."""
-        found = next((place for place, other in enumerate(self._items) if other is item), 0)
-        return self._items[found - 1].id if found else None
+        """Return the id of the item before this one."""
+        position = next((number for number, other in enumerate(self._items) if other is item), 0)
+        return self._items[position - 1].id if position else None
 
     def get_last_id(self) -> str | None:
         return self._items[-1].id if self._items else None
 
     def check_room(self, size: int = 0) -> None:
-        """Raises RequestError when there is no room for one more item of `size` characters."""
+        """Raise RequestError when there is no room for one more item of `size` characters."""
         if len(self._items) >= self._most_items or self._count_characters() + size > self._most_characters:
             raise RequestError(
                 f"The conversation is full (limits: {self._most_items:,} items, {self._most_characters:,} characters). "
@@ -207,9 +207,9 @@ class Conversation:
             return len(self._items)
         if after == ROOT_ITEM_ID:
             return 0
-        for place, item in enumerate(self._items, 1):
+        for position, item in enumerate(self._items, 1):
             if item.id == after:
-                return place
+                return position
         message = f"The conversation has no item '{after[:LONGEST_ID]}' to insert the new item after. Check 'previous_item_id'."
         raise InvalidField("previous_item_id", message, code="item_create_invalid_previous_item_id")
 
@@ -243,8 +243,8 @@ def parse_item(value: Mapping[str, Any], path: str, new_id: str) -> Item:
             item.role = checks.choice_member(value, "role", path, ROLES)
             content = checks.need_array(checks.need_member(value, "content", path), f"{path}.content")
             for index, part in enumerate(content):
-                place = f"{path}.content.{index}"
-                item.parts.append(_parse_part(checks.need_object(part, place), place, item.role))
+                item_path = f"{path}.content.{index}"
+                item.parts.append(_parse_part(checks.need_object(part, item_path), item_path, item.role))
         case "function_call":
             item.kind = "function_call"
             item.name = checks.string_member(value, "name", path)

@@ -1,4 +1,4 @@
-"""The audio input of a session: buffers audio, detects turns, turns utterances into items and has them transcribed."""
+"""The audio input of a session: it buffers audio, detects turns, turns utterances into items and has them transcribed."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ class AudioInput:
 
     def configure(self) -> None:
         """Apply the current settings of the session."""
-        wanted = self._host.settings.detection
-        if wanted is None:
+        detection = self._host.settings.detection
+        if detection is None:
             self._detector = None
-        elif self._detector is None or self._detector.settings != wanted:
-            self._detector = vad.SpeechDetector(wanted)
+        elif self._detector is None or self._detector.settings != detection:
+            self._detector = vad.SpeechDetector(detection)
             self._frame.clear()
 
     # The buffer
 
     async def append(self, event: Event) -> None:
-        """Append the base64 audio of an event. Raises RequestError; then none of it is kept."""
+        """Append the base64 audio of an event. Raises RequestError; then no part of it is kept."""
         if not self._mind.accepts_audio:
             self._report_unsupported_audio_once()
             return
@@ -208,21 +208,21 @@ class AudioInput:
 
     async def _transcribe(self, item: Item, index: int, sound: AudioPart) -> None:
         settings = self._host.settings
-        found: Transcript | None = None
+        transcript: Transcript | None = None
         try:
             async with self._turns:
-                if sound.pcm is not None:  # it may have been dropped while it waited
-                    found = await self._mind.transcribe(sound, settings.language, settings.prompt)
+                if sound.pcm is not None:  # the audio may have been dropped while the transcription waited
+                    transcript = await self._mind.transcribe(sound, settings.language, settings.prompt)
         except GateError as error:
             sound.transcription_error = error
         except Exception:
             log.exception("transcription failed")
             sound.transcription_error = InternalError()
         sound.done = True
-        if found is not None:
-            sound.transcript = found.text
+        if transcript is not None:
+            sound.transcript = transcript.text
         if settings.transcribes:
-            self._host.emit(_make_transcription_event(item, index, sound, found))
+            self._host.emit(_make_transcription_event(item, index, sound, transcript))
 
     def forget(self, item: Item) -> None:
         """Cancel the transcription of a deleted item."""
@@ -232,7 +232,7 @@ class AudioInput:
 
 
 def audio_not_supported_error(param: str) -> RequestError:
-    """The error for audio at a model that does not accept audio."""
+    """Return the error for audio at a model that does not accept audio."""
     message = "This model does not accept audio, because it has no transcription model configured. Send text."
     return RequestError(message, param=param, code="audio_input_not_supported")
 
@@ -251,26 +251,31 @@ async def decode_audio(data: bytes, kind: str) -> bytes:
 _Verb = Literal["speech_started", "speech_stopped", "committed", "cleared"]
 
 
-def _make_buffer_event(what: _Verb, **rest: Any) -> Event:
-    return {"type": f"input_audio_buffer.{what}", **rest}
+def _make_buffer_event(verb: _Verb, **rest: Any) -> Event:
+    return {"type": f"input_audio_buffer.{verb}", **rest}
 
 
-def _make_transcription_event(item: Item, index: int, sound: AudioPart, found: Transcript | None) -> Event:
-    place = {"item_id": item.id, "content_index": index}
+def _make_transcription_event(item: Item, index: int, sound: AudioPart, transcript: Transcript | None) -> Event:
+    position = {"item_id": item.id, "content_index": index}
     kind = "conversation.item.input_audio_transcription"
-    if found is not None:
-        return {"type": f"{kind}.completed", **place, "transcript": found.text, "usage": _render_usage(sound, found)}
+    if transcript is not None:
+        return {
+            "type": f"{kind}.completed",
+            **position,
+            "transcript": transcript.text,
+            "usage": _render_usage(sound, transcript),
+        }
     error = sound.transcription_error or RequestError(
         "This model accepts audio but does not transcribe it.", code="transcription_not_supported"
     )
     body = error.body()
     shown = {"type": body["type"], "code": body["code"], "message": body["message"], "param": body["param"] or None}
-    return {"type": f"{kind}.failed", **place, "error": shown}
+    return {"type": f"{kind}.failed", **position, "error": shown}
 
 
-def _render_usage(sound: AudioPart, found: Transcript) -> Event:
-    usage = found.usage
+def _render_usage(sound: AudioPart, transcript: Transcript) -> Event:
+    usage = transcript.usage
     if usage is None or usage.total_tokens is None:
         return {"type": "duration", "seconds": sound.seconds}
-    given, made = usage.input_tokens or 0, usage.output_tokens or 0
-    return {"type": "tokens", "input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+    input_tokens, made = usage.input_tokens or 0, usage.output_tokens or 0
+    return {"type": "tokens", "input_tokens": input_tokens, "output_tokens": made, "total_tokens": input_tokens + made}

@@ -1,4 +1,4 @@
-"""Splits streamed text into sentences for speech synthesis, in any language. No I/O."""
+"""The division of streamed text into sentences for speech synthesis, in any language. No I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 MAX_SENTENCE_LENGTH: Final = 300
-"""Characters; a longer sentence is split at a comma or between words."""
+"""The maximum number of characters; a longer sentence is split at a comma or between words."""
 
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]+|\n+")
 _SOFT_END = re.compile(r"[,;:、，；]\s*|\s+")
@@ -16,42 +16,42 @@ _NUMBER = re.compile(r"\s*+\d++\.\s++")
 
 
 class SentenceSplitter:
-    """Takes text in pieces and returns sentences, which joined are the same text."""
+    """A splitter that takes text in chunks and returns sentences, which joined are the same text."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def feed(self, text: str) -> list[str]:
-        """The sentences that are complete now. The text after a sentence shows that it has ended."""
+        """Return the sentences that are complete now. The text after a sentence shows that it has ended."""
         self._text += text
-        found: list[str] = []
+        sentences: list[str] = []
         start = searched = 0
         has_word = False
         for end in _END.finditer(self._text):
             has_word = has_word or _WORD.search(self._text, searched, end.end()) is not None
             searched = end.end()
             if has_word and not _NUMBER.fullmatch(self._text, start, searched):
-                found += _cut_long_text(self._text[start:searched])
+                sentences += _cut_long_text(self._text[start:searched])
                 start, has_word = searched, False
         self._text = self._text[start:]
         if len(self._text) > MAX_SENTENCE_LENGTH:
             *cut, self._text = _cut_long_text(self._text)
-            found += cut
-        return found
+            sentences += cut
+        return sentences
 
     def flush(self) -> list[str]:
-        """The remaining text, when the text has ended."""
+        """Return the remaining text, when the text has ended."""
         text, self._text = self._text, ""
         return _cut_long_text(text) if _is_speakable(text) else []
 
 
 def _is_speakable(text: str) -> bool:
-    """Whether the text contains words and is not only a number."""
+    """Return whether the text contains words and is not only a number."""
     return bool(_WORD.search(text)) and not _NUMBER.fullmatch(text)
 
 
 def _cut_long_text(text: str) -> list[str]:
-    """The text in pieces of at most MAX_SENTENCE_LENGTH characters."""
+    """Yield the text in chunks of at most MAX_SENTENCE_LENGTH characters."""
     pieces: list[str] = []
     start = 0
     while len(text) - start > MAX_SENTENCE_LENGTH:

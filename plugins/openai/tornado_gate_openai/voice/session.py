@@ -1,4 +1,4 @@
-"""A realtime session that runs inside the gateway: a `Socket` that is answered by a `VoiceModel`.
+"""A realtime session that runs inside the gateway: a `Socket` with a `VoiceModel` behind it.
 
 An error is sent as an error event and does not end the session. Memory is bounded (`SessionLimits`); when a slow reader has not
 read enough messages, responses and `send` wait (back-pressure). The dialect is the current one; the core translates for callers
@@ -49,7 +49,7 @@ log = logging.getLogger("tornado_gate_openai.voice")
 
 
 class SessionLimits(Value, frozen=True, kw_only=True):
-    """The limits of one session. Audio is in bytes of PCM, 48,000 per second; `responses` are those in progress at one time."""
+    """The limits of one session. Audio is in bytes of PCM, 48,000 per second; `responses` is the number of concurrent ones."""
 
     items: int = 2_000
     characters: int = 16 * 1024 * 1024
@@ -132,11 +132,11 @@ class VoiceSession:
             self.report(InternalError(), event_id)
 
     async def receive(self) -> str | None:
-        """The next message for the caller."""
+        """Return the next message for the caller."""
         return await self._outbox.get()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Close the session and cancel its tasks at once."""
+        """Close the session and cancel its tasks immediately."""
         if self.close_code is not None:
             return
         self.close_code, self.close_reason = code, reason
@@ -185,9 +185,11 @@ class VoiceSession:
         self._listening.configure()
         self.emit({"type": "session.updated", "session": self._session.render("current")})
 
-    def _apply_changes(self, asked: Mapping[str, Any], path: str = "session") -> tuple[SessionConfig, SessionSettings]:
-        """The session with all of `asked` applied. Raises InvalidField; then nothing is applied."""
-        session = replace(self._session.update(asked, self.dialect), id=self._id, model=self._model)
+    def _apply_changes(
+        self, changes: Mapping[str, Any], path: str = "session"
+    ) -> tuple[SessionConfig, SessionSettings]:
+        """Return the session with all changes applied. Raises InvalidField; then no change is applied."""
+        session = replace(self._session.update(changes, self.dialect), id=self._id, model=self._model)
         settings = read(session, path)
         if settings.spoken and not self._mind.produces_audio:
             checks.raise_invalid(f"{path}.output_modalities", 'must be ["text"]: this model does not produce audio')
@@ -247,8 +249,8 @@ class VoiceSession:
             message = f"'audio_end_ms' is {end}, but the audio has only {compute_milliseconds(part.length)} ms."
             raise InvalidField("audio_end_ms", message)
         part.truncate(end)
-        place = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
-        self.emit({"type": "conversation.item.truncated", **place})
+        fields = {"item_id": item.id, "content_index": index, "audio_end_ms": end}
+        self.emit({"type": "conversation.item.truncated", **fields})
 
     def _find_named_item(self, event: Event, verb: str) -> Item:
         item = self.conversation.find(event["item_id"])
@@ -316,21 +318,21 @@ class VoiceSession:
         task.add_done_callback(lambda _: self._answers.pop(answering.id, None))
 
     def _get_running_response(self) -> VoiceResponse | None:
-        """The response in progress for the conversation, if there is one."""
+        """Return the response in progress for the conversation, if there is one."""
         for answering, task in self._answers.values():
             if answering.order.conversation is not None and not task.done():
                 return answering
         return None
 
     async def _cancel_response(self, event: Event) -> None:
-        asked = event.get("response_id")
-        found = self._answers.get(asked, (None, None))[0] if asked else self._get_running_response()
-        if found is None:
+        response_id = event.get("response_id")
+        response = self._answers.get(response_id, (None, None))[0] if response_id else self._get_running_response()
+        if response is None:
             raise RequestError(
                 "Cancellation failed: no active response found. The response may already be done.",
                 code="response_cancel_not_active",
             )
-        await self._stop_response(found, "client_cancelled")
+        await self._stop_response(response, "client_cancelled")
 
     async def _stop_response(self, answering: VoiceResponse, why: StopReason) -> None:
         answering.stop(why)
@@ -339,12 +341,12 @@ class VoiceSession:
 
 
 def _serialize_event(event: Event) -> str:
-    """The JSON text of an event, with a new event id."""
+    """Return the JSON text of an event, with a new event id."""
     return orjson.dumps({"event_id": make_id("event"), **event}).decode()
 
 
 def _parse_event(text: str) -> Event:
-    """The event in a message. Raises RequestError if the message is not a JSON object."""
+    """Return the event in a message. Raises RequestError if the message is not a JSON object."""
     try:
         event = orjson.loads(text)
     except (orjson.JSONDecodeError, UnicodeEncodeError):
@@ -355,7 +357,7 @@ def _parse_event(text: str) -> Event:
 
 
 def _parse_metadata(value: Any) -> dict[str, str] | None:
-    """The metadata of a response, None without. Raises InvalidField beyond the vendor's limits."""
+    """Return the metadata of a response, None without. Raises InvalidField beyond the vendor's limits."""
     if not value:
         return None
     for key, text in value.items():

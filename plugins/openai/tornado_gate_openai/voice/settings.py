@@ -1,7 +1,7 @@
-"""Parses the session settings that `VoiceSession` uses. No I/O.
+"""The session settings that `VoiceSession` uses, parsed. No I/O.
 
-``noise_reduction``, ``tracing``, ``truncation``, ``include`` and ``reasoning`` have no effect and are reported back unchanged.
-A setting that would change the conversation and is not supported is rejected.
+``noise_reduction``, ``tracing``, ``truncation``, ``include`` and ``reasoning`` have no effect and are reported back unchanged. A
+setting that would change the conversation and is not supported is rejected.
 
 Source: openai-python 3.52, types/realtime/realtime_session_create_request.py, realtime_audio_input_turn_detection.py.
 """
@@ -25,7 +25,10 @@ EAGERNESS_SILENCE_MS: Final = {"low": 1200, "medium": 700, "auto": 700, "high": 
 
 
 class SessionSettings(Value, frozen=True, kw_only=True):
-    """`detection` is None when the caller commits audio itself; `language` and `prompt` are for transcription."""
+    """The settings of a session.
+
+    `detection` is None when the caller commits audio itself; `language` and `prompt` are for transcription.
+    """
 
     spoken: bool = True
     instructions: str = ""
@@ -46,7 +49,7 @@ class SessionSettings(Value, frozen=True, kw_only=True):
     temperature: float | None = None
 
     def make_turn(self, items: tuple[Item, ...]) -> Turn:
-        """The turn for `items` with these settings."""
+        """Return the turn for `items` with these settings."""
         return Turn(
             items=items,
             instructions=self.instructions,

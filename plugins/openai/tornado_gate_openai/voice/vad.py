@@ -22,7 +22,7 @@ MAX_NOISE: Final = 0.02
 
 
 class DetectionSettings(Value, frozen=True, kw_only=True):
-    """`threshold` is 0 to 1, the other values are milliseconds."""
+    """The settings of the detection: `threshold` is 0 to 1, the other values are milliseconds."""
 
     threshold: float = 0.5
     prefix_ms: int = 300
@@ -30,19 +30,19 @@ class DetectionSettings(Value, frozen=True, kw_only=True):
 
 
 class SpeechStarted(Value, frozen=True):
-    """Speech started at `ms` after the first audio of the session, including the prefix."""
+    """The start of speech, at `ms` after the first audio of the session, including the prefix."""
 
     ms: int
 
 
 class SpeechStopped(Value, frozen=True):
-    """Speech stopped at `ms`, including the silence that ended it."""
+    """The end of speech, at `ms`, including the silence that ended it."""
 
     ms: int
 
 
 class SpeechDetector:
-    """Processes the audio of one session frame by frame."""
+    """A detector of speech in the audio of one session, frame by frame."""
 
     def __init__(self, settings: DetectionSettings) -> None:
         self.settings = settings
@@ -52,7 +52,7 @@ class SpeechDetector:
         self._noise = 0.0
 
     def process_frame(self, frame: bytes | memoryview, end_ms: int) -> SpeechStarted | SpeechStopped | None:
-        """Process a frame that ends at `end_ms`. Returns the start or the end of speech, or None."""
+        """Process a frame that ends at `end_ms`. Return the start or the end of speech, or None."""
         loudness = measure_level(frame)
         if loudness > max(self.settings.threshold * MAX_THRESHOLD_LEVEL, self._noise * NOISE_FACTOR):
             self._loud += 1
@@ -77,7 +77,7 @@ class SpeechDetector:
         self._quiet_ms = 0
 
     def _update_noise(self, loudness: float) -> None:
-        """Update the noise level: slowly when the noise increases, at once when it decreases."""
+        """Update the noise level: slowly when the noise increases, immediately when it decreases."""
         if loudness < self._noise:
             self._noise = loudness
         else:

@@ -1,4 +1,7 @@
-"""The interface between a session and its model: `VoiceModel` produces text, audio and calls; `VoiceSession` does the rest."""
+"""The interface between a session and its model:
+
+`VoiceModel` produces text, audio and calls; `VoiceSession` does everything else.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class UsagePiece(Value, frozen=True, kw_only=True):
 
 
 class CutShortPiece(Value, frozen=True):
-    """The response is incomplete, and why."""
+    """The reason why the response is incomplete."""
 
     reason: Literal["max_output_tokens", "content_filter"]
 
@@ -84,10 +87,10 @@ class VoiceModel(Protocol):
     def produces_audio(self) -> bool: ...
 
     def answer(self, turn: Turn) -> AsyncIterator[Piece]:
-        """An async generator of the pieces of a response. It is closed when the response is stopped. Raises GateError."""
+        """Return an async generator of the pieces of a response. It is closed when the response is stopped. Raises GateError."""
 
     async def transcribe(self, sound: AudioPart, language: str | None, prompt: str | None) -> Transcript | None:
-        """The transcript of a caller's audio; called before `answer`. None when the model does not transcribe.
+        """Return the transcript of a caller's audio; called before `answer`. None when the model does not transcribe.
 
         Raises GateError.
         """

@@ -93,7 +93,7 @@ class Visitor:
 
     async def sign_up(self, email: str, password: str = PASSWORD) -> Page:
         """Make an account: the first one with the set-up token, which makes it the administrator."""
-        token = self.services.accounts.make_setup_token()
+        token = self.services.accounts.setup.make_token()
         fields = {"email": email, "password": password, "setup_token": token or ""}
         page = await self.post("/console/signup", fields)
         assert page.status == 303, page.text

@@ -68,8 +68,8 @@ async def test_teams_and_roles_are_shown(visit: Visit, services: Services) -> No
     ada = visit()
     await ada.sign_up("ada@example.org")
     assert "You are in no team" in (await ada.get("/console/account")).text
-    organisation = services.accounts.create_organisation("Works", COMMAND)
-    team = services.accounts.create_team(organisation.id, "Blue", COMMAND)
-    services.accounts.set_member(team.id, services.accounts.list_users()[0][0].id, "administrator", COMMAND)
+    organisation = services.accounts.organisations.create("Works", COMMAND)
+    team = services.accounts.teams.create(organisation.id, "Blue", COMMAND)
+    services.accounts.members.set_role(team.id, services.accounts.users.list_page()[0][0].id, "administrator", COMMAND)
     page = await ada.get("/console/account")
     assert re.search(r"Blue\s+Works\s+administrator", page.text)

@@ -61,7 +61,7 @@ async def test_hostile_texts_are_stored_and_shown_as_texts(visit: Visit, service
 async def test_hostile_names_of_models_teams_users_and_browsers(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")
-    user = services.accounts.list_users()[0][0].id
+    user = services.accounts.users.list_page()[0][0].id
     texts = [text for text in CORPUS if "\x00" not in text and "\n" not in text]
     add_rows(
         services,
@@ -71,9 +71,9 @@ async def test_hostile_names_of_models_teams_users_and_browsers(visit: Visit, se
         page = await ada.get(f"/console/usage?group={group}")
         check_page(page, "")
         assert page.status == 200
-    organisation = services.accounts.create_organisation("<b>'\"{{1337*31337}}", COMMAND)
-    team = services.accounts.create_team(organisation.id, "<img src=x onerror=xss7()>", COMMAND)
-    services.accounts.set_member(team.id, user, "administrator", COMMAND)
+    organisation = services.accounts.organisations.create("<b>'\"{{1337*31337}}", COMMAND)
+    team = services.accounts.teams.create(organisation.id, "<img src=x onerror=xss7()>", COMMAND)
+    services.accounts.members.set_role(team.id, user, "administrator", COMMAND)
     store = services.tasks.engine.store
     for text in texts[:12]:
         await store.create(a_task(account=text[:90], model=text[:90], error_message=text[:500]), None)
@@ -119,7 +119,7 @@ async def test_hostile_texts_in_addresses_and_in_forms_of_strangers(visit: Visit
             if number % 4 == index:
                 check_page(await stranger.get(f"/console/{path}{short}"), text)
         check_page(await stranger.post("/console/reset", {"token": text, "password": text}), text)
-    assert len(services.accounts.list_users()[0]) == 1
+    assert len(services.accounts.users.list_page()[0]) == 1
 
 
 FOREIGN: dict[str, dict[str, Any]] = {

@@ -74,7 +74,7 @@ async def test_all_fields_of_the_form_reach_the_key_and_come_back(visit: Visit, 
     assert key.role == "administrator"
     assert key.expires is not None
     assert 29.9 < (key.expires - time.time()) / 86400 <= 30
-    assert key.user == key.account == services.accounts.list_users()[0][0].id
+    assert key.user == key.account == services.accounts.users.list_page()[0][0].id
     page = await ada.get(f"/console/keys/{key.id}")
     assert page.find(r'name="usd_per_day"[^>]*value="([^"]*)"') == "2.5"
     shown = page.find(r'name="expires"[^>]*value="([^"]*)"')
@@ -164,11 +164,11 @@ async def test_an_administrator_of_a_team_manages_its_keys(visit: Visit, service
     ada, bob, eve = visit(), visit("192.0.2.2"), visit("192.0.2.3")
     for visitor, email in ((ada, "ada@example.org"), (bob, "bob@example.org"), (eve, "eve@example.org")):
         await visitor.sign_up(email)
-    users = {user.email: user.id for user in services.accounts.list_users()[0]}
-    organisation = services.accounts.create_organisation("Works", COMMAND)
-    team = services.accounts.create_team(organisation.id, "Blue", COMMAND)
-    services.accounts.set_member(team.id, users["bob@example.org"], "administrator", COMMAND)
-    services.accounts.set_member(team.id, users["eve@example.org"], "member", COMMAND)
+    users = {user.email: user.id for user in services.accounts.users.list_page()[0]}
+    organisation = services.accounts.organisations.create("Works", COMMAND)
+    team = services.accounts.teams.create(organisation.id, "Blue", COMMAND)
+    services.accounts.members.set_role(team.id, users["bob@example.org"], "administrator", COMMAND)
+    services.accounts.members.set_role(team.id, users["eve@example.org"], "member", COMMAND)
     await eve.create_key("of the team", team=team.id)
     await eve.create_key("private")
     page = await bob.get(f"/console/keys?owner={team.id}")

@@ -23,11 +23,11 @@ async def test_the_first_account_needs_the_token_that_the_server_printed(visit: 
     assert (page.status, page.headers["Location"]) == (302, "/console/signup")
     page = await stranger.get("/console/signup")
     assert "The server printed it when it started" in page.text
-    services.accounts.make_setup_token()
+    services.accounts.setup.make_token()
     page = await stranger.post("/console/signup", {"email": "a@x.org", "password": PASSWORD, "setup_token": "guessed"})
     assert page.status == 400
     assert "gate_session" not in stranger.cookies
-    assert not services.accounts.has_users()
+    assert not services.accounts.users.has_any()
 
 
 async def test_a_link_fills_the_set_up_token_in(visit: Visit, services: Services) -> None:
@@ -69,7 +69,7 @@ async def test_signing_in_gives_a_new_session_and_ends_the_old_one(visit: Visit,
     planted = ada.cookies["gate_session"]
     assert (await ada.sign_in("ada@example.org")).status == 303
     assert ada.cookies["gate_session"] != planted
-    assert services.accounts.find_session(planted) is None
+    assert services.accounts.sessions.find(planted) is None
     victim = visit()
     victim.cookies["gate_session"] = "known-to-the-attacker"
     await victim.sign_in("ada@example.org")
@@ -152,7 +152,7 @@ async def test_signing_in_leads_to_pages_of_the_console_only(visit: Visit) -> No
 
 
 async def test_a_short_password_is_explained_beside_its_field(visit: Visit, services: Services) -> None:
-    token = services.accounts.make_setup_token()
+    token = services.accounts.setup.make_token()
     for password in ("1234567", ""):
         page = await visit().post("/console/signup", {"email": "a@x.org", "password": password, "setup_token": token})
         assert page.status == 400
@@ -179,8 +179,8 @@ async def test_passwords_have_the_autocomplete_of_managers(visit: Visit) -> None
 async def test_a_reset_link_sets_a_password_once(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")
-    user = services.accounts.list_users()[0][0]
-    token = services.accounts.create_reset_link(user.id, COMMAND)
+    user = services.accounts.users.list_page()[0][0]
+    token = services.accounts.reset_links.create(user.id, COMMAND)
     visitor = visit("192.0.2.2")
     page = await visitor.get(f"/console/reset?token={token}")
     assert page.find(r'name="token" value="([^"]+)"') == token
@@ -206,7 +206,7 @@ class TestInvitations:
         assert "New accounts need an invitation" in page.text
         assert 'name="email"' not in page.html
         assert (await stranger.post("/console/signup", {"email": "b@x.org", "password": PASSWORD})).status == 400
-        token, _ = services.accounts.create_invitation(COMMAND)
+        token, _ = services.accounts.invitations.create(COMMAND)
         page = await stranger.get(f"/console/signup?invitation={token}")
         assert "You are invited" in page.text
         fields = {"email": "b@x.org", "password": PASSWORD, "invitation": token}

@@ -34,7 +34,7 @@ class Home:
         self.url = gateway.url
         self._open = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar())).open
         database = open_database(gateway.folder / "var")
-        token = Accounts(database, session_seconds=60).make_setup_token()
+        token = Accounts(database, session_seconds=60).setup.make_token()
         database.close()
         self._post(
             "/console/signup", email="ada@example.org", password="correct horse battery", setup_token=token or ""

@@ -31,7 +31,7 @@ async def test_tasks_are_listed_for_their_owner_and_for_administrators(visit: Vi
     await ada.sign_up("ada@example.org")
     await bob.sign_up("bob@example.org")
     assert "No video yet" in (await bob.get("/console/tasks")).text
-    ids = {user.email.partition("@")[0]: user.id for user in services.accounts.list_users()[0]}
+    ids = {user.email.partition("@")[0]: user.id for user in services.accounts.users.list_page()[0]}
     files = (VideoFile(id="a" * 32 + ".mp4", media_type="video/mp4", size=2_500_000),)
     await store(services, a_task(account=ids["bob"], model="done"), step="done", status="completed", progress=100, files=files,
                 started_at=1000.0, completed_at=1075.0, expires_at=4e9)  # fmt: skip
@@ -66,7 +66,7 @@ async def test_tasks_are_listed_for_their_owner_and_for_administrators(visit: Vi
 async def test_tasks_are_paged(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")
-    user = services.accounts.list_users()[0][0].id
+    user = services.accounts.users.list_page()[0][0].id
     made = [await store(services, a_task(account=user), step="done", status="failed") for _ in range(PAGE_TASKS + 1)]
     page = await ada.get("/console/tasks")
     assert made[-1] in page.html

@@ -44,7 +44,7 @@ async def sign_up_all(visit: Visit, services: Services) -> tuple[Visitor, Visito
     ada, bob = visit(), visit("192.0.2.2")
     await ada.sign_up("ada@example.org")
     await bob.sign_up("bob@example.org")
-    return ada, bob, {user.email.partition("@")[0]: user.id for user in services.accounts.list_users()[0]}
+    return ada, bob, {user.email.partition("@")[0]: user.id for user in services.accounts.users.list_page()[0]}
 
 
 async def test_a_member_sees_only_own_requests(visit: Visit, services: Services) -> None:
@@ -78,12 +78,12 @@ async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does
     visit: Visit, services: Services
 ) -> None:
     _, bob, ids = await sign_up_all(visit, services)
-    organisation = services.accounts.create_organisation("Works", COMMAND)
-    team = services.accounts.create_team(organisation.id, "Blue", COMMAND)
+    organisation = services.accounts.organisations.create("Works", COMMAND)
+    team = services.accounts.teams.create(organisation.id, "Blue", COMMAND)
     add_rows(services, make_row(60, user=ids["ada"], team=team.id, model="team-model"))
-    services.accounts.set_member(team.id, ids["bob"], "member", COMMAND)
+    services.accounts.members.set_role(team.id, ids["bob"], "member", COMMAND)
     assert "team-model" not in (await bob.get(f"/console/usage?whose={team.id}")).text
-    services.accounts.set_member(team.id, ids["bob"], "administrator", COMMAND)
+    services.accounts.members.set_role(team.id, ids["bob"], "administrator", COMMAND)
     page = await bob.get(f"/console/usage?whose={team.id}&group=user")
     assert "ada@example.org" in page.text
     assert "team-model" in (await bob.get(f"/console/usage?whose={team.id}")).text
@@ -93,11 +93,11 @@ async def test_a_filter_names_only_keys_and_users_that_the_visitor_may_see(visit
     ada, bob, ids = await sign_up_all(visit, services)
     carol = visit("192.0.2.3")
     await carol.sign_up("carol@example.org")
-    ids["carol"] = next(user.id for user in services.accounts.list_users()[0] if user.email.startswith("carol"))
+    ids["carol"] = next(user.id for user in services.accounts.users.list_page()[0] if user.email.startswith("carol"))
     accounts, store = services.accounts, KeyStore(services.database)
-    team = accounts.create_team(accounts.create_organisation("Ltd", COMMAND).id, "physics", COMMAND)
-    accounts.set_member(team.id, ids["bob"], "administrator", COMMAND)
-    accounts.set_member(team.id, ids["ada"], "member", COMMAND)
+    team = accounts.teams.create(accounts.organisations.create("Ltd", COMMAND).id, "physics", COMMAND)
+    accounts.members.set_role(team.id, ids["bob"], "administrator", COMMAND)
+    accounts.members.set_role(team.id, ids["ada"], "member", COMMAND)
     keys = {
         "of-ada-alone": store.create("of-ada-alone", user=ids["ada"])[1].id,
         "of-the-team": store.create("of-the-team", user=ids["ada"], team=team.id)[1].id,
@@ -265,8 +265,8 @@ def test_the_geometry_of_a_chart() -> None:
 
 
 async def test_an_address_cannot_widen_the_view(services: Services) -> None:
-    services.accounts.create_administrator("ada@example.org", COMMAND)
-    user = services.accounts.list_users()[0][0]
+    services.accounts.sign_up.create_administrator("ada@example.org", COMMAND)
+    user = services.accounts.users.list_page()[0][0]
     member = replace(user, role="member")
     given = {"whose": "all", "group": "provider", "user": "user_x", "team": "team_x", "provider": "p", "metric": "x"}
     view = parse_view(lambda name: given.get(name, ""), member, [])

@@ -8,7 +8,7 @@ from tornado_gate import PluginEntry, guard_impl, plugin_impl, types
 from tornado_gate.config import load_settings
 
 ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
-LONGEST = 384  # characters of the longest match: in a stream, so many are held back until more follow
+LONGEST = 384  # characters of the longest match: a stream holds them back until more follow
 
 
 class Settings(Schema):

@@ -1,4 +1,4 @@
-"""Users, organisations, teams, sessions, keys and the audit log. Carries over the keys of an SQLite file of version 0.1."""
+"""Users, organisations, teams, sessions, keys and the audit log. Copies the keys of an SQLite file of version 0.1."""
 
 import json
 from typing import Any

@@ -67,14 +67,20 @@ def _create_totals(name: str, dimensions: tuple[str, ...]) -> None:
     op.create_table(
         name,
         sa.Column("bucket", sa.BigInteger(), autoincrement=False, nullable=False),
-        *(sa.Column(one, sa.Integer() if one == "status" else sa.Text(), nullable=False) for one in dimensions),
-        *(sa.Column(one, sa.Double() if one == "seconds" else sa.BigInteger(), nullable=False) for one in counters),
+        *(
+            sa.Column(column, sa.Integer() if column == "status" else sa.Text(), nullable=False)
+            for column in dimensions
+        ),
+        *(
+            sa.Column(column, sa.Double() if column == "seconds" else sa.BigInteger(), nullable=False)
+            for column in counters
+        ),
         sa.PrimaryKeyConstraint("bucket", *dimensions, name=op.f(f"pk_{name}")),
         sqlite_with_rowid=False,
     )
-    for one in ("tag", "key", "user"):
-        if one in dimensions:
-            _create_partial_index(f"ix_{name}_{one}", name, [one, "bucket"], sa.column(one) != "")
+    for column in ("tag", "key", "user"):
+        if column in dimensions:
+            _create_partial_index(f"ix_{name}_{column}", name, [column, "bucket"], sa.column(column) != "")
 
 
 def _create_partial_index(name: str, table: str, columns: list[str], where: sa.ColumnElement[bool]) -> None:

@@ -1,4 +1,6 @@
-"""Rows of the ledger are cheaper: what no report sums or selects is one JSON text; totals by day of each key and user."""
+"""Cheaper rows of the ledger: values that no report sums or selects are one JSON text. Totals by day of each key and
+user.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -79,18 +81,26 @@ def _copy_usage() -> None:
 
 
 def _create_totals(name: str, dimensions: tuple[str, ...]) -> None:
-    """A table of totals by day, from those by day, key and all other dimensions."""
+    """Create a table of totals by day, from the totals by day, key and all other dimensions."""
     op.create_table(
         name,
         sa.Column("bucket", sa.BigInteger(), autoincrement=False, nullable=False),
-        *(sa.Column(one, sa.Integer() if one == "status" else sa.Text(), nullable=False) for one in dimensions),
-        *(sa.Column(one, sa.Double() if one == "seconds" else sa.BigInteger(), nullable=False) for one in _COUNTERS),
+        *(
+            sa.Column(column_name, sa.Integer() if column_name == "status" else sa.Text(), nullable=False)
+            for column_name in dimensions
+        ),
+        *(
+            sa.Column(column_name, sa.Double() if column_name == "seconds" else sa.BigInteger(), nullable=False)
+            for column_name in _COUNTERS
+        ),
         sa.PrimaryKeyConstraint("bucket", *dimensions, name=op.f(f"pk_{name}")),
         sqlite_with_rowid=False,
     )
-    for one in ("key", "user"):
-        if one in dimensions:
-            _create_partial_index(f"ix_{name}_{one}", name, [one, "bucket"], sa.column(one) != "")
+    for column_name in ("key", "user"):
+        if column_name in dimensions:
+            _create_partial_index(
+                f"ix_{name}_{column_name}", name, [column_name, "bucket"], sa.column(column_name) != ""
+            )
     columns = ", ".join(f'"{column}"' for column in ("bucket", *dimensions))
     sums = ", ".join(f"sum({counter})" for counter in _COUNTERS)
     op.execute(

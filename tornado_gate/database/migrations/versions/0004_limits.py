@@ -1,4 +1,4 @@
-"""Limits and budgets of users, and bounds that administrators have changed for a time."""
+"""Limits and budgets of users, and temporary limits that administrators have set."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Who answers for a rotated key, keys outside a bounded team, and e-mails by code point."""
+"""The issuer of a rotated key, keys outside a team with limits, and e-mails by code point."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,7 +17,7 @@ def upgrade() -> None:
 
 
 def _name_rotators() -> None:
-    """Read from the audit log who has rotated a key, and so knows the text of its successor."""
+    """Read the actors who have rotated a key from the audit log. They may have the text of its successor."""
     audit = sa.table("audit", sa.column("action"), sa.column("actor"), sa.column("detail", sa.JSON()), sa.column("id"))
     keys = sa.table("keys", sa.column("id"), sa.column("issued_by"))
     connection = op.get_bind()
@@ -29,7 +29,9 @@ def _name_rotators() -> None:
 
 
 def _unfold_emails() -> None:
-    """E-mails were folded before (`ß` to `ss`). The new texts differ more, so none of them is taken."""
+    """Replace the texts of e-mails, which were folded before (`ß` to `ss`). The new texts differ more, so there are no
+    conflicts.
+    """
     users = sa.table("users", sa.column("id"), sa.column("email"), sa.column("email_key"))
     connection = op.get_bind()
     for row in connection.execute(sa.select(users)).all():

@@ -1,7 +1,7 @@
-"""Small imitations of the vendors' APIs: what they answer to a valid request. They refuse nothing.
+"""Small imitations of the vendors' APIs: responses to valid requests. They refuse no request.
 
-An imitation is a function that makes the answer to a request. `KNOWN` has them by the beginning of `Route.wire_format`; a plugin
-whose `Capabilities.speaks` names such a format needs none of its own.
+An imitation is a function that makes the response to a request. `KNOWN` has the functions by the beginning of
+`Route.wire_format`. A plugin whose `Capabilities.speaks` names such a format needs no imitation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ KNOWN: Final[Mapping[str, Answerer]] = {
 
 
 def find_imitation(speaks: Iterable[str]) -> Answerer | None:
-    """The imitation of a provider that accepts these wire formats unchanged; None if the kit knows none of them."""
+    """Return the imitation of a provider that accepts these wire formats unchanged; None if the kit supports none of
+    them.
+    """
     for wire_format in sorted(speaks):
         for start, answer in KNOWN.items():
             if wire_format.startswith(start):

@@ -1,4 +1,6 @@
-"""Anthropic's Messages API. Source: anthropic-sdk-python 2.11 (types), and the recorded answers of this project's tests."""
+"""Anthropic's Messages API. Source: anthropic-sdk-python 2.11 (types), and the recorded responses of this project's
+tests.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tornado_gate.testing.scripted_upstream import ReceivedRequest, UpstreamAnsw
 
 
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
-    """The vendor's answer to a request, by its path."""
+    """Return the vendor's response to a request, by its path."""
     body = request.json or {}
     if request.path.endswith("/count_tokens"):
         return json_answer({"input_tokens": INPUT_TOKENS})

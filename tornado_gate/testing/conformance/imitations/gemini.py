@@ -1,4 +1,4 @@
-"""The Gemini API. Source: google-genai 3.4 (types), and the recorded answers of this project's tests."""
+"""The Gemini API. Source: google-genai 3.4 (types), and the recorded responses of this project's tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USAGE = {
 
 
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
-    """The vendor's answer to a request, by the method at the end of its path."""
+    """Return the vendor's response to a request, by the method at the end of its path."""
     body, method = request.json or {}, request.path.rpartition(":")[2]
     if "/operations/" in request.path:
         uri = f"http://{request.headers['host']}/v1beta/files/kit:download?alt=media"
@@ -53,11 +53,11 @@ def answer(request: ReceivedRequest) -> UpstreamAnswer:
 
 def _answer_generate(request: ReceivedRequest, body: dict[str, Any], *, streamed: bool) -> UpstreamAnswer:
     parts = _choose_parts(body)
-    frames = [_frame([part]) for part in parts]
-    frames[-1] = _frame([parts[-1]], ends=True)
+    frames = [_make_frame([part]) for part in parts]
+    frames[-1] = _make_frame([parts[-1]], ends=True)
     if not streamed:
         merged = [{"text": TEXT}] if "text" in parts[0] else parts
-        return json_answer(_frame(merged, ends=True))
+        return json_answer(_make_frame(merged, ends=True))
     if "alt=sse" in request.query:
         return sse_answer(*frames)
     texts = [json.dumps(frame, ensure_ascii=False).encode() for frame in frames]
@@ -71,13 +71,15 @@ def _choose_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
     if "AUDIO" in modalities:
         data = base64.b64encode(PCM).decode()
         return [{"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": data}}]
-    declared = [one for tool in body.get("tools") or () for one in tool.get("functionDeclarations") or ()]
+    declared = [
+        declaration for tool in body.get("tools") or () for declaration in tool.get("functionDeclarations") or ()
+    ]
     if declared:
         return [{"functionCall": {"name": declared[0]["name"], "args": json.loads(TOOL_INPUT)}}]
     return [{"text": word} for word in WORDS]
 
 
-def _frame(parts: list[dict[str, Any]], *, ends: bool = False) -> dict[str, Any]:
+def _make_frame(parts: list[dict[str, Any]], *, ends: bool = False) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if ends:
         candidate["finishReason"] = "STOP"

@@ -1,4 +1,4 @@
-"""OpenAI's API. Source: openai-python 3.52 (types), and the recorded answers of this project's tests."""
+"""OpenAI's API. Source: openai-python 3.52 (types), and the recorded responses of this project's tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RESPONSE_USAGE = {
 
 
 def answer(request: ReceivedRequest) -> UpstreamAnswer:
-    """The vendor's answer to a request, by its path."""
+    """Return the vendor's response to a request, by its path."""
     path, body = request.path, request.json or {}
     if path.endswith("/realtime"):
         session = {"type": "realtime", "object": "realtime.session", "id": "sess_kit", "model": "gpt-realtime"}
@@ -52,32 +52,32 @@ def answer(request: ReceivedRequest) -> UpstreamAnswer:
 
 def _answer_chat(body: dict[str, Any]) -> UpstreamAnswer:
     frame = {"id": "chatcmpl-kit", "created": _CREATED, "model": body.get("model", ""), "system_fingerprint": "fp"}
-    asked = bool(body.get("tools")) and body["messages"][-1]["role"] == "user"
+    calls_tool = bool(body.get("tools")) and body["messages"][-1]["role"] == "user"
     tool: dict[str, Any] = {"id": "call_kit", "type": "function", "function": {"name": "", "arguments": ""}}
-    if asked:
+    if calls_tool:
         tool["function"] = {"name": name_of_tool(body["tools"]), "arguments": TOOL_INPUT}
-    reason = "tool_calls" if asked else "stop"
+    reason = "tool_calls" if calls_tool else "stop"
     if not body.get("stream"):
-        message: dict[str, Any] = {"role": "assistant", "content": None if asked else TEXT, "refusal": None}
-        message |= {"tool_calls": [tool]} if asked else {}
+        message: dict[str, Any] = {"role": "assistant", "content": None if calls_tool else TEXT, "refusal": None}
+        message |= {"tool_calls": [tool]} if calls_tool else {}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
         return json_answer({**frame, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None if asked else ""}]
-    if asked:
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None if calls_tool else ""}]
+    if calls_tool:
         name = {"name": tool["function"]["name"], "arguments": ""}
         deltas.append({"tool_calls": [{"index": 0, "id": "call_kit", "type": "function", "function": name}]})
         deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in TOOL_PIECES]
     else:
         deltas += [{"content": word} for word in WORDS]
     chunk = {**frame, "object": "chat.completion.chunk"}
-    frames = [{**chunk, "choices": [_choice(delta)]} for delta in deltas]
-    frames.append({**chunk, "choices": [_choice({}, reason)]})
+    frames = [{**chunk, "choices": [_make_choice(delta)]} for delta in deltas]
+    frames.append({**chunk, "choices": [_make_choice({}, reason)]})
     if (body.get("stream_options") or {}).get("include_usage"):
         frames.append({**chunk, "choices": [], "usage": _USAGE})
     return sse_answer(*frames, end=DONE)
 
 
-def _choice(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+def _make_choice(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
@@ -95,7 +95,7 @@ def _answer_completion(body: dict[str, Any]) -> UpstreamAnswer:
 
 def _answer_response(body: dict[str, Any]) -> UpstreamAnswer:
     items = body.get("input")
-    asked = bool(body.get("tools")) and not (
+    calls_tool = bool(body.get("tools")) and not (
         isinstance(items, list) and items[-1].get("type") == "function_call_output"
     )
     content = {"type": "output_text", "text": TEXT, "annotations": [], "logprobs": []}
@@ -106,7 +106,7 @@ def _answer_response(body: dict[str, Any]) -> UpstreamAnswer:
         "role": "assistant",
         "content": [content],
     }
-    if asked:
+    if calls_tool:
         name = name_of_tool(body["tools"])
         item = {"id": "fc_kit", "type": "function_call", "status": "completed", "call_id": "call_kit", "name": name,
                 "arguments": TOOL_INPUT}  # fmt: skip
@@ -120,7 +120,7 @@ def _answer_response(body: dict[str, Any]) -> UpstreamAnswer:
         return json_answer(whole)
     begun = {**whole, "status": "in_progress", "output": [], "usage": None}
     events = [("response.created", {"response": begun}), ("response.in_progress", {"response": begun})]
-    events += _stream_call(item) if asked else _stream_message(item, content)
+    events += _stream_call(item) if calls_tool else _stream_message(item, content)
     events.append(("response.completed", {"response": whole}))
     return sse_answer(
         *((kind, {"type": kind, "sequence_number": number, **rest}) for number, (kind, rest) in enumerate(events))
@@ -128,24 +128,24 @@ def _answer_response(body: dict[str, Any]) -> UpstreamAnswer:
 
 
 def _stream_message(item: dict[str, Any], content: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    place = {"output_index": 0, "item_id": item["id"], "content_index": 0}
+    position = {"output_index": 0, "item_id": item["id"], "content_index": 0}
     return [
         ("response.output_item.added", {"output_index": 0, "item": {**item, "status": "in_progress", "content": []}}),
-        ("response.content_part.added", {**place, "part": {**content, "text": ""}}),
-        *(("response.output_text.delta", {**place, "delta": word, "logprobs": []}) for word in WORDS),
-        ("response.output_text.done", {**place, "text": TEXT, "logprobs": []}),
-        ("response.content_part.done", {**place, "part": content}),
+        ("response.content_part.added", {**position, "part": {**content, "text": ""}}),
+        *(("response.output_text.delta", {**position, "delta": word, "logprobs": []}) for word in WORDS),
+        ("response.output_text.done", {**position, "text": TEXT, "logprobs": []}),
+        ("response.content_part.done", {**position, "part": content}),
         ("response.output_item.done", {"output_index": 0, "item": item}),
     ]
 
 
 def _stream_call(item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    place = {"output_index": 0, "item_id": item["id"]}
+    position = {"output_index": 0, "item_id": item["id"]}
     kind = "response.function_call_arguments"
     return [
         ("response.output_item.added", {"output_index": 0, "item": {**item, "status": "in_progress", "arguments": ""}}),
-        *((f"{kind}.delta", {**place, "delta": piece}) for piece in TOOL_PIECES),
-        (f"{kind}.done", {**place, "arguments": TOOL_INPUT, "name": item["name"]}),
+        *((f"{kind}.delta", {**position, "delta": piece}) for piece in TOOL_PIECES),
+        (f"{kind}.done", {**position, "arguments": TOOL_INPUT, "name": item["name"]}),
         ("response.output_item.done", {"output_index": 0, "item": item}),
     ]
 
@@ -194,7 +194,7 @@ def _answer_transcription(body: dict[str, Any]) -> UpstreamAnswer:
 
 
 def _answer_video(request: ReceivedRequest) -> UpstreamAnswer:
-    """A job that is complete when it is first asked about, and its file."""
+    """Return a job that is complete at the first poll, and its file."""
     if request.path.endswith("/content"):
         return UpstreamAnswer(steps=(VIDEO,), content_type="video/mp4")
     job = {"id": "video_kit", "object": "video", "created_at": _CREATED, "model": "sora-2", "progress": 0, "seconds": "4",

@@ -1,4 +1,4 @@
-"""What all imitations say. The words have characters of two, three and four bytes, which odd chunk borders cut."""
+"""The text of all imitations. The words have characters of two, three and four bytes, which odd chunk borders cut."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ VIDEO: Final = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(range(256)) * 16
 
 
 def name_of_tool(tools: Any) -> str:
-    """The name of the first function among `tools` of OpenAI's or Anthropic's shape."""
+    """Return the name of the first function among `tools` of OpenAI's or Anthropic's shape."""
     first = tools[0]
     return str((first.get("function") or first).get("name", "tool"))

@@ -53,7 +53,7 @@ _TEXT_DELTAS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def parse_stream(frames: AsyncIterator[Any]) -> AsyncIterator[StreamEvent]:
-    """Common stream events. `frames` is the parsed data of each upstream event, as from `sse.json_frames`.
+    """Common stream events. `frames` is the parsed data of each upstream event, as from `sse.read_json_frames`.
 
     Raises UpstreamError for data that is not an event. A truncated stream ends without a Finish, which the core reports as
     an error.

@@ -54,7 +54,7 @@ from tornado_gate_gemini.wire.generate.usage import find_block_reason, parse_fin
 
 
 def parse_stream(chunks: AsyncIterator[Any], *, cites: bool = False) -> AsyncIterator[StreamEvent]:
-    """Common stream events. `chunks` is the parsed objects, as from `sse.json_frames`.
+    """Common stream events. `chunks` is the parsed objects, as from `sse.read_json_frames`.
 
     With `cites` texts are kept to locate citations; without it, citations have no start and end.
     Raises UpstreamError for data that is not a chunk. A truncated stream ends without a Finish, which the core reports as an
