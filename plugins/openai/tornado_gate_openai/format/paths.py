@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import formats, other_models
 from tornado_gate_openai.fields import (
+    client_secrets,
     embeddings,
     media_texts,
     moderations,
@@ -116,7 +117,7 @@ REALTIME_ROUTES: Final = (
         SECRETS_PATH,
         "realtime",
         model="none",
-        texts=realtime_texts.SECRETS,
+        texts=client_secrets.SECRETS,
         other_models=other_models.REALTIME,
     ),
 )

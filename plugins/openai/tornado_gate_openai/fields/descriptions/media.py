@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, RouteParameter
+from tornado_gate_openai.fields.client_secrets import SecretBodySchema
 from tornado_gate_openai.fields.descriptions.parts import (
     ANY_OBJECT,
     COUNT,
@@ -23,11 +24,10 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_object,
 )
 from tornado_gate_openai.fields.embeddings import EmbeddingBodySchema
+from tornado_gate_openai.fields.image_inputs import InputBodySchema
 from tornado_gate_openai.fields.images import EditBodySchema, GenerationBodySchema
 from tornado_gate_openai.fields.moderations import ModerationBodySchema
 from tornado_gate_openai.fields.speech import SpeechBodySchema
-from tornado_gate_openai.format.images.input_style import InputBodySchema
-from tornado_gate_openai.format.realtime import SecretBodySchema
 from tornado_gate_openai.wire.speech import MEDIA_TYPES
 from tornado_gate_openai.wire.transcriptions import RESPONSE_FORMATS
 
