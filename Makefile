@@ -9,8 +9,11 @@ SOAK_SECONDS ?= 600
 CHAOS_SECONDS ?= 600
 KEY ?= $(HOME)/.ssh/id_ed25519
 STAMPS := $(VENV)/stamps
-NODE_TESTS := tests/node
-AGENTS := tests/agents
+NODE_TESTS := qa/node
+AGENTS := qa/agents
+# One process more than cores, because tests also wait: for time-outs, and for processes that start and end.
+TEST_PROCESSES ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$(( cores < 3 ? cores + 1 : 4 )))
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -37,11 +40,14 @@ install: $(STAMPS)/runtime ## create .venv with the gateway and its plugins; ins
 run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
 	$(BIN)/tornado-gate serve --conf $(CONF)
 
-test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then run all tests (PYTEST_ARGS=…: select tests)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then prove everything by representatives (PYTEST_ARGS=…: select tests)
+	$(PYTEST) -m "not qa" $(PYTEST_ARGS)
+
+qa: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run all other tests: vendors, clients, whole systems, products of many cases (QA_ARGS=…)
+	$(PYTEST) -m qa $(QA_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+	$(BIN)/python -m qa.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 soak: $(STAMPS)/dev ## mixed traffic against failing upstreams for SOAK_SECONDS (default 600); every answer is checked (SOAK_ARGS=…)
 	$(BIN)/python -m bench.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
@@ -49,8 +55,8 @@ soak: $(STAMPS)/dev ## mixed traffic against failing upstreams for SOAK_SECONDS 
 chaos: $(STAMPS)/dev ## the same with kills, restarts and reloads, for CHAOS_SECONDS (CHAOS_ARGS=--postgres: and of PostgreSQL)
 	$(BIN)/python -m bench.soak --chaos --seconds $(CHAOS_SECONDS) $(CHAOS_ARGS)
 
-coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests and write the coverage report htmlcov/ (PYTEST_ARGS=…)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
+coverage: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run the tests of `make test` and `make qa`, and write the coverage report htmlcov/ (PYTEST_ARGS=…)
+	$(PYTEST) --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 hooks: $(STAMPS)/dev ## install the pre-commit hooks: check style, types and layout before each commit
 	$(BIN)/python -m pip install -qq pre-commit
@@ -62,19 +68,19 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/mypy
 
 matrix: $(STAMPS)/dev ## regenerate docs/matrix.md and docs/plugin-support.md: what is supported by format and provider
-	$(BIN)/python -m tests.matrix
+	$(BIN)/python -m qa.matrix
 
 reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins
 	$(BIN)/python -m tests.reference
 
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
-	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m qa.conformance
 
 agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/agents.md (AGENTS_ARGS=…: select runs)
-	$(BIN)/python -m tests.agents $(AGENTS_ARGS)
+	$(BIN)/python -m qa.agents $(AGENTS_ARGS)
 
 screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/console-measures.md
-	$(BIN)/python -m tests.browser.measure
+	$(BIN)/python -m qa.browser.measure
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install

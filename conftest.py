@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, settings
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
-settings.register_profile("house", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+settings.register_profile(
+    "repository", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repository")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,7 +4,7 @@ Usage: python -m bench.affinity [--conversations N] [--turns N] [--seconds S]
 
 1. Prompt-cache hit share: conversations of coding agents (long instructions and tools, turns that grow) at two accounts of three
    keys each, so six caches, of an upstream that imitates the vendors' caches and their usage fields
-   (tests/imitations/prompt_caches.py). Printed: cached tokens / prompt tokens, as the caller's usage reports them.
+   (tests/support/prompt_caches.py). Printed: cached tokens / prompt tokens, as the caller's usage reports them.
 2. Latency of a healthy model while another model's target accepts connections and never answers, with callers that go on asking
    for it.
 """
@@ -55,7 +55,7 @@ keys: [{{name: bench, key: {client}}}]
 
 @contextmanager
 def run_imitation() -> Iterator[str]:
-    child = Child([sys.executable, "-m", "tests.imitations.prompt_caches"], folder=Path.cwd())
+    child = Child([sys.executable, "-m", "tests.support.prompt_caches"], folder=Path.cwd())
     try:
         yield child.wait_for_line(r"^(http://\S+)")[1]
     finally:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.scripts import completion
 from tests.support.upstream import Hang, Upstream, answer
 
 MIB = 1024 * 1024
@@ -48,7 +48,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(gateway: Gateway, account: str, **more: Any) -> httpx.Response:
+def send_request(gateway: Gateway, account: str, **more: Any) -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}-{account}"}
     url = f"{gateway.url}/v1/chat/completions"
     return httpx.post(url, json={**BODY, **more}, headers=headers, timeout=60, trust_env=False)
@@ -75,11 +75,11 @@ def test_answers_that_are_not_read_count_until_their_callers_leave(gateway: Gate
     with ExitStack() as stack:
         for _ in range(2):  # an account alone may hold half
             stack.enter_context(begin(gateway, "a"))
-        refused = ask(gateway, "a")
+        refused = send_request(gateway, "a")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
         assert refused.headers["retry-after"] == "5"
-        assert ask(gateway, "b").status_code == 200
-    while ask(gateway, "a").status_code != 200:  # the gateway learns a moment later that they have left
+        assert send_request(gateway, "b").status_code == 200
+    while send_request(gateway, "a").status_code != 200:  # the gateway learns a moment later that they have left
         pass
 
 
@@ -99,5 +99,5 @@ async def test_the_beginnings_of_large_events_count_too(gateway: Gateway, upstre
         await asyncio.gather(*asked, return_exceptions=True)
     upstream.reset()
     upstream.script(answer(LARGE, repeat=True))
-    while (await asyncio.to_thread(ask, gateway, "a")).status_code != 200:  # as above
+    while (await asyncio.to_thread(send_request, gateway, "a")).status_code != 200:  # as above
         pass

@@ -39,7 +39,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(
+def send_request(
     gateway: Gateway, upstream: Upstream, caller: str, model: str, **fields: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """(the upstream's body, the losses) of a request with these fields."""
@@ -119,7 +119,7 @@ SEARCHES: list[Any] = [
 def test_a_server_tool_is_asked_for_in_the_upstreams_words(
     gateway: Gateway, upstream: Upstream, caller: str, fields: Any, model: str, expected: Any, losses: list[str]
 ) -> None:
-    body, lost = ask(gateway, upstream, caller, model, **fields)
+    body, lost = send_request(gateway, upstream, caller, model, **fields)
     found = body["web_search_options"] if model == "o-model" else body["tools"]
     assert found == (expected if model == "o-model" else [expected])
     assert sorted(lost) == sorted(losses)
@@ -138,7 +138,7 @@ def test_results_of_a_search_are_included_only_if_the_caller_asks_for_them(
 
 
 def test_the_bound_of_uses_is_that_of_all_calls_at_the_responses_api(gateway: Gateway, upstream: Upstream) -> None:
-    body, _ = ask(gateway, upstream, "messages", "r-model", tools=[{**A_SEARCH, "max_uses": 3}])
+    body, _ = send_request(gateway, upstream, "messages", "r-model", tools=[{**A_SEARCH, "max_uses": 3}])
     assert body["max_tool_calls"] == 3
     assert "web_search_call.action.sources" in body["include"]
 
@@ -157,34 +157,36 @@ def test_the_bound_of_uses_is_that_of_all_calls_at_the_responses_api(gateway: Ga
 def test_a_tool_that_the_model_does_not_have_is_listed_as_lost(
     gateway: Gateway, upstream: Upstream, caller: str, fields: Any, model: str
 ) -> None:
-    body, lost = ask(gateway, upstream, caller, model, **fields)
+    body, lost = send_request(gateway, upstream, caller, model, **fields)
     assert lost == ["tools.0"]
     assert "tools" not in body
 
 
 def test_chats_web_search_is_lost_by_its_own_name(gateway: Gateway, upstream: Upstream) -> None:
-    body, lost = ask(gateway, upstream, "chat", "old-model", web_search_options={})
+    body, lost = send_request(gateway, upstream, "chat", "old-model", web_search_options={})
     assert lost == ["web_search_options"]
     assert "tools" not in body
 
 
 def test_a_search_beside_functions_is_lost_at_gemini(gateway: Gateway, upstream: Upstream) -> None:
     function = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
-    body, lost = ask(gateway, upstream, "messages", "g-model", tools=[A_SEARCH, function])
+    body, lost = send_request(gateway, upstream, "messages", "g-model", tools=[A_SEARCH, function])
     assert lost == ["tools.0"]
     assert [list(entry) for entry in body["tools"]] == [["functionDeclarations"]]
 
 
 def test_a_forced_search_is_forced_at_claude(gateway: Gateway, upstream: Upstream) -> None:
     tools = [{"type": "web_search_preview"}]
-    body, lost = ask(gateway, upstream, "responses", "a-model", tools=tools, tool_choice={"type": "web_search_preview"})
+    body, lost = send_request(
+        gateway, upstream, "responses", "a-model", tools=tools, tool_choice={"type": "web_search_preview"}
+    )
     assert body["tool_choice"] == {"type": "tool", "name": "web_search"}
     assert lost == []
 
 
 def test_a_forced_search_of_messages_is_not_a_function(gateway: Gateway, upstream: Upstream) -> None:
     choice = {"type": "tool", "name": "web_search"}
-    body, lost = ask(gateway, upstream, "messages", "r-model", tools=[A_SEARCH], tool_choice=choice)
+    body, lost = send_request(gateway, upstream, "messages", "r-model", tools=[A_SEARCH], tool_choice=choice)
     assert "tool_choice" not in body
     assert lost == ["tool_choice"]
 

@@ -65,7 +65,7 @@ def gateway(endless: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     started.stop()
 
 
-def ask(gateway: Gateway, attack: str, path: str, body: dict[str, Any]) -> httpx.Response:
+def send_request(gateway: Gateway, attack: str, path: str, body: dict[str, Any]) -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
     sent = {"model": attack, **body}
     return httpx.post(gateway.url + path, json=sent, headers=headers, timeout=60, trust_env=False)
@@ -95,7 +95,7 @@ def count_errors(gateway: Gateway, attack: str) -> float:
 def memory_before(gateway: Gateway, endless: str) -> int:
     """After a first failure in each lane, which imports what requests need."""
     for path, body in LANES.values():
-        ask(gateway, "header", path, body)
+        send_request(gateway, "header", path, body)
     return measure_peak(gateway)
 
 
@@ -111,7 +111,7 @@ def test_a_response_without_an_end_is_given_up(
 ) -> None:
     path, body = LANES[lane]
     errors = count_errors(gateway, attack)
-    answered = ask(gateway, attack, path, body)
+    answered = send_request(gateway, attack, path, body)
     code = find_code(answered)
     if attack in HEAD_ATTACKS:
         assert code in (BROKEN, LOST, TOO_LARGE)
@@ -130,7 +130,7 @@ def test_a_response_without_an_end_is_given_up(
 
 def test_a_stream_that_is_given_up_costs_what_it_has_produced(gateway: Gateway, endless: str) -> None:
     path, body = LANES["verbatim stream"]
-    request_id = ask(gateway, "events", path, body).headers["x-request-id"]
+    request_id = send_request(gateway, "events", path, body).headers["x-request-id"]
     line = gateway.child.wait_for_line(
         rf'^(.*"request_id":"{request_id}".*"status":200.*|.*"status":200.*"{request_id}".*)$'
     )[1]
@@ -151,7 +151,7 @@ def test_a_stream_that_is_given_up_costs_what_it_has_produced(gateway: Gateway, 
 def test_other_operations_have_bounds_too(
     gateway: Gateway, endless: str, memory_before: int, attack: str, path: str, body: dict[str, Any]
 ) -> None:
-    answered = ask(gateway, attack, path, body)
+    answered = send_request(gateway, attack, path, body)
     assert answered.status_code == 502
     assert find_code(answered) in (TOO_LARGE, "upstream_compression_too_high")
     httpx.get(f"{endless}/__closed/{attack}", trust_env=False, timeout=60).raise_for_status()
@@ -170,6 +170,6 @@ def test_what_is_forwarded_as_it_arrives_is_cut_off(
 ) -> None:
     """Its status line and its beginning are with the caller: the connection breaks, so that nobody takes it for complete."""
     with pytest.raises(httpx.RemoteProtocolError):
-        ask(gateway, attack, path, body)
+        send_request(gateway, attack, path, body)
     httpx.get(f"{endless}/__closed/{attack}", trust_env=False, timeout=60).raise_for_status()
     assert measure_peak(gateway) - memory_before < GROWTH_BYTES

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.lanes import generated
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.lanes import generated
+from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
 
 KEY = "test-key-of-fairness"
@@ -56,7 +56,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(gateway: Gateway, model: str, account: str = "a", **body: Any) -> httpx.Response:
+def send_request(gateway: Gateway, model: str, account: str = "a", **body: Any) -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}-{account}"}
     sent = {"model": model, "messages": [{"role": "user", "content": "hi"}], **body}
     url = f"{gateway.url}/v1/chat/completions"
@@ -78,38 +78,38 @@ def messages(gateway: Gateway) -> list[str]:
 
 def test_failures_at_one_model_of_a_wildcard_leave_the_others_alone(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(*[FAILS] * 6, WORKS)
-    assert [ask(gateway, "o/broken", account).status_code for account in "ab" * 3] == [502] * 3 + [503] * 3
+    assert [send_request(gateway, "o/broken", account).status_code for account in "ab" * 3] == [502] * 3 + [503] * 3
     upstream.reset()
     upstream.script(WORKS)
-    assert ask(gateway, "o/fine").status_code == 200
+    assert send_request(gateway, "o/fine").status_code == 200
 
 
 def test_failures_of_one_account_stop_only_this_account(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(*[FAILS] * 4, WORKS, FAILS)  # the fourth is sent as the last resort
-    assert [ask(gateway, "o/evil", "a").status_code for _ in range(4)] == [502, 502, 502, 503]
-    assert ask(gateway, "o/evil", "b").status_code == 200
-    assert ask(gateway, "o/evil", "a").status_code == 503
+    assert [send_request(gateway, "o/evil", "a").status_code for _ in range(4)] == [502, 502, 502, 503]
+    assert send_request(gateway, "o/evil", "b").status_code == 200
+    assert send_request(gateway, "o/evil", "a").status_code == 503
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422, 429])
 def test_what_a_request_itself_causes_opens_no_circuit(gateway: Gateway, upstream: Upstream, status: int) -> None:
     upstream.script(*[answer('{"error": {"message": "no"}}', status=status)] * 6, WORKS)
     model = f"o/rejects-{status}"
-    assert [ask(gateway, model, account).status_code for account in "ab" * 3] == [status] * 6
-    assert ask(gateway, model).status_code == 200
+    assert [send_request(gateway, model, account).status_code for account in "ab" * 3] == [status] * 6
+    assert send_request(gateway, model).status_code == 200
 
 
 def test_names_of_one_upstream_model_share_its_circuit(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(*[FAILS] * 3)
-    assert [ask(gateway, "o/shared", account).status_code for account in "abc"] == [502] * 3
-    assert ask(gateway, "another-name").status_code == 503
+    assert [send_request(gateway, "o/shared", account).status_code for account in "abc"] == [502] * 3
+    assert send_request(gateway, "another-name").status_code == 503
 
 
 def test_circuits_are_logged_and_measured(gateway: Gateway, upstream: Upstream) -> None:
     labels = '{model="o/*",provider="o"}'
     before = metric(gateway, f"tornado_gate_open_circuits{labels}")
     upstream.script(*[FAILS] * 3)
-    assert [ask(gateway, "o/measured", account).status_code for account in "abc"] == [502] * 3
+    assert [send_request(gateway, "o/measured", account).status_code for account in "abc"] == [502] * 3
     assert metric(gateway, f"tornado_gate_open_circuits{labels}") == before + 1
     assert metric(gateway, 'tornado_gate_circuit_transitions_total{model="o/*",provider="o",to="open"}') >= 1
     gateway.child.wait_for_line(r'"message":"circuit opened for all accounts for 1000 s: .*"upstream_model":"measured"')
@@ -120,7 +120,7 @@ def test_circuits_are_logged_and_measured(gateway: Gateway, upstream: Upstream) 
 
 def test_a_refused_key_of_a_provider_is_a_warning_once_a_minute(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(*[answer('{"error": {"message": "bad key"}}', status=401, path="/refused")] * 2)
-    assert [ask(gateway, "refused", account).status_code for account in "ab"] == [502, 502]
+    assert [send_request(gateway, "refused", account).status_code for account in "ab"] == [502, 502]
     line = gateway.child.wait_for_line(r'^(\{.*"level":"warning".*refused the gateway.*)$')
     assert "check providers.refused.api_key" in json.loads(line[1])["message"]
     assert metric(gateway, 'tornado_gate_upstream_errors_total{kind="upstream_authentication",provider="refused"}') == 2
@@ -128,7 +128,7 @@ def test_a_refused_key_of_a_provider_is_a_warning_once_a_minute(gateway: Gateway
 
 
 def test_a_refused_connection_is_an_unreachable_upstream(gateway: Gateway) -> None:
-    refused = ask(gateway, "closed")
+    refused = send_request(gateway, "closed")
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "upstream_unreachable")
 
 
@@ -145,7 +145,7 @@ def test_images_in_an_answer_are_counted(gateway: Gateway, upstream: Upstream, l
     name = 'tornado_gate_images_total{model="gemini",provider="g"}'
     before = metric(gateway, name)
     if lane == "translated":
-        assert ask(gateway, "gemini").status_code == 200
+        assert send_request(gateway, "gemini").status_code == 200
     else:
         method = "streamGenerateContent?alt=sse" if streams else "generateContent"
         body = {"contents": [{"role": "user", "parts": [{"text": "Draw."}]}]}
@@ -159,7 +159,7 @@ def test_images_in_an_answer_are_counted(gateway: Gateway, upstream: Upstream, l
 
 
 def test_a_drained_target_gets_no_request(gateway: Gateway, upstream: Upstream) -> None:
-    assert {ask(gateway, "drained").headers["x-gate-provider"] for _ in range(20)} == {"local"}
+    assert {send_request(gateway, "drained").headers["x-gate-provider"] for _ in range(20)} == {"local"}
     assert not upstream.requests
 
 

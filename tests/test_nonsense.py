@@ -86,7 +86,7 @@ def one_gateway(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFac
     gateway.stop()
 
 
-def ask(gateway: Gateway, way: str, model: str, *, stream: bool) -> httpx.Response:
+def send_request(gateway: Gateway, way: str, model: str, *, stream: bool) -> httpx.Response:
     whole, streamed, body = BODIES[way]
     path = (streamed if stream and streamed else whole).replace("MODEL", model)
     if way != "generateContent":
@@ -117,7 +117,7 @@ def test_nonsense_instead_of_an_answer(
 ) -> None:
     headers, steps = WHOLE[nonsense]
     upstream.script(answer(*steps, headers=headers))
-    check(ask(one_gateway, way, model, stream=False))
+    check(send_request(one_gateway, way, model, stream=False))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -128,11 +128,11 @@ def test_nonsense_instead_of_a_stream(
 ) -> None:
     headers, steps = STREAMS[nonsense]
     upstream.script(answer(*steps, headers=headers))
-    check(ask(one_gateway, way, model, stream=True))
+    check(send_request(one_gateway, way, model, stream=True))
 
 
 def test_the_log_names_the_target(one_gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(PAGE, headers=HTML))
-    ask(one_gateway, "chat", "a-model", stream=False)
+    send_request(one_gateway, "chat", "a-model", stream=False)
     line = one_gateway.child.wait_for_line('target failed.*"provider":"a"')
     assert json.loads(line.string)["model"] == "a-model"

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.scripts import completion
 from tests.support.upstream import Hang, Upstream, Wait, answer
 
 KEY = "test-key-of-overload"

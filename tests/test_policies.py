@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.lanes import generated, message_start
-from tests.sdk.scripts import chunk
 from tests.support.gateway import Gateway
+from tests.support.lanes import generated, message_start
+from tests.support.scripts import chunk
 from tests.support.upstream import Answer, Close, Hang, Reset, Step, Upstream, answer, sse
 
 KEY = "test-key-of-policies"
@@ -42,7 +42,7 @@ keys:
 {limited}
 """
 LIMIT = 1_000_000
-PATIENT, HURRIED = "{first_event: 60, gap: 60}", "{first_event: 1, gap: 1}"
+PATIENT, HURRIED, GAPLESS = "{first_event: 60, gap: 60}", "{first_event: 0.2, gap: 60}", "{first_event: 60, gap: 0.2}"
 _numbers = count()
 
 
@@ -65,6 +65,14 @@ def patient(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def hurried(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     gateway = _start(upstream_process, tmp_path_factory, HURRIED)
+    yield gateway
+    gateway.stop()
+
+
+@pytest.fixture(scope="module")
+def gapless(upstream_process: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Waits long for the first event, and briefly for each one after it."""
+    gateway = _start(upstream_process, tmp_path_factory, GAPLESS)
     yield gateway
     gateway.stop()
 
@@ -264,9 +272,9 @@ def test_a_failure_after_the_first_event_is_noted(patient: Gateway, upstream: Up
 
 
 @every_stream
-def test_silence_after_the_first_event_is_noted(hurried: Gateway, upstream: Upstream, route: Route) -> None:
+def test_silence_after_the_first_event_is_noted(gapless: Gateway, upstream: Upstream, route: Route) -> None:
     upstream.script(_stream(route.first("Once upon a time"), Hang()))
-    case = Case(hurried, route)
+    case = Case(gapless, route)
     assert "Once upon" in case.send().text
     case.check_noted(200)
 

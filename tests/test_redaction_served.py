@@ -66,7 +66,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(gateway: Gateway, caller: str, model: str, *, stream: bool = False) -> httpx.Response:
+def send_request(gateway: Gateway, caller: str, model: str, *, stream: bool = False) -> httpx.Response:
     """A request of one format."""
     path, body = "/v1/chat/completions", {"model": model, "messages": TURN, "stream": stream}
     if caller == "responses":
@@ -169,13 +169,13 @@ def error_event(api: str, message: str) -> str:
     return sse(error_body(api, message, 500)) if api != "messages" else named(error_body(api, message))
 
 
-def said(response: httpx.Response) -> str:
+def read_text(response: httpx.Response) -> str:
     """All of an answer, its headers included."""
     return "\n".join([*(f"{name}: {value}" for name, value in response.headers.items()), response.text])
 
 
 def assert_masked(response: httpx.Response) -> None:
-    everything = said(response)
+    everything = read_text(response)
     assert KEY not in everything
     assert TOKEN not in everything
     assert "***" in everything
@@ -190,7 +190,7 @@ EACH_LANE = pytest.mark.parametrize(("caller", "model"), LANES)
 def test_a_whole_answer(gateway: Gateway, upstream: Upstream, caller: str, model: str, secret: str) -> None:
     upstream.script(answer(whole(spoken_to(caller, model), f"It is {secret}. Yes.")))
 
-    response = ask(gateway, caller, model)
+    response = send_request(gateway, caller, model)
 
     assert response.status_code == 200, response.text
     assert_masked(response)
@@ -204,7 +204,7 @@ def test_a_stream(gateway: Gateway, upstream: Upstream, caller: str, model: str,
     text = f"It is {secret}. Yes."
     upstream.script(answer(deltas(api, text), last(api, text), headers=EVENT_STREAM))
 
-    response = ask(gateway, caller, model, stream=True)
+    response = send_request(gateway, caller, model, stream=True)
 
     assert response.status_code == 200, response.text
     assert_masked(response)
@@ -218,7 +218,7 @@ def test_a_stream_that_is_cut_inside_the_key(gateway: Gateway, upstream: Upstrea
     middle = raw.index(KEY) + 9
     upstream.script(answer(raw[:middle], raw[middle:], headers=EVENT_STREAM))
 
-    assert_masked(ask(gateway, caller, model, stream=True))
+    assert_masked(send_request(gateway, caller, model, stream=True))
 
 
 @EACH_LANE
@@ -229,7 +229,7 @@ def test_a_whole_answer_that_is_cut_inside_the_key(
     middle = raw.index(KEY) + 9
     upstream.script(answer(raw[:middle], raw[middle:]))
 
-    assert_masked(ask(gateway, caller, model))
+    assert_masked(send_request(gateway, caller, model))
 
 
 @SECRETS
@@ -238,7 +238,7 @@ def test_a_whole_answer_that_is_cut_inside_the_key(
 def test_a_refusal(gateway: Gateway, upstream: Upstream, caller: str, model: str, stream: bool, secret: str) -> None:
     upstream.script(answer(json.dumps(error_body(spoken_to(caller, model), f"bad {secret}")), status=400))
 
-    response = ask(gateway, caller, model, stream=stream)
+    response = send_request(gateway, caller, model, stream=stream)
 
     assert response.status_code == 400
     assert_masked(response)
@@ -254,7 +254,7 @@ def test_an_error_with_status_200(
     body = json.dumps(error_body(api, f"bad {KEY}")).replace(KEY, spelling)
     upstream.script(answer(f"data: {body}\n\n", headers=EVENT_STREAM) if stream else answer(body))
 
-    response = ask(gateway, caller, model, stream=stream)
+    response = send_request(gateway, caller, model, stream=stream)
 
     assert response.status_code >= 400
     assert_masked(response)
@@ -273,7 +273,7 @@ def test_an_error_in_the_middle_of_a_stream(
     broke = error_event(api, "it broke: KEY").replace("KEY", spelling)
     upstream.script(answer(deltas(api, "Hello"), broke, headers=EVENT_STREAM))
 
-    response = ask(gateway, caller, model, stream=True)
+    response = send_request(gateway, caller, model, stream=True)
 
     assert "Hello" in response.text
     assert spelling not in response.text
@@ -285,7 +285,7 @@ def test_a_header_of_a_refusal(gateway: Gateway, upstream: Upstream, caller: str
     headers = {**JSON, "retry-after": f"Wed, 21 Oct 2015 07:28:00 GMT ({KEY})", "x-echo": KEY}
     upstream.script(answer(json.dumps(error_body(spoken_to(caller, model), "slow")), status=429, headers=headers))
 
-    response = ask(gateway, caller, model)
+    response = send_request(gateway, caller, model)
 
     assert response.headers["retry-after"] == "Wed, 21 Oct 2015 07:28:00 GMT (***)"
     assert_masked(response)
@@ -299,11 +299,11 @@ def test_a_header_of_an_answer(gateway: Gateway, upstream: Upstream, caller: str
     steps = (deltas(api, "Hello"), last(api, "Hello")) if stream else (whole(api, "Hello"),)
     upstream.script(answer(*steps, headers={"content-type": f"{kind}; echo={KEY}", "x-echo": KEY}))
 
-    response = ask(gateway, caller, model, stream=stream)
+    response = send_request(gateway, caller, model, stream=stream)
 
     assert response.status_code == 200
     assert "Hello" in response.text
-    assert KEY not in said(response)
+    assert KEY not in read_text(response)
 
 
 SHORT = [
@@ -324,7 +324,7 @@ def test_a_key_that_is_a_word_changes_no_answer(
         answer(deltas(api, text), last(api, text), headers=EVENT_STREAM) if stream else answer(whole(api, text))
     )
 
-    response = ask(gateway, caller, model, stream=stream)
+    response = send_request(gateway, caller, model, stream=stream)
 
     assert text in response.text
     assert "***" not in response.text
@@ -337,7 +337,7 @@ def test_a_key_that_is_a_word_changes_no_error(
     message = f"There is {word} of it; the key {word} is odd."
     upstream.script(answer(json.dumps(error_body(spoken_to(caller, model), message)), status=400))
 
-    response = ask(gateway, caller, model)
+    response = send_request(gateway, caller, model)
 
     assert message in response.text
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, answer, sse
 
 KEY = "test-key-of-silent-upstreams"
@@ -78,7 +78,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(gateway: Gateway, model: str, path: str, body: dict[str, Any]) -> httpx.Response:
+def send_request(gateway: Gateway, model: str, path: str, body: dict[str, Any]) -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
     return httpx.post(gateway.url + path, json={"model": model, **body}, headers=headers, timeout=30, trust_env=False)
 
@@ -91,7 +91,7 @@ def test_a_whole_answer_that_stops_in_the_middle_is_a_failure_after_a_gap(
         answer(completion("hello")[:40], Hang(), headers=JSON, path="/silent"),
         answer(completion("hello"), path="/works"),
     )
-    answered = ask(gateway, "silent", path, body)
+    answered = send_request(gateway, "silent", path, body)
     assert (answered.status_code, answered.headers["x-gate-attempts"]) == (200, "2")
     upstream.wait_until_closed(0)
 
@@ -100,7 +100,7 @@ def test_a_batch_of_embeddings_that_stops_in_the_middle_is_a_failure_after_a_gap
     gateway: Gateway, upstream: Upstream
 ) -> None:
     upstream.script(answer('{"object": ', Hang(), headers=JSON, path="/silent", repeat=True))
-    answered = ask(gateway, "alone", *EMBEDDINGS)
+    answered = send_request(gateway, "alone", *EMBEDDINGS)
     assert (answered.status_code, answered.json()["error"]["code"]) == (504, "upstream_timeout")
     assert "gap timeout" in answered.json()["error"]["message"]
     assert len(upstream.requests) == 2
@@ -116,7 +116,7 @@ def test_a_stream_ends_with_its_last_event_although_the_upstream_does_not_close_
 ) -> None:
     stream = sse(chunk(role="assistant", content="hello"), chunk(reason="stop"), usage_chunk(), DONE)
     upstream.script(answer(stream if model == "open" else sse(*CLAUDE), Hang(), path="/open"))
-    answered = ask(gateway, model, path, {**body, "stream": True})
+    answered = send_request(gateway, model, path, {**body, "stream": True})
     assert answered.status_code == 200
     assert "hello" in answered.text
     assert "error" not in answered.text

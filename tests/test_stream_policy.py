@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, Wait, answer, sse
+from tests.support.variants import vary
 from tornado_gate.errors import InvalidField
 from tornado_gate.guards.stream_policy import StreamPolicy, parse_stream_policy
 
@@ -63,7 +64,7 @@ def gateway(one_gateway: Gateway, upstream: Upstream) -> Gateway:
     return one_gateway
 
 
-def ask(gateway: Gateway, policy: str | None, model: str = "usual") -> httpx.Response:
+def send_request(gateway: Gateway, policy: str | None, model: str = "usual") -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}", **({} if policy is None else {"x-gate-stream": policy})}
     body = {"model": model, "messages": MESSAGES}
     return httpx.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers, timeout=60)
@@ -117,7 +118,7 @@ def test_an_invalid_header_names_what_is_allowed(header: str) -> None:
 
 
 def test_a_request_with_an_invalid_header_is_a_400_before_the_upstream(gateway: Gateway, upstream: Upstream) -> None:
-    refused = ask(gateway, "failover=maybe")
+    refused = send_request(gateway, "failover=maybe")
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "x-gate-stream")
     assert not upstream.requests
 
@@ -141,14 +142,14 @@ def test_the_caller_decides_whether_another_target_is_tried(
     gateway: Gateway, upstream: Upstream, model: str, policy: str | None, status: int, asked: int
 ) -> None:
     upstream.script(FAILS, WORKS)
-    assert ask(gateway, policy, model).status_code == status
+    assert send_request(gateway, policy, model).status_code == status
     assert len(upstream.requests) == asked
 
 
 # Keep-alives
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", vary(*FORMATS))
 def test_a_silent_upstream_is_bridged_before_the_first_event(gateway: Gateway, upstream: Upstream, format: str) -> None:
     """The upstream sends nothing, not even a head, until the caller has received a keep-alive."""
     upstream.script(answer(Wait("go"), STREAM, path="/first"))
@@ -163,7 +164,7 @@ def test_a_silent_upstream_is_bridged_before_the_first_event(gateway: Gateway, u
     assert b"error" not in rest.replace(b'"error":null', b"")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", vary(*FORMATS))
 def test_a_failure_after_a_keep_alive_is_an_error_event(gateway: Gateway, upstream: Upstream, format: str) -> None:
     refused = answer(Wait("go"), '{"error": {"message": "no"}}', status=400, path="/first")
     upstream.script(refused)
@@ -215,7 +216,7 @@ def test_silence_inside_a_stream_is_bridged_at_the_interval_of_the_caller(gatewa
 
 def test_a_request_for_a_whole_answer_gets_no_keep_alive(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer('{"error": {"message": "no"}}', status=400, path="/first"))
-    assert ask(gateway, "ping=1").status_code == 400
+    assert send_request(gateway, "ping=1").status_code == 400
 
 
 def test_a_caller_who_leaves_between_keep_alives_leaves_the_upstream(gateway: Gateway, upstream: Upstream) -> None:

@@ -9,12 +9,15 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from tests.accounts.support import add_team, add_user
+from tests.support import databases
 from tornado_gate.accounts.errors import AccountError, Conflict, NotFound
 from tornado_gate.accounts.keys import KeyStore, StoredKey, bump_revision, digest_key
 from tornado_gate.accounts.people import Actor
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.types.value import replace
+
+dialect = databases.each_dialect
 
 DAY = 86_400
 ACTOR = Actor(id="user_ann", name="ann@example.com", role="administrator", address="192.0.2.7", request_id="req_1")

@@ -17,7 +17,7 @@ def test_numbers_are_counts(value: Any, count: int) -> None:
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())))
-@example(1e308)  # found by tests/fuzz: no JSON text could be made of it
+@example(1e308)  # found by qa/fuzz: no JSON text could be made of it
 @example(float("inf"))
 @example(float("nan"))
 @example(True)

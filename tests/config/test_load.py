@@ -199,7 +199,7 @@ def test_plugin_that_is_not_named_is_off_and_a_near_name_is_suggested(conf: Conf
     )
 
 
-def test_formats_of_the_house_can_be_switched_off(conf: Conf) -> None:
+def test_formats_of_this_repository_can_be_switched_off(conf: Conf) -> None:
     loaded = conf.load("plugins: {format-openai: false}\nproviders: {b: {plugin: format-openai}}\n")
     assert not loaded.providers
 

@@ -42,7 +42,7 @@ def post(gateway: Gateway, path: str, body: dict[str, Any], **headers: str) -> h
     return httpx.post(gateway.url + path, json=body, headers=HEADERS | headers, trust_env=False, timeout=30)
 
 
-def ask(gateway: Gateway, model: str, **fields: Any) -> httpx.Response:
+def send_request(gateway: Gateway, model: str, **fields: Any) -> httpx.Response:
     body = {"model": model, "messages": [{"role": "user", "content": "Hello"}], **fields}
     return post(gateway, "/v1/chat/completions", body)
 
@@ -54,7 +54,7 @@ def text_of(response: httpx.Response) -> str:
 
 def test_signed_requests(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(TEXT))
-    response = ask(gateway, "signed-1", temperature=0)
+    response = send_request(gateway, "signed-1", temperature=0)
     assert (text_of(response), response.headers["x-gate-loss"]) == ("Good day", "temperature")
     (request,) = upstream.requests
     signed = request.headers["x-date"].encode() + b"\n" + request.body
@@ -88,7 +88,7 @@ def test_one_request_fetches_the_token_for_all_and_a_refused_token_is_fetched_an
     upstream.reset()
     upstream.script(answer("{}", status=401, path="/complete"), answer(json.dumps(second), path="/token"))
     upstream.script(answer(TEXT, path="/complete"))
-    assert text_of(ask(gateway, "oauth-1")) == "Good day"
+    assert text_of(send_request(gateway, "oauth-1")) == "Good day"
     assert [request.headers.get("authorization") for request in upstream.requests] == [
         "Bearer first",
         None,
@@ -102,23 +102,25 @@ def test_a_fetched_token_is_masked_everywhere(gateway: Gateway, upstream: Upstre
         upstream.script(answer("{}", status=401, path="/complete"))  # whatever token an earlier test has left
         upstream.script(answer(json.dumps({"access_token": each, "expires_in": 3600}), path="/token"))
         upstream.script(answer(json.dumps({"text": f"You sent {each}"}), path="/complete"))
-        assert text_of(ask(gateway, "oauth-1")) == "You sent ***"
+        assert text_of(send_request(gateway, "oauth-1")) == "You sent ***"
     shown = {"error": {"message": f"The token {token} has no access; the one before was {old}"}}
     upstream.script(answer(json.dumps(shown), status=400), answer(Reset()))
-    refused = ask(gateway, "oauth-1")
+    refused = send_request(gateway, "oauth-1")
     assert refused.json()["error"]["message"] == "The token *** has no access; the one before was ***"
-    assert [each for each in (old, token) if each in refused.text + ask(gateway, "oauth-1").text + gateway.logs] == []
+    assert [
+        each for each in (old, token) if each in refused.text + send_request(gateway, "oauth-1").text + gateway.logs
+    ] == []
 
 
 def test_a_key_in_the_query_is_masked_everywhere(gateway: Gateway, upstream: Upstream) -> None:
     key = make_secret("QUERY_KEY")
     upstream.script(answer(TEXT))
-    assert text_of(ask(gateway, "query-1")) == "Good day"
+    assert text_of(send_request(gateway, "query-1")) == "Good day"
     (request,) = upstream.requests
     assert parse_qs(urlsplit(request.path).query) == {"key": [key], "model": ["query-1"]}
     shown = {"error": {"message": f"No access to /complete?key={key}"}}
     upstream.script(answer(json.dumps(shown), status=400), answer(Reset()))
-    assert key not in ask(gateway, "query-1").text + ask(gateway, "query-1").text + gateway.logs
+    assert key not in send_request(gateway, "query-1").text + send_request(gateway, "query-1").text + gateway.logs
 
 
 def test_a_job_is_polled_inside_one_request(gateway: Gateway, upstream: Upstream) -> None:
@@ -168,7 +170,7 @@ def test_streams_of_every_kind(gateway: Gateway, upstream: Upstream) -> None:
         json.dumps(v).encode() + b"\n" for v in ({"piece": "Good "}, {"piece": "day ü"}, {"tokens": [3, 2]})
     )
     upstream.script(answer(*cut(lines, 7), headers={"content-type": "application/x-ndjson"}))
-    response = ask(gateway, "lines-1", temperature=0)
+    response = send_request(gateway, "lines-1", temperature=0)
     assert text_of(response) == "Good day ü"
     assert (response.json()["usage"]["total_tokens"], upstream.requests[0].json["heat"]) == (5, 0)
 
@@ -179,13 +181,13 @@ def test_streams_of_every_kind(gateway: Gateway, upstream: Upstream) -> None:
     )
     octets = {"content-type": "application/octet-stream"}
     upstream.script(answer(*cut(frames, 5), headers=octets), answer(frames[:-3], headers=octets))
-    assert text_of(ask(gateway, "frames-1")) == "Good day"
-    assert "error" in ask(gateway, "frames-1").json()
+    assert text_of(send_request(gateway, "frames-1")) == "Good day"
+    assert "error" in send_request(gateway, "frames-1").json()
 
     growing = [{"text": "Good"}, {"text": "Good day"}, {"text": "Good day", "complete": True}]
     upstream.script(answer(sse(*growing)), answer(sse({"text": "Good"}, {"text": "Bad day"})))
-    assert text_of(ask(gateway, "growing-1")) == "Good day"
-    assert "changed text" in ask(gateway, "growing-1", stream=True).text
+    assert text_of(send_request(gateway, "growing-1")) == "Good day"
+    assert "changed text" in send_request(gateway, "growing-1", stream=True).text
 
 
 def test_sound_and_images_as_files(gateway: Gateway, upstream: Upstream) -> None:
@@ -196,7 +198,7 @@ def test_sound_and_images_as_files(gateway: Gateway, upstream: Upstream) -> None
     body = {"model": "media/brush-1", "prompt": "A dot", "response_format": "b64_json"}
     painted = post(gateway, "/v1/images/generations", body)
     assert base64.b64decode(painted.json()["data"][0]["b64_json"]) == PNG
-    assert ask(gateway, "media/brush-1").json()["error"]["code"] == "operation_not_supported"
+    assert send_request(gateway, "media/brush-1").json()["error"]["code"] == "operation_not_supported"
 
 
 def test_a_file_is_sent_in_a_form(gateway: Gateway, upstream: Upstream) -> None:
@@ -224,17 +226,17 @@ def test_many_embeddings_are_split_and_joined(gateway: Gateway, upstream: Upstre
 def test_error_codes_in_successful_answers(gateway: Gateway, upstream: Upstream) -> None:
     for code, status in ((1001, 502), (1002, 429), (1003, 503), (1004, 400), (9999, 502)):
         upstream.script(answer(json.dumps({"code": code, "message": "what the vendor says"})))
-        response = ask(gateway, "coded-1")
+        response = send_request(gateway, "coded-1")
         assert response.status_code == status, f"{code}: {response.text}"
         assert ("what the vendor says" in response.text) == (status in (400, 429)), f"{code}: {response.text}"
     upstream.script(answer(json.dumps({"code": 0, "text": "Good day"})))
-    assert text_of(ask(gateway, "coded-1")) == "Good day"
+    assert text_of(send_request(gateway, "coded-1")) == "Good day"
 
 
 def test_a_lost_request_is_repeated_with_the_same_key(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(Reset()), answer("{}", status=503), answer(TEXT), answer(TEXT))
-    assert text_of(ask(gateway, "careful-1")) == "Good day"
-    assert text_of(ask(gateway, "careful-1")) == "Good day"
+    assert text_of(send_request(gateway, "careful-1")) == "Good day"
+    assert text_of(send_request(gateway, "careful-1")) == "Good day"
     *same, other = [request.headers["idempotency-key"] for request in upstream.requests]
     assert (len(same), len(set(same)), other in same) == (3, 1, False)
 
@@ -247,8 +249,8 @@ def test_a_guard_gives_the_vendor_placeholders_and_the_caller_the_addresses(
     upstream.script(answer(sse(*pieces, {"text": words, "complete": True}), repeat=True))
     asked = [{"role": "user", "content": "Write to ann@example.org, bob@example.org and ann@example.org."}]
     expected = "I have written to ann@example.org and bob@example.org, not to (email-7)."
-    assert text_of(ask(gateway, "growing-1", messages=asked)) == expected
-    streamed = ask(gateway, "growing-1", messages=asked, stream=True).text
+    assert text_of(send_request(gateway, "growing-1", messages=asked)) == expected
+    streamed = send_request(gateway, "growing-1", messages=asked, stream=True).text
     chunks = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == expected
     for request in upstream.requests:

@@ -55,7 +55,7 @@ def echo() -> tuple[list[bytes], object]:
     return requests, script
 
 
-async def ask(client: HttpClient, url: str, body: bytes | Pieces | None, method: str = "POST") -> bytes:
+async def send_request(client: HttpClient, url: str, body: bytes | Pieces | None, method: str = "POST") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -67,7 +67,7 @@ async def test_a_body_of_bytes_arrives_with_its_length(size: int) -> None:
     async with serving(script) as raw:  # type: ignore[arg-type]
         client = HttpClient(5)
         for _ in range(2):
-            assert await ask(client, raw.url, b"x" * size) == b"ok"
+            assert await send_request(client, raw.url, b"x" * size) == b"ok"
         await client.close()
         assert len(raw.peers) == 1
     head, _, body = requests[1].partition(b"\r\n\r\n")
@@ -85,7 +85,7 @@ async def test_a_small_request_is_one_write(monkeypatch: pytest.MonkeyPatch) -> 
 
     async with serving(script) as raw:
         client = HttpClient(5)
-        await ask(client, raw.url, b'{"model": "m"}')
+        await send_request(client, raw.url, b'{"model": "m"}')
         await client.close()
     assert segments[0].startswith(b"POST / HTTP/1.1\r\n")
     assert segments[0].endswith(b'\r\n\r\n{"model": "m"}')
@@ -97,7 +97,7 @@ async def test_only_methods_that_expect_a_body_say_that_there_is_none() -> None:
     async with serving(script) as raw:  # type: ignore[arg-type]
         client = HttpClient(5)
         for method in ("GET", "POST", "DELETE"):
-            await ask(client, raw.url, None, method)
+            await send_request(client, raw.url, None, method)
         await client.close()
     assert [b"Content-Length: 0" in request for request in requests] == [False, True, True]
 
@@ -109,7 +109,7 @@ async def test_a_body_in_pieces_arrives_whole_and_its_connection_is_kept() -> No
     async with serving(script) as raw:  # type: ignore[arg-type]
         client = HttpClient(5)
         for _ in range(2):
-            assert await ask(client, raw.url, body) == b"ok"
+            assert await send_request(client, raw.url, body) == b"ok"
         await client.close()
         assert len(raw.peers) == 1
     assert requests[1].endswith(b"\r\n\r\n" + b"".join(body.pieces))
@@ -129,9 +129,9 @@ async def test_a_body_in_pieces_is_begun_again_when_a_kept_connection_was_closed
 
     async with serving(script) as raw:
         client = HttpClient(5)
-        await ask(client, raw.url, b"")
+        await send_request(client, raw.url, b"")
         body = Pieces([b"one", b"two"])
-        assert await ask(client, raw.url, body, "PUT") == b"1"
+        assert await send_request(client, raw.url, body, "PUT") == b"1"
         assert body.begun == 2
         await client.close()
 
@@ -149,7 +149,7 @@ async def test_a_body_is_not_read_faster_than_the_upstream_takes_it() -> None:
     body = Pieces([bytes(65536)] * 512)
     async with serving(script) as raw:
         client = HttpClient(5)
-        task = asyncio.create_task(ask(client, raw.url, body))
+        task = asyncio.create_task(send_request(client, raw.url, body))
         seen = -1
         while seen != body.sent or not seen:  # until it stands still
             seen = body.sent
@@ -219,7 +219,7 @@ async def test_a_body_that_is_not_as_long_as_it_said_fails(missing: int) -> None
     async with serving(script) as raw:
         client = HttpClient(5)
         with pytest.raises(ConnectionBroken, match="the request's body failed"):
-            await ask(client, raw.url, body)
+            await send_request(client, raw.url, body)
         await body.closed.wait()
         await client.close()
         assert len(raw.peers) == 1
@@ -236,7 +236,7 @@ async def test_a_body_whose_source_fails_fails() -> None:
     async with serving(then_wait()) as raw:
         client = HttpClient(5)
         with pytest.raises(ConnectionBroken, match="the disk is gone"):
-            await ask(client, raw.url, Broken_([b"halfhalf"]))
+            await send_request(client, raw.url, Broken_([b"halfhalf"]))
         await client.close()
 
 
@@ -245,7 +245,7 @@ async def test_leaving_while_a_body_is_sent_lets_its_source_go() -> None:
     async with serving(lambda peer: asyncio.Event().wait()) as raw:  # type: ignore[arg-type, return-value]
         client = HttpClient(5)
         body = Pieces([bytes(65536)] * 512)
-        task = asyncio.create_task(ask(client, raw.url, body))
+        task = asyncio.create_task(send_request(client, raw.url, body))
         await body.started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

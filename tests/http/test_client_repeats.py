@@ -25,7 +25,7 @@ async def open_client() -> AsyncIterator[HttpClient]:
         await client.close()
 
 
-async def ask(client: HttpClient, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
+async def send_request(client: HttpClient, url: str, method: str = "POST", body: bytes = b"{}") -> bytes:
     response = await client.request(method, url, {}, body)
     return b"".join([piece async for piece in response])
 
@@ -57,9 +57,9 @@ async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_aga
 ) -> None:
     requests, script = ends_at_the_second_request(end)
     async with serving(script) as raw, open_client() as client:
-        assert await ask(client, raw.url, method) == b"0"
+        assert await send_request(client, raw.url, method) == b"0"
         with pytest.raises(ConnectionBroken) as caught:
-            await ask(client, raw.url, method, b"second")
+            await send_request(client, raw.url, method, b"second")
         assert not caught.value.unsent
         assert len(requests) == 2
         assert len(raw.peers) == 1
@@ -71,8 +71,8 @@ async def test_a_request_with_an_effect_that_was_sent_completely_is_not_sent_aga
 async def test_an_idempotent_request_is_sent_again(end: Callable[[Peer], None], method: str) -> None:
     requests, script = ends_at_the_second_request(end)
     async with serving(script) as raw, open_client() as client:
-        assert await ask(client, raw.url, method) == b"0"
-        assert await ask(client, raw.url, method, b"second") == b"1"
+        assert await send_request(client, raw.url, method) == b"0"
+        assert await send_request(client, raw.url, method, b"second") == b"1"
         assert requests[1] == requests[2]
         assert requests[2].endswith(b"second")
 
@@ -92,8 +92,8 @@ async def test_a_request_that_was_not_sent_completely_is_sent_again() -> None:
             await peer.gone()
 
     async with serving(script) as raw, open_client() as client:
-        assert await ask(client, raw.url, body=b"") == b"0"
-        assert await ask(client, raw.url, body=large) == b"1"
+        assert await send_request(client, raw.url, body=b"") == b"0"
+        assert await send_request(client, raw.url, body=large) == b"1"
 
 
 @on_both_loops
@@ -103,9 +103,9 @@ async def test_a_sent_byte_of_the_answer_ends_every_repetition() -> None:
 
     _, script = ends_at_the_second_request(begin_answer)
     async with serving(script) as raw, open_client() as client:
-        await ask(client, raw.url, "GET")
+        await send_request(client, raw.url, "GET")
         with pytest.raises(ConnectionBroken):
-            await ask(client, raw.url, "GET")
+            await send_request(client, raw.url, "GET")
         assert len(raw.peers) == 1
 
 
@@ -123,7 +123,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
 
         async with open_client() as client:
             for _ in range(3):
-                asked, connection = await asyncio.gather(ask(client, url), asyncio.to_thread(serve_one))
+                asked, connection = await asyncio.gather(send_request(client, url), asyncio.to_thread(serve_one))
                 assert asked == b"ok"
                 connection.close()  # and the next request follows without a turn of the event loop
 
@@ -132,7 +132,7 @@ async def test_a_connection_that_the_upstream_closed_while_idle_is_not_used_for_
 async def test_a_connection_is_not_reused_after_the_time_that_the_upstream_announced() -> None:
     async with serving(always(answer(Keep_Alive="timeout=1, max=100"))) as raw, open_client() as client:
         for _ in range(2):
-            assert await ask(client, raw.url) == b"ok"
+            assert await send_request(client, raw.url) == b"ok"
         assert len(raw.peers) == 2
 
 

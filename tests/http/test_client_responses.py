@@ -23,7 +23,7 @@ from tornado_gate.http.client.response import HttpResponse
 PLAIN = b"HTTP/1.1 200 OK\r\n"
 
 
-async def asked(script: Script, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
+async def send_scripted_request(script: Script, method: str = "POST") -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of what a server says. Raises what the client raises."""
     async with serving(script) as raw:
         client = HttpClient(5)
@@ -57,7 +57,7 @@ WHOLE = {
 @pytest.mark.parametrize(("said", "status", "body"), WHOLE.values(), ids=WHOLE)
 async def test_an_answer_ends_where_it_says(said: bytes, status: int, body: bytes, dribbled: bool) -> None:
     pieces = [said[at : at + 1] for at in range(len(said))] if dribbled else [said]
-    found = await asked(then_wait(*pieces))
+    found = await send_scripted_request(then_wait(*pieces))
     assert (found[0], found[2]) == (status, body)
     assert "link" not in found[1]
     assert "x-sum" not in found[1]
@@ -65,21 +65,21 @@ async def test_an_answer_ends_where_it_says(said: bytes, status: int, body: byte
 
 @on_both_loops
 async def test_without_a_length_the_body_ends_with_the_connection() -> None:
-    assert (await asked(once(PLAIN + b"\r\nbo", b"dy")))[2] == b"body"
-    assert (await asked(once(b"HTTP/1.0 200 OK\r\n\r\n")))[2] == b""
+    assert (await send_scripted_request(once(PLAIN + b"\r\nbo", b"dy")))[2] == b"body"
+    assert (await send_scripted_request(once(b"HTTP/1.0 200 OK\r\n\r\n")))[2] == b""
 
 
 @on_both_loops
 async def test_an_answer_to_head_has_no_body_whatever_its_length() -> None:
-    status, headers, body = await asked(then_wait(answer(b"", Content_Length="1000")), "HEAD")
+    status, headers, body = await send_scripted_request(then_wait(answer(b"", Content_Length="1000")), "HEAD")
     assert (status, headers["content-length"], body) == (200, "1000", b"")
-    assert (await asked(then_wait(chunked(end=b"")), "HEAD"))[2] == b""
+    assert (await send_scripted_request(then_wait(chunked(end=b"")), "HEAD"))[2] == b""
 
 
 @on_both_loops
 async def test_headers_are_lower_case_and_repeated_ones_are_joined() -> None:
     said = PLAIN + "X-A: 1\r\nx-a:2 \r\nX-Empty:\r\nX-Name: ümlaut\r\nContent-Length: 0\r\n\r\n".encode()
-    headers = (await asked(once(said)))[1]
+    headers = (await send_scripted_request(once(said)))[1]
     assert headers == {"x-a": "1, 2", "x-empty": "", "x-name": "ümlaut", "content-length": "0"}
 
 
@@ -110,7 +110,7 @@ async def test_an_answer_that_is_cut_off_never_looks_whole(said: bytes, reset: b
             peer.reset()
 
     with pytest.raises(HttpClientError):
-        await asked(script)
+        await send_scripted_request(script)
 
 
 @on_both_loops
@@ -205,7 +205,7 @@ async def test_what_is_no_clear_answer_is_refused_and_its_connection_closed(said
 @on_both_loops
 async def test_a_head_may_be_as_long_as_the_limit() -> None:
     room = HEAD_BYTES - len("X") - 4 - len("Content-Length") - len("2") - 4 - 200
-    assert (await asked(once(answer(X="y" * room))))[2] == b"ok"
+    assert (await send_scripted_request(once(answer(X="y" * room))))[2] == b"ok"
 
 
 MISPACKED = {
@@ -220,7 +220,7 @@ MISPACKED = {
 @pytest.mark.parametrize("said", MISPACKED.values(), ids=MISPACKED)
 async def test_a_body_that_is_not_packed_as_it_says_is_refused(said: bytes) -> None:
     with pytest.raises(MalformedResponse):
-        await asked(then_wait(said))
+        await send_scripted_request(then_wait(said))
 
 
 CODINGS = {
@@ -238,15 +238,17 @@ async def test_a_coding_that_was_not_asked_for_is_undone(coding: str) -> None:
     body = bytes(range(256)) * 40
     packed = CODINGS[coding](body)
     dribbled = answer(packed, Content_Encoding=coding)
-    assert (await asked(once(dribbled)))[2] == body
-    assert (await asked(once(*(dribbled[at : at + 50] for at in range(0, len(dribbled), 50)))))[2] == body
-    assert (await asked(once(answer(b"", Content_Encoding=coding))))[2] == b""
+    assert (await send_scripted_request(once(dribbled)))[2] == body
+    assert (await send_scripted_request(once(*(dribbled[at : at + 50] for at in range(0, len(dribbled), 50)))))[
+        2
+    ] == body
+    assert (await send_scripted_request(once(answer(b"", Content_Encoding=coding))))[2] == b""
 
 
 @on_both_loops
 async def test_a_coding_that_is_none_is_left_alone() -> None:
-    assert (await asked(once(answer(b"body", Content_Encoding="identity"))))[2] == b"body"
-    assert (await asked(once(answer(b"body", Content_Encoding="utf-8"))))[2] == b"body"
+    assert (await send_scripted_request(once(answer(b"body", Content_Encoding="identity"))))[2] == b"body"
+    assert (await send_scripted_request(once(answer(b"body", Content_Encoding="utf-8"))))[2] == b"body"
 
 
 @on_both_loops

@@ -212,6 +212,7 @@ async def test_an_announced_size_above_the_limit_is_refused_without_reading(fetc
     assert await expect_refusal_code(fetch_image(fetcher, site)) == "too_large"
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test
 async def test_a_bomb_does_not_go_off(fetcher: Fetcher, site: Site) -> None:
     packed = gzip.compress(PNG + bytes(200_000_000))

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from tests.support.front import Answer, Running
-from tests.support.front_stage import Stage, fronts, get, ours, play, post
+from tests.support.front_stage import Stage, all_fronts, get, ours, play, post
 
 
-@fronts
+@all_fronts
 def test_a_connection_is_kept_and_requests_sent_ahead_are_answered_in_order(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> list[Answer]:
         return await running.ask(get(b"/a"), post(b"/b", b"hello"), get(b"/c"), post(b"/", b""), get(b"/d"))
@@ -23,7 +23,7 @@ def test_a_connection_is_kept_and_requests_sent_ahead_are_answered_in_order(fron
     assert all("Connection" not in answer.headers for answer in answers)
 
 
-@fronts
+@all_fronts
 def test_one_request_is_handled_at_a_time(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         client = await running.connect()
@@ -58,7 +58,7 @@ def test_what_a_client_sends_ahead_is_not_read_without_bound(front: str) -> None
     play(front, scene)
 
 
-@fronts
+@all_fronts
 @pytest.mark.parametrize(
     ("version", "fields", "kept"),
     [
@@ -105,7 +105,7 @@ def test_an_answer_that_says_close_closes(front: str) -> None:
     assert play(front, scene).endswith(b"\r\n\r\nbye")
 
 
-@fronts
+@all_fronts
 def test_head_and_bodiless_answers_have_no_body(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> list[Answer]:
         client = await running.connect()
@@ -125,7 +125,7 @@ def test_head_and_bodiless_answers_have_no_body(front: str) -> None:
     assert b'"/y"' in last.body
 
 
-@fronts
+@all_fronts
 def test_a_stream_is_chunked_and_each_piece_goes_out_at_once(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> list[bytes]:
         client = await running.connect()
@@ -153,7 +153,7 @@ def test_a_stream_to_an_old_client_ends_with_its_connection(front: str) -> None:
     assert b"Keep-Alive" not in said
 
 
-@fronts
+@all_fronts
 def test_a_header_with_an_end_of_line_ends_no_line(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> list[Answer]:
         return await running.ask(get(b"/split"))
@@ -166,7 +166,7 @@ def test_a_header_with_an_end_of_line_ends_no_line(front: str) -> None:
     assert "X-Evil" not in answer.headers
 
 
-@fronts
+@all_fronts
 @pytest.mark.parametrize("says", [b"3", b"5"])
 def test_an_answer_of_another_length_than_it_says_ends_its_connection(
     front: str, says: bytes, caplog: pytest.LogCaptureFixture
@@ -180,7 +180,7 @@ def test_an_answer_of_another_length_than_it_says_ends_its_connection(
     assert "HTTPOutputError" in caplog.text
 
 
-@fronts
+@all_fronts
 def test_half_an_answer_does_not_look_whole(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> bytes:
         client = await running.connect()

@@ -24,7 +24,7 @@ class Seen(PlainRefusals):
         self.reached.append(limit)
 
 
-async def ask(client: Client, path: bytes = b"/") -> int:
+async def send_request(client: Client, path: bytes = b"/") -> int:
     await client.send(get(path))
     return (await client.answer()).status
 
@@ -35,15 +35,15 @@ def test_connections_that_ask_nothing_make_room_for_others(front: str) -> None:
 
     async def scene(running: Running, stage: Stage) -> None:
         used = await running.connect()
-        assert await ask(used) == 200
+        assert await send_request(used) == 200
         silent = [await running.connect() for _ in range(3)]
         newcomers = []
         for _ in silent:
             newcomers.append(await running.connect())
-            assert await ask(newcomers[-1]) == 200
+            assert await send_request(newcomers[-1]) == 200
         for one in silent:  # they have asked nothing, so they had less time than `used`
             assert await one.rest() == b""
-        assert await ask(used) == 200
+        assert await send_request(used) == 200
 
     play(front, scene, limits=limits, refusals=seen, times=Times(first_head_seconds=30))
     assert seen.reached == [Limit.CONNECTIONS] * 3
@@ -67,7 +67,7 @@ def test_a_connection_beyond_the_limit_gets_a_503_while_all_others_are_busy(fron
             assert (await client.answer()).status == 200
         await busy[0].close()
         await refused.close()
-        assert await ask(await running.connect()) == 200
+        assert await send_request(await running.connect()) == 200
 
     play(front, scene, limits=limits, refusals=seen)
     assert seen.reached == [Limit.CONNECTIONS]
@@ -144,6 +144,6 @@ def test_a_websocket_counts_until_it_is_closed(front: str) -> None:
         client.reset()
         assert await stage.told.get() == "left"
         await asyncio.sleep(0)
-        assert await ask(await running.connect()) == 200
+        assert await send_request(await running.connect()) == 200
 
     play(front, scene, limits=limits)

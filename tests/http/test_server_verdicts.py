@@ -9,6 +9,7 @@ import pytest
 from tornado.httputil import HTTPHeaders
 
 from tests.support.front import CHUNKED, FRONTS, HOST, OURS, Recorder, post, request, run, serving
+from tests.support.variants import vary
 from tornado_gate.http.server.head import _HEADER_NAMES
 
 UPGRADE = (
@@ -208,7 +209,7 @@ def everything(front: str, data: bytes) -> tuple[Recorder, bytes]:
     return recorder, run(front, main())
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_front_takes_a_good_request_and_the_next_one_behind_it(front: str, name: str) -> None:
     recorder, said = everything(front, TAKEN[name] + request(b"GET /last HTTP/1.1", HOST, b"Connection: close"))
@@ -217,7 +218,7 @@ def test_a_front_takes_a_good_request_and_the_next_one_behind_it(front: str, nam
     assert len(recorder.seen) == 2
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_front_refuses_a_bad_request_and_reads_nothing_behind_it(front: str, name: str) -> None:
     recorder, said = everything(front, REFUSED[name] + request(b"GET /smuggled HTTP/1.1"))
@@ -228,7 +229,7 @@ def test_a_front_refuses_a_bad_request_and_reads_nothing_behind_it(front: str, n
         assert said in (BAD_REQUEST, b"")
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 @pytest.mark.parametrize("name", STRICTER)
 def test_the_fast_front_refuses_what_tornados_takes(front: str, name: str) -> None:
     recorder, said = everything(front, STRICTER[name] + request(b"GET /smuggled HTTP/1.1"))
@@ -236,7 +237,7 @@ def test_the_fast_front_refuses_what_tornados_takes(front: str, name: str) -> No
     check_refusal(said, name)
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 @pytest.mark.parametrize("name", LOOSER)
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "byte by byte"])
 def test_the_fast_front_ignores_extensions_and_trailers(front: str, name: str, cut: bool) -> None:
@@ -270,7 +271,7 @@ def test_tornados_front_takes_what_the_table_says(name: str) -> None:
     assert recorder.seen
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 def test_headers_reach_the_application_alike(front: str) -> None:
     fields = (
         HOST,
@@ -290,7 +291,7 @@ def test_headers_reach_the_application_alike(front: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "without end"])
 def test_a_head_that_is_too_large_is_refused(front: str, whole: bool) -> None:
     recorder = Recorder()
@@ -306,7 +307,7 @@ def test_a_head_that_is_too_large_is_refused(front: str, whole: bool) -> None:
     assert said.startswith(b"" if front == "tornado" else b"HTTP/1.1 431 ")
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 def test_a_head_of_the_greatest_size_is_taken(front: str) -> None:
     head = request(b"GET / HTTP/1.1", HOST, b"Connection: close", b"A: ")
     filled = head[:-4] + b"b" * (1000 - len(head)) + b"\r\n\r\n"
@@ -324,7 +325,7 @@ def test_a_head_of_the_greatest_size_is_taken(front: str) -> None:
 # What follows from a verdict
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 @pytest.mark.parametrize("name", {**REFUSED, **STRICTER})
 def test_a_request_behind_an_ignored_upgrade_is_read_as_strictly_as_any(front: str, name: str) -> None:
     bad = {**REFUSED, **STRICTER}[name]
@@ -335,7 +336,7 @@ def test_a_request_behind_an_ignored_upgrade_is_read_as_strictly_as_any(front: s
     check_refusal(refusal, name)
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_only_http_1_1_is_told_to_continue(front: str, version: bytes) -> None:
     fields = (HOST, b"Content-Length: 5", b"Connection: close", b"Expect: 100-continue")
@@ -343,7 +344,7 @@ def test_only_http_1_1_is_told_to_continue(front: str, version: bytes) -> None:
     assert said.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK" if version == b"1.1" else b"HTTP/1.1 200 OK")
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 @pytest.mark.parametrize(
     ("target", "path"),
     [
@@ -358,7 +359,7 @@ def test_the_host_of_a_url_replaces_the_header(front: str, target: bytes, path: 
     assert dict(seen.headers)["Host"].startswith("y")
 
 
-@pytest.mark.parametrize("front", OURS)
+@pytest.mark.parametrize("front", vary(*OURS))
 def test_many_headers_cost_no_more_than_counting_them(front: str) -> None:
     """They are refused before any of them is parsed or kept."""
     fields = (b"x-%d: 1" % number for number in range(5000))

@@ -13,13 +13,13 @@ from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.typing import Subprotocol
 
 from tests.support.front import Answer, Running
-from tests.support.front_stage import Stage, fronts, get, play
+from tests.support.front_stage import Stage, all_fronts, get, play
 from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.response import RequestConnection
 
 
-@fronts
+@all_fronts
 def test_a_websocket_speaks(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         async with connect(f"ws://127.0.0.1:{running.port}/echo", max_size=None) as socket:
@@ -31,7 +31,7 @@ def test_a_websocket_speaks(front: str) -> None:
     play(front, scene)
 
 
-@fronts
+@all_fronts
 def test_a_handler_selects_the_subprotocol_and_speaks_before_it_hears(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         subprotocols = [Subprotocol("one"), Subprotocol("two")]
@@ -43,7 +43,7 @@ def test_a_handler_selects_the_subprotocol_and_speaks_before_it_hears(front: str
     play(front, scene)
 
 
-@fronts
+@all_fronts
 def test_a_handler_that_fails_to_open_closes_with_1011(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         async with connect(f"ws://127.0.0.1:{running.port}/picky") as socket:
@@ -56,7 +56,7 @@ def test_a_handler_that_fails_to_open_closes_with_1011(front: str) -> None:
     play(front, scene)
 
 
-@fronts
+@all_fronts
 def test_a_server_that_has_stopped_leaves_open_websockets_open(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         async with connect(f"ws://127.0.0.1:{running.port}/echo") as socket:
@@ -75,7 +75,7 @@ HANDSHAKE = (
 HELLO = b"\x81\x85\x00\x00\x00\x00hello"
 
 
-@fronts
+@all_fronts
 @pytest.mark.parametrize("cut", [None, -3], ids=["at once", "in two"])
 def test_frames_behind_the_handshake_and_requests_before_it_are_not_lost(front: str, cut: int | None) -> None:
     async def scene(running: Running, stage: Stage) -> bytes:
@@ -92,7 +92,7 @@ def test_frames_behind_the_handshake_and_requests_before_it_are_not_lost(front: 
     assert play(front, scene) == b"\x81\x05hello"
 
 
-@fronts
+@all_fronts
 def test_a_websocket_to_no_route_is_refused_and_the_connection_serves_on(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         with pytest.raises(InvalidStatus) as refused:
@@ -104,7 +104,7 @@ def test_a_websocket_to_no_route_is_refused_and_the_connection_serves_on(front: 
     play(front, scene)
 
 
-@fronts
+@all_fronts
 @pytest.mark.parametrize(
     "fields",
     [b"Upgrade: websocket\r\n", b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n", b"Connection: Upgrade\r\n"],
@@ -117,7 +117,7 @@ def test_other_upgrades_are_left_alone(front: str, fields: bytes) -> None:
     assert [answer.status for answer in play(front, scene)] == [200, 400, 200]
 
 
-@fronts
+@all_fronts
 def test_an_upgrade_that_is_not_answered_yet_closes_with_the_server(front: str) -> None:
     async def scene(running: Running, stage: Stage) -> None:
         client = await running.connect()

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from tests.ledger.rows import CountedMetrics, make_stored_row
+from tests.support import databases
 from tests.support.postgres import PostgresServer
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
@@ -26,6 +27,8 @@ from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.rows import DAY, UsageQuery
 from tornado_gate.ledger.writing import write_rows
 from tornado_gate.types import Caller, Meter, Target, Usage
+
+dialect = databases.each_dialect
 
 TARGET = Target(provider="p", plugin="fake", model="m", upstream_model="m-1")
 CALLER = Caller(id="key_a", account="a", name="A", user="user_a", team="team_a", tags=("nightly",))

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sdk.scripts import chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk
 from tests.support.upstream import DONE, EVENT_STREAM, JSON, Close, Hang, Step, Upstream, answer, sse
 from tornado_gate.database.opening import open_database
 from tornado_gate.ledger.reports import Reports

@@ -110,7 +110,7 @@ class Side:
 
 
 @dataclass
-class House:
+class Harness:
     """A gateway with the model "m" at `first`, which falls back to `second`; its circuits go by `now`."""
 
     services: Services
@@ -140,40 +140,42 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def harness(tmp_path: Path) -> Harness:
     first, second = AnyProvider(raises=DOWN), AnyProvider()
     entries = {"m": model("m", "first", fallback=("other",)), "other": model("other", "second")}
     config = make_config(tmp_path, entries, providers=("first", "second"), circuits=CIRCUITS)
     services = make_services(tmp_path, config, plain=EveryRoute, first=first, second=second)
-    house = House(services, first, second)
-    services.gate.health.clock = lambda: house.now
-    return house
+    harness = Harness(services, first, second)
+    services.gate.health.clock = lambda: harness.now
+    return harness
 
 
-Way = Callable[[House], Awaitable[Any]]
+Way = Callable[[Harness], Awaitable[Any]]
 
 
-async def ask_pipeline(operation: str, house: House) -> None:
+async def ask_pipeline(operation: str, harness: Harness) -> None:
     async with AsyncExitStack() as closing:
         answer = await dispatch(
-            house.services, house.gate.snapshot, house.call(operation, closing), house.wire(operation)
+            harness.services, harness.gate.snapshot, harness.call(operation, closing), harness.wire(operation)
         )
         assert isinstance(answer, pipeline.PreparedAnswer)
         assert [chunk async for chunk in answer.reply.chunks]
 
 
-async def ask_realtime(house: House) -> None:
+async def ask_realtime(harness: Harness) -> None:
     side: Any = Side(types.RealtimeRequest(model="m"))
     async with AsyncExitStack() as closing:
-        call, socket = await connect.connect(house.gate, house.gate.snapshot, house.call("realtime", closing), side)
+        call, socket = await connect.connect(
+            harness.gate, harness.gate.snapshot, harness.call("realtime", closing), side
+        )
         assert isinstance(socket, NoSocket)
         assert call.target.provider
         assert call.inner is not None
 
 
-async def ask_inner(house: House) -> None:
+async def ask_inner(harness: Harness) -> None:
     async with AsyncExitStack() as closing:
-        inner = InnerModels(house.gate, house.gate.snapshot, house.call("realtime", closing))
+        inner = InnerModels(harness.gate, harness.gate.snapshot, harness.call("realtime", closing))
         assert [event async for event in inner.ask("m", "chat", chat_request("m"))]
 
 
@@ -186,18 +188,18 @@ WAYS: dict[str, Way] = {
 every_way = pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS.keys())
 
 
-def run(ask: Way, house: House, times: int = 1) -> None:
+def run(ask: Way, harness: Harness, times: int = 1) -> None:
     async def main() -> None:
         for _ in range(times):
-            await ask(house)
+            await ask(harness)
 
     asyncio.run(main())
 
 
-def fail(ask: Way, house: House, times: int = 1) -> errors.GateError:
+def fail(ask: Way, harness: Harness, times: int = 1) -> errors.GateError:
     for _ in range(times):
         with pytest.raises(errors.GateError) as caught:
-            run(ask, house)
+            run(ask, harness)
     return caught.value
 
 
@@ -205,126 +207,126 @@ def fail(ask: Way, house: House, times: int = 1) -> errors.GateError:
 
 
 @every_way
-def test_the_next_target_is_tried_when_one_fails(house: House, ask: Way, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_next_target_is_tried_when_one_fails(harness: Harness, ask: Way, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    run(ask, house)
-    (failed,), (served,) = house.first.asked, house.second.asked
+    run(ask, harness)
+    (failed,), (served,) = harness.first.asked, harness.second.asked
     assert (failed.target.provider, served.target.provider) == ("first", "second")
     assert served.meter.attempts == 2
-    assert house.metric("first", "upstream_error") == 1
+    assert harness.metric("first", "upstream_error") == 1
     (line,) = [record for record in caplog.records if record.message == "target failed: upstream_error"]
     fields = {"request_id": "r", "provider": "first", "model": "m", "upstream_model": "m", "status": 502}
     assert line.__dict__["fields"] == fields
 
 
 @every_way
-def test_what_a_failed_attempt_opened_is_closed_before_the_next_begins(house: House, ask: Way) -> None:
+def test_what_a_failed_attempt_opened_is_closed_before_the_next_begins(harness: Harness, ask: Way) -> None:
     async def sees(_provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
-        assert house.first.closed == ["r"]
+        assert harness.first.closed == ["r"]
         async for event in answers_videos_too(_provider, call):
             yield event
 
-    house.second.script = sees
-    run(ask, house)
-    assert house.first.closed == house.second.closed == ["r"]
+    harness.second.script = sees
+    run(ask, harness)
+    assert harness.first.closed == harness.second.closed == ["r"]
 
 
 @every_way
-def test_a_plugin_that_raises_is_passed_over(house: House, ask: Way) -> None:
-    house.first.raises = KeyError("x")
-    run(ask, house)
-    assert house.metric("first", "plugin_failed") == 1
+def test_a_plugin_that_raises_is_passed_over(harness: Harness, ask: Way) -> None:
+    harness.first.raises = KeyError("x")
+    run(ask, harness)
+    assert harness.metric("first", "plugin_failed") == 1
 
 
 @every_way
-def test_the_last_failure_is_the_answer_when_no_target_is_left(house: House, ask: Way) -> None:
-    house.second.raises = errors.UpstreamTimeout("late")
-    assert fail(ask, house) is house.second.raises
-    assert (house.metric("first", "upstream_error"), house.metric("second", "upstream_timeout")) == (1, 1)
+def test_the_last_failure_is_the_answer_when_no_target_is_left(harness: Harness, ask: Way) -> None:
+    harness.second.raises = errors.UpstreamTimeout("late")
+    assert fail(ask, harness) is harness.second.raises
+    assert (harness.metric("first", "upstream_error"), harness.metric("second", "upstream_timeout")) == (1, 1)
 
 
 # What is no fault of the target
 
 
 @every_way
-def test_an_upstreams_own_400_is_the_answer_and_opens_no_circuit(house: House, ask: Way) -> None:
-    house.first.raises = errors.UpstreamRefused("too long", status=400)
-    assert fail(ask, house, times=2 * FAILURES) is house.first.raises
-    assert len(house.first.asked) == 2 * FAILURES
-    assert not house.second.asked
-    assert house.metric("first", "upstream_refused") == 2 * FAILURES
+def test_an_upstreams_own_400_is_the_answer_and_opens_no_circuit(harness: Harness, ask: Way) -> None:
+    harness.first.raises = errors.UpstreamRefused("too long", status=400)
+    assert fail(ask, harness, times=2 * FAILURES) is harness.first.raises
+    assert len(harness.first.asked) == 2 * FAILURES
+    assert not harness.second.asked
+    assert harness.metric("first", "upstream_refused") == 2 * FAILURES
 
 
 @every_way
-def test_a_busy_target_stays_in_service_and_every_request_falls_back(house: House, ask: Way) -> None:
-    house.first.raises = errors.UpstreamRateLimited("slow")
-    run(ask, house, times=40)
-    assert len(house.first.asked) == len(house.second.asked) == 40
+def test_a_busy_target_stays_in_service_and_every_request_falls_back(harness: Harness, ask: Way) -> None:
+    harness.first.raises = errors.UpstreamRateLimited("slow")
+    run(ask, harness, times=40)
+    assert len(harness.first.asked) == len(harness.second.asked) == 40
 
 
 @every_way
-def test_a_caller_who_leaves_gives_the_probe_back(house: House, ask: Way) -> None:
-    run(ask, house, times=FAILURES)
-    house.now += OPEN_SECONDS
-    house.first.raises = asyncio.CancelledError()
+def test_a_caller_who_leaves_gives_the_probe_back(harness: Harness, ask: Way) -> None:
+    run(ask, harness, times=FAILURES)
+    harness.now += OPEN_SECONDS
+    harness.first.raises = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
-        run(ask, house)
-    assert house.first.closed == ["r"] * (FAILURES + 1)
-    house.first.raises = None
-    run(ask, house)
-    assert len(house.first.asked) == FAILURES + 2
+        run(ask, harness)
+    assert harness.first.closed == ["r"] * (FAILURES + 1)
+    harness.first.raises = None
+    run(ask, harness)
+    assert len(harness.first.asked) == FAILURES + 2
 
 
 # Circuits
 
 
 @every_way
-def test_failures_open_the_circuit_and_the_target_is_skipped(house: House, ask: Way) -> None:
-    run(ask, house, times=FAILURES + 5)
-    assert len(house.first.asked) == FAILURES
-    assert [call.meter.attempts for call in house.second.asked] == [2] * FAILURES + [1] * 5
+def test_failures_open_the_circuit_and_the_target_is_skipped(harness: Harness, ask: Way) -> None:
+    run(ask, harness, times=FAILURES + 5)
+    assert len(harness.first.asked) == FAILURES
+    assert [call.meter.attempts for call in harness.second.asked] == [2] * FAILURES + [1] * 5
 
 
 @every_way
-def test_one_request_probes_and_its_success_puts_the_target_back(house: House, ask: Way) -> None:
-    run(ask, house, times=FAILURES)
-    house.now += OPEN_SECONDS
-    run(ask, house, times=3)  # the first of them is a probe that fails
-    assert len(house.first.asked) == FAILURES + 1
-    house.now += OPEN_SECONDS
-    house.first.raises = None
-    run(ask, house, times=3)
-    assert len(house.first.asked) == FAILURES + 4
+def test_one_request_probes_and_its_success_puts_the_target_back(harness: Harness, ask: Way) -> None:
+    run(ask, harness, times=FAILURES)
+    harness.now += OPEN_SECONDS
+    run(ask, harness, times=3)  # the first of them is a probe that fails
+    assert len(harness.first.asked) == FAILURES + 1
+    harness.now += OPEN_SECONDS
+    harness.first.raises = None
+    run(ask, harness, times=3)
+    assert len(harness.first.asked) == FAILURES + 4
 
 
 @every_way
-def test_with_every_circuit_open_the_answer_says_when_to_come_back(house: House, ask: Way) -> None:
-    house.second.raises = DOWN
-    fail(ask, house, times=FAILURES)
-    house.now += 3.5
-    refused = fail(ask, house)
+def test_with_every_circuit_open_the_answer_says_when_to_come_back(harness: Harness, ask: Way) -> None:
+    harness.second.raises = DOWN
+    fail(ask, harness, times=FAILURES)
+    harness.now += 3.5
+    refused = fail(ask, harness)
     assert isinstance(refused, errors.Unavailable)
     assert refused.message == "All targets of model 'm' are unavailable. Retry after 7 s."
     assert (refused.status, refused.headers) == (503, {"Retry-After": "7"})
-    assert [len(house.first.asked), len(house.second.asked)] == [
+    assert [len(harness.first.asked), len(harness.second.asked)] == [
         FAILURES + 1,
         FAILURES,
     ]  # the last resort has failed too
 
 
 @every_way
-def test_with_every_circuit_open_the_least_bad_target_is_tried(house: House, ask: Way) -> None:
-    house.second.raises = DOWN
-    fail(ask, house, times=FAILURES)
-    house.now += 1
-    house.first.raises = house.second.raises = None
-    run(ask, house)  # long before the circuits are due
-    assert [len(house.first.asked), len(house.second.asked)] == [FAILURES + 1, FAILURES]
-    run(ask, house)
-    assert len(house.first.asked) == FAILURES + 2
+def test_with_every_circuit_open_the_least_bad_target_is_tried(harness: Harness, ask: Way) -> None:
+    harness.second.raises = DOWN
+    fail(ask, harness, times=FAILURES)
+    harness.now += 1
+    harness.first.raises = harness.second.raises = None
+    run(ask, harness)  # long before the circuits are due
+    assert [len(harness.first.asked), len(harness.second.asked)] == [FAILURES + 1, FAILURES]
+    run(ask, harness)
+    assert len(harness.first.asked) == FAILURES + 2
 
 
-def test_one_request_at_a_time_is_the_last_resort(house: House) -> None:
+def test_one_request_at_a_time_is_the_last_resort(harness: Harness) -> None:
     async def hangs(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
         reached.set()
         await go_on.wait()
@@ -332,27 +334,27 @@ def test_one_request_at_a_time_is_the_last_resort(house: House) -> None:
             yield event
 
     async def main() -> None:
-        last = asyncio.create_task(WAYS["chat"](house))
+        last = asyncio.create_task(WAYS["chat"](harness))
         await reached.wait()
         with pytest.raises(errors.Unavailable) as refused:
-            await WAYS["chat"](house)
+            await WAYS["chat"](harness)
         assert refused.value.headers == {"Retry-After": "10"}
         go_on.set()
         await last
 
-    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
-    house.services.replace(build(config, house.gate.host, 2))
-    fail(WAYS["chat"], house, times=FAILURES)
-    house.first.raises, house.first.script = None, hangs
+    config = replace(harness.gate.snapshot.config, models={"m": model("m", "first")})
+    harness.services.replace(build(config, harness.gate.host, 2))
+    fail(WAYS["chat"], harness, times=FAILURES)
+    harness.first.raises, harness.first.script = None, hangs
     reached, go_on = asyncio.Event(), asyncio.Event()
-    run(lambda _house: main(), house)
-    assert len(house.first.asked) == FAILURES + 1
+    run(lambda _house: main(), harness)
+    assert len(harness.first.asked) == FAILURES + 1
 
 
 # Videos: asked later than they are accepted
 
 
-def record(house: House, provider: str) -> TaskRecord:
+def record(harness: Harness, provider: str) -> TaskRecord:
     request = encode_request(types.VideoRequest(model="m", prompt="a cat"))
     return TaskRecord(
         id=f"video_{0:032x}",
@@ -360,73 +362,73 @@ def record(house: House, provider: str) -> TaskRecord:
         model="m",
         provider=provider,
         upstream_model="m",
-        created_at=house.now,
-        deadline=house.now + 60,
+        created_at=harness.now,
+        deadline=harness.now + 60,
         request=request,
     )
 
 
-async def begin_upstream(house: House) -> types.VideoOperation:
+async def begin_upstream(harness: Harness) -> types.VideoOperation:
     """As a task does whose turn has come."""
-    client = ProviderClient(house.gate, house.services.fetcher)
-    return await client.begin(record(house, "first"), types.VideoRequest(model="m", prompt="a cat"))
+    client = ProviderClient(harness.gate, harness.services.fetcher)
+    return await client.begin(record(harness, "first"), types.VideoRequest(model="m", prompt="a cat"))
 
 
-async def create_video(house: House, **headers: str) -> str:
+async def create_video(harness: Harness, **headers: str) -> str:
     """The provider for which a task is kept."""
-    tasks = house.services.tasks
+    tasks = harness.services.tasks
     await tasks.engine.store.open()
     async with AsyncExitStack() as closing:
         call, _ = await tasks.create(
-            house.gate.snapshot,
-            replace(house.call("videos", closing), headers=headers),
-            house.wire("videos"),
-            house.gate.snapshot.formats["plain"],
+            harness.gate.snapshot,
+            replace(harness.call("videos", closing), headers=headers),
+            harness.wire("videos"),
+            harness.gate.snapshot.formats["plain"],
         )
     return call.target.provider
 
 
-def test_a_video_that_cannot_be_begun_counts_for_the_circuit_and_the_metrics(house: House) -> None:
-    fail(begin_upstream, house, times=2)
-    assert house.metric("first", "upstream_error") == 2
-    house.first.raises = None
-    run(begin_upstream, house)
-    house.first.raises = DOWN
-    fail(begin_upstream, house, times=FAILURES - 1)
-    assert asyncio.run(create_video(house)) == "first"
-    fail(begin_upstream, house)
-    assert asyncio.run(create_video(house)) == "second"
+def test_a_video_that_cannot_be_begun_counts_for_the_circuit_and_the_metrics(harness: Harness) -> None:
+    fail(begin_upstream, harness, times=2)
+    assert harness.metric("first", "upstream_error") == 2
+    harness.first.raises = None
+    run(begin_upstream, harness)
+    harness.first.raises = DOWN
+    fail(begin_upstream, harness, times=FAILURES - 1)
+    assert asyncio.run(create_video(harness)) == "first"
+    fail(begin_upstream, harness)
+    assert asyncio.run(create_video(harness)) == "second"
 
 
-def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(house: House) -> None:
+def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(harness: Harness) -> None:
     async def main() -> list[str]:
-        return [await create_video(house) for _ in range(3)]
+        return [await create_video(harness) for _ in range(3)]
 
-    fail(begin_upstream, house, times=FAILURES)
+    fail(begin_upstream, harness, times=FAILURES)
     assert asyncio.run(main()) == ["second"] * 3
-    house.now += OPEN_SECONDS
+    harness.now += OPEN_SECONDS
     assert asyncio.run(main()) == ["first"] * 3
-    house.first.raises = None
-    run(begin_upstream, house)
-    circuit = house.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    harness.first.raises = None
+    run(begin_upstream, harness)
+    circuit = harness.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
     assert circuit is not None
-    assert circuit.state("a", house.now) == "closed"
+    assert circuit.state("a", harness.now) == "closed"
 
 
-def test_a_video_at_a_fallback_counts_for_the_circuit_that_requests_of_this_target_use(house: House) -> None:
-    async def begin_at_fallback(house: House) -> None:
-        client = ProviderClient(house.gate, house.services.fetcher)
-        task = replace(record(house, "second"), upstream_model="other")  # of a request for the model "m"
+def test_a_video_at_a_fallback_counts_for_the_circuit_that_requests_of_this_target_use(harness: Harness) -> None:
+    async def begin_at_fallback(harness: Harness) -> None:
+        client = ProviderClient(harness.gate, harness.services.fetcher)
+        task = replace(record(harness, "second"), upstream_model="other")  # of a request for the model "m"
         await client.begin(task, types.VideoRequest(model="m", prompt="a cat"))
 
-    async def ask_other(house: House) -> None:
+    async def ask_other(harness: Harness) -> None:
         async with AsyncExitStack() as closing:
-            inner = InnerModels(house.gate, house.gate.snapshot, house.call("realtime", closing))
+            inner = InnerModels(harness.gate, harness.gate.snapshot, harness.call("realtime", closing))
             assert [event async for event in inner.ask("other", "chat", chat_request("other"))]
 
-    house.second.raises = DOWN
-    fail(begin_at_fallback, house, times=FAILURES)
-    assert isinstance(fail(ask_other, house), errors.Unavailable)
+    harness.second.raises = DOWN
+    fail(begin_at_fallback, harness, times=FAILURES)
+    assert isinstance(fail(ask_other, harness), errors.Unavailable)
 
 
 async def breaks_off(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
@@ -436,33 +438,33 @@ async def breaks_off(provider: FakeProvider, call: types.Call) -> AsyncIterator[
         yield event
 
 
-def test_a_late_failure_of_an_inner_model_counts_too(house: House) -> None:
-    house.first.raises, house.first.script = None, breaks_off
+def test_a_late_failure_of_an_inner_model_counts_too(harness: Harness) -> None:
+    harness.first.raises, harness.first.script = None, breaks_off
     for _ in range(FAILURES):
-        run(ask_inner, house)  # the last event is a StreamError
-    assert house.metric("first", "upstream_error") == FAILURES
-    assert not house.second.asked
-    run(ask_inner, house)
-    assert len(house.second.asked) == 1
+        run(ask_inner, harness)  # the last event is a StreamError
+    assert harness.metric("first", "upstream_error") == FAILURES
+    assert not harness.second.asked
+    run(ask_inner, harness)
+    assert len(harness.second.asked) == 1
 
 
-def test_with_every_circuit_open_no_video_is_accepted(house: House) -> None:
-    house.second.raises = DOWN
-    fail(ask_realtime, house, times=FAILURES)
-    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
-    house.services.replace(build(config, house.gate.host, 2))
-    refused = fail(create_video, house)
+def test_with_every_circuit_open_no_video_is_accepted(harness: Harness) -> None:
+    harness.second.raises = DOWN
+    fail(ask_realtime, harness, times=FAILURES)
+    config = replace(harness.gate.snapshot.config, models={"m": model("m", "first")})
+    harness.services.replace(build(config, harness.gate.host, 2))
+    refused = fail(create_video, harness)
     assert (refused.status, refused.headers) == (503, {"Retry-After": "10"})
 
 
-def test_a_repeated_video_request_gets_its_task_although_every_circuit_is_open(house: House) -> None:
+def test_a_repeated_video_request_gets_its_task_although_every_circuit_is_open(harness: Harness) -> None:
     async def create(key: str) -> str:
-        return await create_video(house, **{"idempotency-key": key})
+        return await create_video(harness, **{"idempotency-key": key})
 
     assert asyncio.run(create("again")) == "first"
-    fail(begin_upstream, house, times=FAILURES)
-    config = replace(house.gate.snapshot.config, models={"m": model("m", "first")})
-    house.services.replace(build(config, house.gate.host, 2))
+    fail(begin_upstream, harness, times=FAILURES)
+    config = replace(harness.gate.snapshot.config, models={"m": model("m", "first")})
+    harness.services.replace(build(config, harness.gate.host, 2))
     assert asyncio.run(create("again")) == "first"
     with pytest.raises(errors.Unavailable):
         asyncio.run(create("another"))
@@ -471,63 +473,65 @@ def test_a_repeated_video_request_gets_its_task_although_every_circuit_is_open(h
 # _explain: a dry run
 
 
-def explained(house: House) -> dict[str, Any]:
+def explained(harness: Harness) -> dict[str, Any]:
     async def main() -> dict[str, Any]:
         async with AsyncExitStack() as closing:
-            return await explain(house.gate, house.gate.snapshot, house.call("chat", closing), house.wire("chat"))
+            return await explain(
+                harness.gate, harness.gate.snapshot, harness.call("chat", closing), harness.wire("chat")
+            )
 
     return asyncio.run(main())
 
 
-def test_explain_names_the_target_that_a_request_would_get(house: House) -> None:
-    assert explained(house)["target"]["provider"] == "first"
-    run(WAYS["chat"], house, times=FAILURES)
-    told = explained(house)
+def test_explain_names_the_target_that_a_request_would_get(harness: Harness) -> None:
+    assert explained(harness)["target"]["provider"] == "first"
+    run(WAYS["chat"], harness, times=FAILURES)
+    told = explained(harness)
     assert told["target"]["provider"] == "second"
     assert [target["circuit"] for target in told["targets"]] == ["open", "closed"]
 
 
-def test_explain_takes_no_probe_and_counts_nothing(house: House) -> None:
-    run(WAYS["chat"], house, times=FAILURES)
-    house.now += OPEN_SECONDS
+def test_explain_takes_no_probe_and_counts_nothing(harness: Harness) -> None:
+    run(WAYS["chat"], harness, times=FAILURES)
+    harness.now += OPEN_SECONDS
     for _ in range(3):
-        told = explained(house)
+        told = explained(harness)
         assert told["target"]["provider"] == "first"
         assert told["targets"][0]["circuit"] == "half-open"
-    assert len(house.first.asked) == FAILURES
-    assert house.metric("first", "upstream_error") == FAILURES
-    house.first.raises = None
-    run(WAYS["chat"], house)
-    assert len(house.first.asked) == FAILURES + 1
+    assert len(harness.first.asked) == FAILURES
+    assert harness.metric("first", "upstream_error") == FAILURES
+    harness.first.raises = None
+    run(WAYS["chat"], harness)
+    assert len(harness.first.asked) == FAILURES + 1
 
 
-def test_explain_names_the_last_resort(house: House) -> None:
-    house.second.raises = DOWN
-    fail(WAYS["chat"], house, times=FAILURES)
-    told = explained(house)
+def test_explain_names_the_last_resort(harness: Harness) -> None:
+    harness.second.raises = DOWN
+    fail(WAYS["chat"], harness, times=FAILURES)
+    told = explained(harness)
     assert told["target"]["provider"] == "first"
     assert told["why"].startswith("every circuit is open")
-    assert len(house.first.asked) == FAILURES
+    assert len(harness.first.asked) == FAILURES
 
 
 # Prices
 
 
-def apply_prices(house: House, prices: dict[str, PriceEntry]) -> None:
-    config = replace(house.gate.snapshot.config, unpriced="deny", prices=prices)
-    house.gate.replace(build(config, house.gate.host, 2))
+def apply_prices(harness: Harness, prices: dict[str, PriceEntry]) -> None:
+    config = replace(harness.gate.snapshot.config, unpriced="deny", prices=prices)
+    harness.gate.replace(build(config, harness.gate.host, 2))
 
 
 @pytest.mark.parametrize("ask", [*WAYS.values(), partial(ask_pipeline, "videos")], ids=[*WAYS.keys(), "videos"])
-def test_a_model_without_a_price_is_refused_before_anything_is_sent(house: House, ask: Way) -> None:
-    apply_prices(house, {})
-    error = fail(ask, house)
+def test_a_model_without_a_price_is_refused_before_anything_is_sent(harness: Harness, ask: Way) -> None:
+    apply_prices(harness, {})
+    error = fail(ask, harness)
     assert (error.status, error.code, error.param) == (403, "unpriced_model", "model")
-    assert not house.first.asked + house.second.asked
+    assert not harness.first.asked + harness.second.asked
 
 
 @every_way
-def test_only_targets_with_a_price_are_tried(house: House, ask: Way) -> None:
-    apply_prices(house, {"other": PriceEntry(per_request=Decimal(1))})
-    run(ask, house)
-    assert [len(house.first.asked), len(house.second.asked)] == [0, 1]
+def test_only_targets_with_a_price_are_tried(harness: Harness, ask: Way) -> None:
+    apply_prices(harness, {"other": PriceEntry(per_request=Decimal(1))})
+    run(ask, harness)
+    assert [len(harness.first.asked), len(harness.second.asked)] == [0, 1]

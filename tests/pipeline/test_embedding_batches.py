@@ -11,7 +11,7 @@ from tornado_gate.pipeline.embedding_batches import join, split, sum_usage
 from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage
 
 
-def asked(count: int, **rest: object) -> EmbeddingRequest:
+def make_request(count: int, **rest: object) -> EmbeddingRequest:
     return EmbeddingRequest(model="m", inputs=tuple(f"text {number}" for number in range(count)), **rest)
 
 
@@ -23,7 +23,7 @@ def answered(request: EmbeddingRequest, usage: Usage | None = None, model: str =
 
 @given(count=st.integers(1, 200), most=st.integers(1, 250))
 def test_every_input_gets_its_own_vector_in_order(count: int, most: int) -> None:
-    request = asked(count)
+    request = make_request(count)
     pieces = split(request, most)
     assert max(len(piece.inputs) for piece in pieces) <= most
     assert len(pieces) == -(-count // most)
@@ -32,7 +32,7 @@ def test_every_input_gets_its_own_vector_in_order(count: int, most: int) -> None
 
 
 def test_a_piece_asks_for_what_the_whole_asked_for() -> None:
-    request = asked(
+    request = make_request(
         3, dimensions=256, task="RETRIEVAL_QUERY", user="u", extra={"truncate": "NONE"}, names={"dimensions": "d"}
     )
     for piece in split(request, 2):
@@ -41,22 +41,22 @@ def test_a_piece_asks_for_what_the_whole_asked_for() -> None:
 
 
 def test_a_request_that_fits_and_one_without_inputs_are_one_piece() -> None:
-    assert split(asked(3), 3) == [asked(3)]
-    assert split(asked(0), 3) == [asked(0)]
-    assert join([asked(0)], [EmbeddingResult(vectors=())]).vectors == ()
+    assert split(make_request(3), 3) == [make_request(3)]
+    assert split(make_request(0), 3) == [make_request(0)]
+    assert join([make_request(0)], [EmbeddingResult(vectors=())]).vectors == ()
 
 
 @pytest.mark.parametrize("vectors", [(), ((1.0,),), ((1.0,), (2.0,), (3.0,))])
 def test_an_answer_with_too_few_or_too_many_vectors_is_the_upstreams_fault(
     vectors: tuple[tuple[float, ...], ...],
 ) -> None:
-    pieces = split(asked(4), 2)
+    pieces = split(make_request(4), 2)
     with pytest.raises(UpstreamError, match=f"{len(vectors)} vectors for 2 inputs"):
         join(pieces, [answered(pieces[0]), EmbeddingResult(vectors=vectors)])
 
 
 def test_the_first_answer_names_the_model() -> None:
-    pieces = split(asked(3), 2)
+    pieces = split(make_request(3), 2)
     joined = join(pieces, [answered(pieces[0], model="m-1"), answered(pieces[1], model="m-2")])
     assert joined.model == "m-1"
 
@@ -107,6 +107,6 @@ def test_what_nobody_reported_stays_unreported_and_zero_stays_zero() -> None:
 def test_a_joined_answer_carries_the_sum_or_nothing_when_an_upstream_left_out_a_piece(
     reports: tuple[Usage | None, ...], total: Usage | None
 ) -> None:
-    pieces = split(asked(3), 1)
+    pieces = split(make_request(3), 1)
     results = [answered(piece, usage) for piece, usage in zip(pieces, reports, strict=True)]
     assert join(pieces, results).usage == total

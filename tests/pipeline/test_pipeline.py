@@ -20,7 +20,7 @@ from tornado_gate.types import Call, Caller, Timeouts, replace
 NOBODY_SPECIAL = Caller(id="key_1", account="a")
 
 
-async def ask(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> pipeline.PreparedAnswer:
+async def send_request(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> pipeline.PreparedAnswer:
     """Ask for model "m"; `fields` are those of the Call."""
     body = {"model": "m", "ask": "hi", **(body or {})}
     route = gate.snapshot.formats["plain"].routes[0]
@@ -39,7 +39,7 @@ async def text(answer: pipeline.PreparedAnswer) -> str:
 
 def run(gate: Gate, body: dict[str, Any] | None = None, **fields: Any) -> str:
     async def both() -> str:
-        return await text(await ask(gate, body, **fields))
+        return await text(await send_request(gate, body, **fields))
 
     return asyncio.run(both())
 
@@ -55,7 +55,7 @@ def test_a_stream_takes_the_same_way(tmp_path: Path) -> None:
 
 def test_usage_and_finish_reason_are_noted_in_passing(tmp_path: Path) -> None:
     async def noted() -> types.Meter:
-        answer = await ask(make_gate(tmp_path, fake=FakeProvider()))
+        answer = await send_request(make_gate(tmp_path, fake=FakeProvider()))
         await text(answer)
         return answer.call.meter
 
@@ -153,9 +153,9 @@ def test_the_refusal_of_an_operation_that_needs_another_distribution_names_the_c
 
 def test_what_is_lost_is_named_or_refused(tmp_path: Path) -> None:
     gate = make_gate(tmp_path, fake=FakeProvider(loses=("top_k", "seed")))
-    assert asyncio.run(ask(gate)).call.losses == ["top_k", "seed"]
+    assert asyncio.run(send_request(gate)).call.losses == ["top_k", "seed"]
     with pytest.raises(errors.InvalidField) as caught:
-        asyncio.run(ask(gate, strict=True))
+        asyncio.run(send_request(gate, strict=True))
     assert caught.value.param == "top_k"
 
 
@@ -173,7 +173,7 @@ def two(tmp_path: Path, first: FakeProvider, second: FakeProvider) -> Gate:
 )
 def test_the_next_target_is_tried_when_one_fails(tmp_path: Path, error: errors.GateError) -> None:
     first = FakeProvider(raises=error)
-    answer = asyncio.run(ask(two(tmp_path, first, FakeProvider())))
+    answer = asyncio.run(send_request(two(tmp_path, first, FakeProvider())))
     assert (answer.call.target.provider, answer.call.meter.attempts) == ("second", 2)
     assert first.closed == ["r"]
 
@@ -192,7 +192,7 @@ def test_a_plugin_that_raises_is_passed_over_like_a_dead_upstream(tmp_path: Path
 
 def test_losses_of_a_failed_attempt_are_not_told(tmp_path: Path) -> None:
     first = FakeProvider(raises=errors.UpstreamError("down"), loses=("seed",))
-    assert asyncio.run(ask(two(tmp_path, first, FakeProvider()))).call.losses == []
+    assert asyncio.run(send_request(two(tmp_path, first, FakeProvider()))).call.losses == []
 
 
 def test_a_failure_before_the_first_word_falls_back_too(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_caller_who_leaves_ends_the_provider_at_once(tmp_path: Path) -> None:
 
     async def leave() -> FakeProvider:
         fake = FakeProvider(script=waits)
-        answer = await ask(make_gate(tmp_path, fake=fake), {"stream": True})
+        answer = await send_request(make_gate(tmp_path, fake=fake), {"stream": True})
         reading = asyncio.ensure_future(text(answer))
         await asyncio.sleep(0)
         reading.cancel()

@@ -64,6 +64,7 @@ def test_conf_chooses_between_two_distributions(site: Path) -> None:
     assert (host.load("acme").distribution, "both install" in host.load("acme").update) == ("Acme-One", True)
 
 
+@pytest.mark.qa
 def test_the_commands_know_the_choice(site: Path, tmp_path: Path) -> None:
     install(site, "acme-one")
     install(site, "acme-two", "2.0")

@@ -160,6 +160,7 @@ def test_a_text_that_hangs_in_a_guard_harms_its_account_only(serve: Callable[...
     assert site.upstream.requests[0].body.count(b"******") == 1
 
 
+@pytest.mark.qa
 def test_the_worst_text_for_redact_is_reviewed_in_time(serve: Callable[..., Site]) -> None:
     site = serve("false", "{required: true}")
     site.script(LANES[0], "Hi")
@@ -168,6 +169,7 @@ def test_the_worst_text_for_redact_is_reviewed_in_time(serve: Callable[..., Site
     assert site.upstream.requests[0].body.count(b"***") == 1
 
 
+@pytest.mark.qa
 def test_a_guard_that_did_not_look_is_named_and_a_strict_request_is_refused(serve: Callable[..., Site]) -> None:
     site = serve(f"{{{LIMITS}}}")
     large = "x" * 100_000

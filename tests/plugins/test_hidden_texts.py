@@ -19,6 +19,7 @@ from tests.plugins.hidden_texts import CANARY, ENCODINGS, NUMBER, PLACES, PLAIN,
 from tests.support.distributions import install_module
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
+from tests.support.variants import vary
 from tests.support.wire_answers import FORMATS, make_answer
 
 KEY = "test-key-of-hidden-texts"
@@ -134,6 +135,10 @@ class Site:
             return await asyncio.gather(*map(send_one, cases))
 
 
+FEW = 13
+"""`make test` sends one case of so many. The number is odd, so that encodings and places take turns."""
+
+
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory, upstream_process: Upstream) -> Iterator[Callable[[str], Site]]:
     started: list[Gateway] = []
@@ -155,11 +160,11 @@ def site(serve: Callable[[str], Site]) -> Site:
     return serve('{required: true, models: ["mask-*", "block-*"]}')
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_no_encoding_and_no_place_hides_a_text_from_a_required_guard(site: Site, stream: bool) -> None:
+@pytest.mark.parametrize(("stream", "share"), vary((False, FEW), (False, 1), (True, 1)))
+def test_no_encoding_and_no_place_hides_a_text_from_a_required_guard(site: Site, stream: bool, share: int) -> None:
     faults: list[str] = []
     outcomes: Counter[str] = Counter()
-    cases = list(CASES)
+    cases = list(CASES)[::share]
     for mode in ("mask", "block"):
         site.script(stream=stream)
         answers = site.send(cases, mode, stream=stream)
@@ -173,13 +178,13 @@ def test_no_encoding_and_no_place_hides_a_text_from_a_required_guard(site: Site,
             if (found := find_canary(request.body)) is not None:
                 faults.append(f"{mode}: {request.path} received {found[:80]!r} in {request.body[:300]!r}")
     assert not faults, "\n".join(faults[:40])
-    assert outcomes["mask 200"] > 100, outcomes  # many files are masked and go on
+    assert outcomes["mask 200"] > 100 // share, outcomes  # many files are masked and go on
 
 
 def test_the_reader_of_the_test_finds_the_text_where_no_guard_covers_the_request(site: Site) -> None:
     """Without this, the test above could pass because nothing arrives, or because its reader is blind."""
     site.script(stream=False)
-    cases = [case for case in CASES if case.lane == "verbatim"]
+    cases = [case for case in CASES if case.lane == "verbatim"][::FEW]
     answers = site.send(cases, "free", stream=False)
     sent = [request.body for request in site.upstream.requests]
     assert sum(status == 200 for status, _, _ in answers) > len(cases) * 0.8

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from tests.support.gates import KEY
 from tests.support.process import Child
+from tests.support.variants import choose
 from tornado_gate import format_impl, lazy_import
 from tornado_gate.cli import cli
 from tornado_gate.plugins.host import PluginHost
@@ -199,7 +200,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("operation", FIRST)
+@pytest.mark.parametrize("operation", choose(FIRST, ("chat", "images", "videos")))
 def test_each_operation_is_answered_when_it_is_the_first_that_is_asked_for(
     operation: str, tmp_path: Path, upstream: str
 ) -> None:

@@ -303,7 +303,7 @@ keys:
 StartGateway = Callable[..., Gateway]
 
 
-def ask(gateway: Gateway) -> Mapping[str, Any]:
+def send_request(gateway: Gateway) -> Mapping[str, Any]:
     """The status of each model."""
     body = {"messages": [{"role": "user", "content": "Hello"}]}
     headers = {"Authorization": f"Bearer {KEY}"}
@@ -327,7 +327,7 @@ def test_a_gateway_enforces_the_lock_at_start_and_reload(tmp_path: Path, start_g
     environment = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
     first = start_gateway(SERVED.format(key=KEY), environment=environment)
     conf = first.folder / "gate.yaml"
-    assert ask(first) == {"mine": 200, "guarded": 200, "local-chat": 200}
+    assert send_request(first) == {"mine": 200, "guarded": 200, "local-chat": 200}
 
     def write() -> None:
         done = run_command("plugins", "lock", "--conf", str(conf), environment=environment)
@@ -339,21 +339,21 @@ def test_a_gateway_enforces_the_lock_at_start_and_reload(tmp_path: Path, start_g
     change(site / "tornado_gate_locked" / "data.yaml")
     first.child.process.send_signal(signal.SIGHUP)
     first.child.wait_for_line("configuration 3 is in force")
-    assert ask(first) == {"mine": 503, "guarded": 503, "local-chat": 200}
+    assert send_request(first) == {"mine": 503, "guarded": 503, "local-chat": 200}
     assert "plugin 'locked' failed: files of its distribution tornado-gate-locked 1.0 are not those that" in first.logs
     conf.with_name("plugins.lock").rename(conf.with_name("kept"))
     first.child.process.send_signal(signal.SIGHUP)
     first.child.wait_for_line("configuration not reloaded: .*plugins.lock:1: the file is gone")
-    assert ask(first)["mine"] == 503
+    assert send_request(first)["mine"] == 503
     conf.with_name("kept").rename(conf.with_name("plugins.lock"))
     first.stop()
 
     again = Gateway.start(SERVED.format(key=KEY), first.folder, environment=environment)
     try:
-        assert ask(again) == {"mine": 503, "guarded": 503, "local-chat": 200}
+        assert send_request(again) == {"mine": 503, "guarded": 503, "local-chat": 200}
         write()
         again.child.wait_for_line("configuration 2 is in force")
-        assert ask(again) == {"mine": 200, "guarded": 200, "local-chat": 200}, (
+        assert send_request(again) == {"mine": 200, "guarded": 200, "local-chat": 200}, (
             "plugins are imported once they are allowed"
         )
     finally:
@@ -369,6 +369,7 @@ def write_foreign(site: Path) -> None:
     write_distribution(site, "a-foreign-one", {"foreign_module.py": FOREIGN}, entry_points=points)
 
 
+@pytest.mark.qa
 def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path, start_gateway: StartGateway) -> None:
     site = tmp_path / "site"
     write_distribution(site, "tornado-gate-locked", FILES, entry_points=POINTS)
@@ -382,7 +383,7 @@ def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path
     write_foreign(site)
     gateway = Gateway.start(text, folder, environment=environment)
     try:
-        assert ask(gateway) == {"mine": 200, "guarded": 200, "local-chat": 200}
+        assert send_request(gateway) == {"mine": 200, "guarded": 200, "local-chat": 200}
         for name in ("local", "locked"):
             assert (
                 f"plugin '{name}': a-foreign-one, which {folder}/plugins.lock does not have, installs" in gateway.logs
@@ -401,7 +402,7 @@ def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path
         logged = gateway.logs.count("a-foreign-one")
         gateway.child.process.send_signal(signal.SIGHUP)
         gateway.child.wait_for_line("configuration 2 is in force")
-        assert ask(gateway)["local-chat"] == 200
+        assert send_request(gateway)["local-chat"] == 200
         assert gateway.logs.count("a-foreign-one") == logged
     finally:
         gateway.stop()
@@ -416,7 +417,7 @@ def test_without_a_lock_a_name_of_two_distributions_is_refused_aloud(
     environment = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
     text = SERVED.format(key=KEY).replace("wrap: {on: true, required: true, models: [guarded]}, ", "")
     gateway = start_gateway(text, environment=environment)
-    assert ask(gateway) == {"mine": 503, "guarded": 503, "local-chat": 503}
+    assert send_request(gateway) == {"mine": 503, "guarded": 503, "local-chat": 503}
     for name in ("local", "locked"):
         assert re.search(rf"plugin '{name}' failed: .* both install a plugin of this name", gateway.logs), name
     ready = httpx.get(f"{gateway.url}/readyz", trust_env=False)

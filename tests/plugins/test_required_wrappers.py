@@ -234,6 +234,7 @@ def test_a_required_wrapper_whose_deferred_module_is_missing_is_not_ready(
     assert (ready.status_code, ready.json()["plugins"]) == (503, ["guard"])
 
 
+@pytest.mark.qa
 def test_settings_of_a_plugin_are_checked_by_the_plugin(tmp_path: Path, upstream: Upstream) -> None:
     file = tmp_path / "gate.yaml"
     environment = install(tmp_path / "site", GUARD)

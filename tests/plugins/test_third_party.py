@@ -141,6 +141,7 @@ def test_a_strangers_wrapper_stands_around_every_provider(gateway: Gateway, upst
     assert logs.count("first text after") == 1
 
 
+@pytest.mark.qa
 def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
     (tmp_path / "test_acme.py").write_text(
         find_example("from tornado_gate.testing import ProviderContract"), encoding="utf-8"

@@ -21,6 +21,7 @@ from websockets.typing import Subprotocol
 from websockets.utils import accept_key
 
 from tests.support.gateway import Gateway
+from tests.support.variants import vary
 from tests.support.ws_upstream import WsUpstream
 
 KEY = "test-key-of-realtime"
@@ -68,7 +69,7 @@ def port() -> int:
     return free_port()
 
 
-@pytest.fixture(scope="module", params=["httptools", "tornado"])
+@pytest.fixture(scope="module", params=vary("httptools", "tornado"))
 def gateway(port: int, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Gateway]:
     """One behind each front."""
     conf = CONF.format(port=port, key=KEY, http=request.param)

@@ -75,6 +75,7 @@ async def closed(client: ClientConnection) -> tuple[dict[str, Any], int, str]:
     return last, caught.value.rcvd.code, caught.value.rcvd.reason
 
 
+@pytest.mark.qa
 def test_revoking_a_key_ends_its_sessions_and_client_secrets_in_every_process(start: Callable[..., Gateway]) -> None:
     gateway = start("--processes", "2")
     key = keys(gateway, "create", "--name", "ann")

@@ -50,7 +50,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     gateway.stop()
 
 
-def said(text: str) -> dict[str, Any]:
+def make_message(text: str) -> dict[str, Any]:
     content = [{"type": "input_text", "text": text}]
     return {"type": "conversation.item.create", "item": {"type": "message", "role": "user", "content": content}}
 
@@ -89,7 +89,7 @@ def tone(seconds: float) -> str:
 
 @pytest.mark.parametrize("model", ["local-realtime", "local-talker"])
 def test_a_spoken_turn_as_the_contract_has_it(gateway: Gateway, model: str) -> None:
-    told = talk(gateway, model, UPDATE, said("Say hello"), {"type": "response.create"})
+    told = talk(gateway, model, UPDATE, make_message("Say hello"), {"type": "response.create"})
     kinds = [event["type"] for event in told]
     assert kinds[0] == "session.created"
     assert "session.updated" in kinds
@@ -107,7 +107,7 @@ def test_a_spoken_turn_as_the_contract_has_it(gateway: Gateway, model: str) -> N
 @pytest.mark.parametrize("model", ["local-realtime", "local-talker", "local-writer"])
 def test_a_written_turn_as_the_contract_has_it(gateway: Gateway, model: str) -> None:
     create = {"type": "response.create", "response": {"modalities": ["text"]}}
-    told = talk(gateway, model, said("Say hello"), create)
+    told = talk(gateway, model, make_message("Say hello"), create)
     text = "".join(event["delta"] for event in told if event["type"] == "response.text.delta")
     assert text
     assert not any("audio" in event["type"] for event in told)
@@ -138,7 +138,7 @@ BAD = [
 @pytest.mark.parametrize(("bad", "param"), BAD, ids=range(len(BAD)))
 def test_a_bad_event_is_told_and_the_session_goes_on(gateway: Gateway, bad: dict[str, Any], param: str) -> None:
     create = {"type": "response.create", "response": {"modalities": ["text"]}}
-    told = talk(gateway, "local-realtime", bad, said("Say hello"), create)
+    told = talk(gateway, "local-realtime", bad, make_message("Say hello"), create)
     error = next(event for event in told if event["type"] == "error")["error"]
     assert error["event_id"] == "e1"
     assert error["code"]
@@ -149,7 +149,7 @@ def test_a_bad_event_is_told_and_the_session_goes_on(gateway: Gateway, bad: dict
 
 
 def test_a_cascade_uses_only_models_that_the_key_may_use(gateway: Gateway) -> None:
-    told = talk(gateway, "local-talker", said("Say hello"), {"type": "response.create"}, key=f"narrow-{KEY}")
+    told = talk(gateway, "local-talker", make_message("Say hello"), {"type": "response.create"}, key=f"narrow-{KEY}")
     assert told[-1]["response"]["status"] == "failed"
 
 
@@ -162,7 +162,7 @@ def test_what_a_cascade_takes_is_counted_once(gateway: Gateway) -> None:
         return int(told["limits"]["tokens"]["remaining"])
 
     before = left()
-    told = talk(gateway, "local-writer", said("Say hello"), {"type": "response.create"})
+    told = talk(gateway, "local-writer", make_message("Say hello"), {"type": "response.create"})
     spent = told[-1]["response"]["usage"]["total_tokens"]
     ends = time.monotonic() + 10
     while before - left() != spent and time.monotonic() < ends:  # the session ends a moment after its client
@@ -182,7 +182,7 @@ def test_a_session_is_counted_as_its_usage_arrives_and_ended_when_its_bound_is_e
             assert second.value.response.status_code == 429
             with contextlib.suppress(ConnectionClosed):
                 while turns < 20:
-                    told = await turn(client, said("Say hello to all of us"), {"type": "response.create"})
+                    told = await turn(client, make_message("Say hello to all of us"), {"type": "response.create"})
                     turns += 1
             return turns, told, client.close_code
 

@@ -16,9 +16,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.sdk.stored_responses import answer_stream, events_of, response
 from tests.support.gateway import Gateway, run_command
+from tests.support.stored_responses import answer_stream, events_of, response
 from tests.support.upstream import Answer, Upstream, Wait
+from tests.support.variants import vary
 
 KEY = "test-key-of-message-sockets"
 CONF = """
@@ -40,7 +41,7 @@ PATIENCE_SECONDS = 30.0
 Start = Callable[..., Gateway]
 
 
-@pytest.fixture(params=["httptools", "tornado"])
+@pytest.fixture(params=vary("httptools", "tornado"))
 def http(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

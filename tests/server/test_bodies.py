@@ -21,6 +21,7 @@ from tornado.httputil import HTTPHeaders, RequestStartLine
 from tests.support.front import FRONTS, run, serving
 from tests.support.gates import KEY, make_services, model
 from tests.support.served import CHAT, Ask, FakeProvider, error_of
+from tests.support.variants import vary
 from tornado_gate import types
 from tornado_gate.admission import body_budget, body_rates
 from tornado_gate.admission.body_budget import SMALL_BYTES
@@ -158,7 +159,7 @@ def head(*fields: str, key: str = KEY) -> bytes:
 CHUNKED_BODY = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
 
 
-@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("front", vary(*FRONTS))
 def test_resets_right_after_a_chunked_request_leak_nothing(tmp_path: Path, front: str) -> None:
     """uvloop tells of the bytes and of the reset before the task of the request takes its first step."""
 

@@ -132,7 +132,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(gateway: Gateway, key: str) -> httpx.Response:
+def send_request(gateway: Gateway, key: str) -> httpx.Response:
     body = {"model": "local-chat", "messages": [{"role": "user", "content": "Hi"}]}
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers)
@@ -154,13 +154,13 @@ def add_user_with_key(gateway: Gateway, name: str) -> tuple[str, str, str]:
 
 def test_users_without_bounds_have_those_of_conf_together_for_all_their_keys(gateway: Gateway) -> None:
     user, one, two = add_user_with_key(gateway, "ann")
-    assert [ask(gateway, key).status_code for key in (one, two, one, two)] == [200, 200, 429, 429]
+    assert [send_request(gateway, key).status_code for key in (one, two, one, two)] == [200, 200, 429, 429]
     _, other, _ = add_user_with_key(gateway, "bob")
-    assert ask(gateway, other).status_code == 200, "each user has bounds of their own"
-    assert ask(gateway, ROOT).status_code == 200
+    assert send_request(gateway, other).status_code == 200, "each user has bounds of their own"
+    assert send_request(gateway, ROOT).status_code == 200
     assert administrate(gateway, "PATCH", f"/users/{user}", {"limits": {"requests_per_minute": 50}}).status_code == 200
     end = time.monotonic() + 10
-    while ask(gateway, two).status_code != 200:
+    while send_request(gateway, two).status_code != 200:
         assert time.monotonic() < end
 
 
@@ -171,7 +171,7 @@ def test_a_user_with_other_bounds_still_has_the_budget_of_conf(tmp_path: Path) -
     store = KeyStore(accounts.database)
     key, _ = store.create("k", user=administrator.id, limits={"requests_per_minute": 50}, created_by=administrator.id)
     accounts.database.close()
-    answer = ask(gateway, key)
+    answer = send_request(gateway, key)
     assert (answer.status_code, "token" in answer.text) == (429, True), answer.text
     gateway.stop()
 

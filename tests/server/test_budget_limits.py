@@ -68,7 +68,7 @@ def gateway(folder: Path) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(gateway: Gateway, path: str, body: Any, key: str = "day-key-of-budgets") -> httpx.Response:
+def send_request(gateway: Gateway, path: str, body: Any, key: str = "day-key-of-budgets") -> httpx.Response:
     headers = {"authorization": f"Bearer {key}", "anthropic-version": "2023-06-01"}
     return httpx.post(gateway.url + path, json=body, headers=headers, trust_env=False, timeout=60)
 
@@ -82,7 +82,7 @@ def assert_refused(response: httpx.Response, bound: str) -> None:
 
 @pytest.mark.parametrize(("path", "body"), DEAR, ids=[f"{path} {list(body)[-1]}" for path, body in DEAR])
 def test_every_route_refuses_what_may_exceed_the_budget(gateway: Gateway, path: str, body: Any) -> None:
-    assert_refused(ask(gateway, path, body), "usd_per_day")
+    assert_refused(send_request(gateway, path, body), "usd_per_day")
 
 
 def test_a_realtime_session_is_refused_before_the_upgrade(gateway: Gateway) -> None:
@@ -105,7 +105,7 @@ def test_a_budget_that_is_used_up_stays_so_after_a_restart(folder: Path) -> None
     first = Gateway.start(CONF, home)
     try:
         answered = 0
-        while (response := ask(first, "/v1/chat/completions", CHAT, key)).status_code == 200:
+        while (response := send_request(first, "/v1/chat/completions", CHAT, key)).status_code == 200:
             answered += 1
         assert_refused(response, "tokens_per_month")
         assert answered
@@ -114,20 +114,20 @@ def test_a_budget_that_is_used_up_stays_so_after_a_restart(folder: Path) -> None
     again = Gateway.start(CONF, home)
     try:
         used = {**CHAT, "max_tokens": 60}
-        assert_refused(ask(again, "/v1/chat/completions", used, key), "tokens_per_month")
+        assert_refused(send_request(again, "/v1/chat/completions", used, key), "tokens_per_month")
     finally:
         again.stop()
 
 
 def test_other_keys_and_requests_within_the_budget_are_answered(gateway: Gateway) -> None:
     for key in ("free-key-of-budgets", "day-key-of-budgets"):
-        response = ask(gateway, "/v1/chat/completions", CHAT, key)
+        response = send_request(gateway, "/v1/chat/completions", CHAT, key)
         assert response.status_code == 200
         usage = response.json()["usage"]
         cost = (usage["prompt_tokens"] + usage["completion_tokens"]) / 1000
         assert float(response.headers["x-gate-cost"]) == pytest.approx(cost)
-    assert ask(gateway, "/v1/images/generations", DEAR[6][1], "free-key-of-budgets").status_code == 200
+    assert send_request(gateway, "/v1/images/generations", DEAR[6][1], "free-key-of-budgets").status_code == 200
 
 
 def test_the_budget_of_a_team_of_conf_is_that_of_its_keys(gateway: Gateway) -> None:
-    assert_refused(ask(gateway, "/v1/images/generations", DEAR[6][1], "team-key-of-budgets"), "usd_per_month")
+    assert_refused(send_request(gateway, "/v1/images/generations", DEAR[6][1], "team-key-of-budgets"), "usd_per_month")

@@ -190,6 +190,7 @@ def sections(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["", "\ufeff"])) + HEAD + "".join(entries) + draw(st.sampled_from(TAILS))
 
 
+@pytest.mark.qa
 @given(sections(), st.booleans())
 def test_no_mixture_of_spellings_shows_a_secret(text: str, newlines: bool) -> None:
     text = text.replace("\n", "\r\n") if newlines else text

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.gateway import COMMAND
 from tests.support.process import Child
+from tests.support.variants import vary
 
 KEY = "test-key-of-connections"
 CONF = f"""
@@ -64,7 +65,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         one.child.stop()
 
 
-@pytest.mark.parametrize("server", ["httptools", "tornado"])
+@pytest.mark.parametrize("server", vary("httptools", "tornado"))
 def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(start: Start, server: str) -> None:
     gateway = start("ulimit -n 256", server=f"{{http: {server}}}")
     idle = [socket.create_connection(gateway.address) for _ in range(300)]
@@ -80,6 +81,7 @@ def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(sta
     assert "at most 64 connections of callers are accepted" in output
 
 
+@pytest.mark.qa
 def test_the_soft_limit_of_open_files_is_raised_to_the_hard_limit(start: Start) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     gateway = start("ulimit -Sn 100")

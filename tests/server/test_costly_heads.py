@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.variants import vary
 
 LENGTH = 60_000
 LIMIT_SECONDS = 0.1
@@ -140,7 +141,7 @@ BODIES = {
 }
 
 
-@pytest.fixture(scope="module", params=["httptools", "tornado"])
+@pytest.fixture(scope="module", params=vary("httptools", "tornado"))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started = Gateway.start(CONF.format(http=request.param), tmp_path_factory.mktemp("heads"))
     yield started
@@ -158,8 +159,8 @@ class Stranger:
 
     def send(self, row: str, head: str, body: bytes = b"") -> None:
         """Send one request; `row` names it among the slow ones. It must be answered, or its connection closed."""
-        seconds = min(self._measure(head, body) for _ in range(2))
-        if seconds > LIMIT_SECONDS:
+        seconds = self._measure(head, body)
+        if seconds > LIMIT_SECONDS and (seconds := min(seconds, self._measure(head, body))) > LIMIT_SECONDS:
             self.slow.append(f"{row[:150]!r}: {seconds:.2f} s")
 
     def _measure(self, head: str, body: bytes) -> float:
@@ -202,6 +203,7 @@ def test_no_header_costs_more_than_its_length(gateway: Gateway) -> None:
     assert 401 in stranger.statuses
 
 
+@pytest.mark.qa
 def test_headers_of_handshakes_preflights_and_downloads_cost_no_more_either(gateway: Gateway) -> None:
     stranger = Stranger(gateway)
     for name in ("Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions", "Origin", "Forwarded", "Connection"):

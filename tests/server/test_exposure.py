@@ -18,6 +18,7 @@ from tornado.websocket import websocket_connect
 
 from tests.support.gateway import Gateway, run_command
 from tests.support.process import ChildFailed
+from tests.support.variants import vary
 
 KEY = "test-key-of-exposure"
 ADMIN = "test-key-of-an-administrator"
@@ -102,7 +103,7 @@ FROM_ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("http", ["httptools", "tornado"])
+@pytest.mark.parametrize("http", vary("httptools", "tornado"))
 def test_metrics_are_open_to_this_machine_only(start_gateway: StartGateway, http: str) -> None:
     """Any sign of a proxy, or a name that is not of this machine, counts as from elsewhere."""
     gateway = start_gateway(make_conf(f"http: {http}, public_url: https://gate.example"))
@@ -210,7 +211,7 @@ def test_only_an_unlimited_administrator_sees_the_address_of_an_upstream(explain
 # Proxies
 
 
-@pytest.fixture(scope="module", params=["httptools", "tornado"])
+@pytest.fixture(scope="module", params=vary("httptools", "tornado"))
 def behind_proxy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     conf = make_conf(f"http: {request.param}, trusted_proxies: [127.0.0.1/32, 10.0.0.0/8]")
     gateway = Gateway.start(conf, tmp_path_factory.mktemp("proxy"))
@@ -218,7 +219,7 @@ def behind_proxy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     gateway.stop()
 
 
-@pytest.fixture(scope="module", params=["httptools", "tornado"])
+@pytest.fixture(scope="module", params=vary("httptools", "tornado"))
 def without_proxy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     conf = make_conf(f"http: {request.param}, trusted_proxies: [10.0.0.0/8]")
     gateway = Gateway.start(conf, tmp_path_factory.mktemp("no-proxy"))

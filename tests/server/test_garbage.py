@@ -15,7 +15,7 @@ from tornado_gate.streams.timer_wheel import get_wheel
 HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
 
 
-def of_the_house() -> Counter[str]:
+def count_own_objects() -> Counter[str]:
     """The objects of ours that only a collector can free, by type."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
@@ -43,6 +43,6 @@ async def test_what_a_request_has_made_goes_when_it_is_answered(
             stream = await TCPClient().connect("127.0.0.1", http_port)
             await stream.write(f"{HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
             assert (await stream.read_until_close()).startswith(b"HTTP/1.1 ")
-        assert of_the_house() == Counter()
+        assert count_own_objects() == Counter()
     finally:
         gc.enable()

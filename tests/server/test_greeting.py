@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.conftest import StartGateway
+from tests.support.fixtures import StartGateway
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.people import ADDRESS, PASSWORD
 from tornado_gate.accounts.accounts import Accounts

@@ -5,6 +5,8 @@ import platform
 import subprocess
 import sys
 
+import pytest
+
 KEEPING = """
 import resource, sys
 from tornado_gate.server.process import heap
@@ -50,30 +52,31 @@ ended.wait()
 """
 
 
-def said_by(program: str, **environment: str) -> list[str]:
+def run_program(program: str, **environment: str) -> list[str]:
     env = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=env | environment).stdout.split()
 
 
 def test_what_a_long_body_had_is_there_for_the_next_where_the_allocator_can_be_told():
-    kept, faults = said_by(KEEPING)
+    kept, faults = run_program(KEEPING)
 
     assert kept == str(platform.libc_ver()[0] == "glibc")
     assert kept == "False" or int(faults) < 1220  # the pages of one of the twenty
 
 
 def test_the_collector_looks_at_what_comes_after_the_start_and_seldom():
-    assert said_by(LEAVING) == ["True", "True", "True"]
+    assert run_program(LEAVING) == ["True", "True", "True"]
 
 
+@pytest.mark.qa
 def test_threads_allocate_from_one_arena_unless_the_operator_says_otherwise():
-    shared, *arenas = said_by(SHARING)
+    shared, *arenas = run_program(SHARING)
 
     assert shared == str(platform.libc_ver()[0] == "glibc")
     assert shared == "False" or arenas.count("<heap") == 1
     if shared == "True":
-        shared, *arenas = said_by(SHARING, MALLOC_ARENA_MAX="8")
+        shared, *arenas = run_program(SHARING, MALLOC_ARENA_MAX="8")
         assert shared == "False"
         assert arenas.count("<heap") > 1
 
@@ -103,4 +106,4 @@ print(within, gc.get_threshold() == heap.GARBAGE_THRESHOLDS, gc.get_freeze_count
 
 
 def test_what_a_reload_makes_is_looked_at_by_short_collections_only_and_no_garbage_stays():
-    assert said_by(ASIDE) == ["{0}", "True", "True", "True"]
+    assert run_program(ASIDE) == ["{0}", "True", "True", "True"]

@@ -54,7 +54,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(
+def send_request(
     gateway: Gateway, method: str, path: str, body: Any = None, *, key: str = "far", client: str = ""
 ) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}-{KEY}"} | ({"x-forwarded-for": client} if client else {})
@@ -71,18 +71,18 @@ def is_refused(response: httpx.Response) -> bool:
 
 @pytest.mark.parametrize(("method", "path", "body"), ROUTES, ids=[f"{route[0]} {route[1]}" for route in ROUTES])
 def test_every_route_refuses_another_address(gateway: Gateway, method: str, path: str, body: Any) -> None:
-    assert is_refused(ask(gateway, method, path, body, client=ELSEWHERE))
-    assert not is_refused(ask(gateway, method, path, body, client=HERE))
+    assert is_refused(send_request(gateway, method, path, body, client=ELSEWHERE))
+    assert not is_refused(send_request(gateway, method, path, body, client=HERE))
 
 
 @pytest.mark.parametrize("client", ["2001:db8::7", "[2001:db8::7]:4711", "::ffff:203.0.113.9", "203.0.113.9:4711"])
 def test_addresses_are_allowed_in_every_spelling(gateway: Gateway, client: str) -> None:
-    assert ask(gateway, "GET", "/v1/models", client=client).status_code == 200
+    assert send_request(gateway, "GET", "/v1/models", client=client).status_code == 200
 
 
 @pytest.mark.parametrize("client", ["", "2001:db9::7", "203.0.114.9", f"{HERE}, {ELSEWHERE}", "nonsense"])
 def test_what_a_client_invents_does_not_count(gateway: Gateway, client: str) -> None:
-    assert is_refused(ask(gateway, "GET", "/v1/models", client=client))
+    assert is_refused(send_request(gateway, "GET", "/v1/models", client=client))
 
 
 UNREADABLE = [
@@ -117,9 +117,9 @@ def test_a_caller_whom_the_proxy_does_not_name_matches_no_address(gateway: Gatew
 def test_the_address_of_the_connection_counts_without_a_proxy_and_keys_without_addresses_work_anywhere(
     gateway: Gateway,
 ) -> None:
-    assert ask(gateway, "GET", "/v1/models", key="near").status_code == 200
-    assert is_refused(ask(gateway, "GET", "/v1/models", key="near", client=HERE))
-    assert ask(gateway, "GET", "/v1/models", key="any", client=ELSEWHERE).status_code == 200
+    assert send_request(gateway, "GET", "/v1/models", key="near").status_code == 200
+    assert is_refused(send_request(gateway, "GET", "/v1/models", key="near", client=HERE))
+    assert send_request(gateway, "GET", "/v1/models", key="any", client=ELSEWHERE).status_code == 200
 
 
 async def open_socket(gateway: Gateway, path: str, key: str, client: str) -> int:
@@ -141,7 +141,7 @@ def test_sockets_are_refused_before_the_upgrade(gateway: Gateway, path: str) -> 
 
 def test_a_client_secret_is_limited_to_the_addresses_of_its_key(gateway: Gateway) -> None:
     body = {"session": {"type": "realtime", "model": "local-realtime"}}
-    made = ask(gateway, "POST", "/v1/realtime/client_secrets", body, client=HERE)
+    made = send_request(gateway, "POST", "/v1/realtime/client_secrets", body, client=HERE)
     assert made.status_code == 200, made.text
     path = "/v1/realtime?model=local-realtime"
     assert asyncio.run(open_socket(gateway, path, made.json()["value"], ELSEWHERE)) == 403
@@ -172,12 +172,13 @@ def test_a_realtime_session_is_a_concurrent_request_until_it_ends(gateway: Gatew
                 await connect(url, additional_headers=headers, proxy=None)
             assert caught.value.response.status_code == 429
             assert b"too_many_concurrent" in (caught.value.response.body or b"")
-            refused = await asyncio.to_thread(ask, gateway, "POST", "/v1/chat/completions", CHAT, key="one")
+            refused = await asyncio.to_thread(send_request, gateway, "POST", "/v1/chat/completions", CHAT, key="one")
             assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_concurrent")
-            listed = await asyncio.to_thread(ask, gateway, "GET", "/v1/models", key="one")
+            listed = await asyncio.to_thread(send_request, gateway, "GET", "/v1/models", key="one")
             assert listed.status_code == 200
         async with asyncio.timeout(20):
-            while (await asyncio.to_thread(ask, gateway, "POST", "/v1/chat/completions", CHAT, key="one")).is_error:  # noqa: ASYNC110
+            arguments = (gateway, "POST", "/v1/chat/completions", CHAT)
+            while (await asyncio.to_thread(send_request, *arguments, key="one")).is_error:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)  # the gateway learns of the end of a session a little later
 
     asyncio.run(main())

@@ -84,7 +84,7 @@ def gateway(folder: Path, upstream: Upstream) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(gateway: Gateway, key: str, path: str = "/v1/chat/completions", **changes: Any) -> httpx.Response:
+def send_request(gateway: Gateway, key: str, path: str = "/v1/chat/completions", **changes: Any) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}-key-of-limits", "anthropic-version": "2023-06-01"}
     with httpx.Client(
         trust_env=False, timeout=60, verify=False
@@ -94,7 +94,7 @@ def ask(gateway: Gateway, key: str, path: str = "/v1/chat/completions", **change
 
 def ask_at_once(number: int, *gateways: Gateway, key: str, **changes: Any) -> Counter[int]:
     with ThreadPoolExecutor(16) as threads:
-        jobs = [threads.submit(ask, gateways[turn % len(gateways)], key, **changes) for turn in range(number)]
+        jobs = [threads.submit(send_request, gateways[turn % len(gateways)], key, **changes) for turn in range(number)]
         return Counter(job.result().status_code for job in jobs)
 
 
@@ -115,7 +115,7 @@ def refused(response: httpx.Response, *words: str) -> dict[str, str]:
 
 def test_four_processes_together_admit_exactly_the_limit(gateway: Gateway) -> None:
     assert ask_at_once(100, gateway, key="ten") == {200: 40, 429: 60}
-    again = ask(gateway, "ten")
+    again = send_request(gateway, "ten")
     error = refused(again, "The API key 'ten' may use 40 requests per minute; 40 are used", "Retry after ")
     assert error["code"] == "rate_limited"
     assert 0 < int(again.headers["retry-after"]) <= 60
@@ -126,35 +126,35 @@ def test_four_processes_together_admit_exactly_the_limit(gateway: Gateway) -> No
 
 def test_requests_that_make_nothing_and_refused_ones_do_not_count(gateway: Gateway) -> None:
     for _ in range(3):
-        assert ask(gateway, "ann1", messages="no list").status_code == 400
-        assert ask(gateway, "ann1", model="unknown").status_code == 404
+        assert send_request(gateway, "ann1", messages="no list").status_code == 400
+        assert send_request(gateway, "ann1", model="unknown").status_code == 404
     headers = {"authorization": "Bearer ann1-key-of-limits"}
     for _ in range(3):
         assert httpx.get(f"{gateway.url}/v1/models", headers=headers, trust_env=False).status_code == 200
-    found = [ask(gateway, f"ann{turn % 2 + 1}").status_code for turn in range(5)]
+    found = [send_request(gateway, f"ann{turn % 2 + 1}").status_code for turn in range(5)]
     assert found == [200, 200, 200, 200, 429]
-    refused(ask(gateway, "ann1"), "The user 'ann' of this API key may use 4 requests per minute")
+    refused(send_request(gateway, "ann1"), "The user 'ann' of this API key may use 4 requests per minute")
 
 
 def test_models_teams_and_accounts_have_bounds_and_the_next_account_is_tried(gateway: Gateway) -> None:
-    assert [ask(gateway, "crew").status_code for _ in range(6)] == [200] * 5 + [429]
-    refused(ask(gateway, "crew"), "The team 'crew' of this API key may use 5 requests per minute")
-    assert [ask(gateway, "free", model="rare").status_code for _ in range(4)] == [200] * 3 + [429]
-    refused(ask(gateway, "free", model="rare"), "The model 'rare' may use 3 requests per minute")
-    served = [ask(gateway, "free", model="twice").headers["x-gate-provider"] for _ in range(4)]
+    assert [send_request(gateway, "crew").status_code for _ in range(6)] == [200] * 5 + [429]
+    refused(send_request(gateway, "crew"), "The team 'crew' of this API key may use 5 requests per minute")
+    assert [send_request(gateway, "free", model="rare").status_code for _ in range(4)] == [200] * 3 + [429]
+    refused(send_request(gateway, "free", model="rare"), "The model 'rare' may use 3 requests per minute")
+    served = [send_request(gateway, "free", model="twice").headers["x-gate-provider"] for _ in range(4)]
     assert served == ["narrow", "narrow", "local", "local"]
-    refused(ask(gateway, "free", model="alone"), "The provider account 'narrow' may use 2 requests per minute")
+    refused(send_request(gateway, "free", model="alone"), "The provider account 'narrow' may use 2 requests per minute")
 
 
 def test_each_format_tells_what_is_left_in_its_own_way(gateway: Gateway) -> None:
-    message = ask(gateway, "tokens", "/v1/messages")
+    message = send_request(gateway, "tokens", "/v1/messages")
     assert message.status_code == 200
     limit, left = (int(message.headers[f"anthropic-ratelimit-tokens-{name}"]) for name in ("limit", "remaining"))
     assert limit == 1000 > left > 900
     assert message.headers["anthropic-ratelimit-tokens-reset"].endswith("Z")
     assert message.headers["x-ratelimit-remaining-tokens"] == str(left)
     too_long = refused(
-        ask(gateway, "tokens", max_tokens=5000), "may use 1000 tokens per minute", "Send a smaller request"
+        send_request(gateway, "tokens", max_tokens=5000), "may use 1000 tokens per minute", "Send a smaller request"
     )
     assert too_long["code"] == "rate_limited"
     body = {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"maxOutputTokens": 5000}}
@@ -170,29 +170,32 @@ def test_the_places_of_a_killed_process_become_free(gateway: Gateway, upstream: 
     upstream.script(answer(Hang()), answer(Hang()))
     before = len(upstream.requests)
     with ThreadPoolExecutor(2) as threads:
-        jobs = [threads.submit(ask, gateway, "two", model="slow") for _ in range(2)]
+        jobs = [threads.submit(send_request, gateway, "two", model="slow") for _ in range(2)]
         upstream.wait_for_requests(before + 2)
-        error = refused(ask(gateway, "two"), "may have 2 concurrent requests; 2 are open")
+        error = refused(send_request(gateway, "two"), "may have 2 concurrent requests; 2 are open")
         assert error["code"] == "too_many_concurrent"
         for worker in psutil.Process(gateway.child.process.pid).children():
             os.kill(worker.pid, signal.SIGKILL)
         for job in jobs:
             assert isinstance(job.exception(), httpx.TransportError)
     wait_until(lambda: is_answered(gateway, "two"))
-    assert ask(gateway, "two").status_code == 200
+    assert send_request(gateway, "two").status_code == 200
 
 
 def is_answered(gateway: Gateway, key: str) -> bool:
     try:
-        return ask(gateway, key).status_code == 200
+        return send_request(gateway, key).status_code == 200
     except httpx.TransportError:
         return False
 
 
 def test_a_video_is_one_request_and_its_price_is_kept_until_its_end(gateway: Gateway) -> None:
-    made = ask(gateway, "day", "/v1/videos", model="local-video", prompt="a cat", seconds="6")
+    made = send_request(gateway, "day", "/v1/videos", model="local-video", prompt="a cat", seconds="6")
     assert made.status_code == 200, made.text
-    refused(ask(gateway, "day", "/v1/videos", model="local-video", prompt="a cat", seconds="6"), "usd_per_day is $10")
+    refused(
+        send_request(gateway, "day", "/v1/videos", model="local-video", prompt="a cat", seconds="6"),
+        "usd_per_day is $10",
+    )
     headers = {"authorization": "Bearer day-key-of-limits"}
     address = f"{gateway.url}/v1/videos/{made.json()['id']}"
     assert httpx.delete(address, headers=headers, trust_env=False).status_code == 200
@@ -201,31 +204,31 @@ def test_a_video_is_one_request_and_its_price_is_kept_until_its_end(gateway: Gat
 
 def is_made(gateway: Gateway) -> bool:
     body = {"model": "local-video", "prompt": "a cat", "seconds": "3"}
-    return ask(gateway, "day", "/v1/videos", **body).status_code == 200
+    return send_request(gateway, "day", "/v1/videos", **body).status_code == 200
 
 
 def test_concurrent_streams_together_stay_within_a_budget_and_settle_to_what_they_used(gateway: Gateway) -> None:
     found = ask_at_once(30, gateway, key="streams", stream=True, max_tokens=40)
     assert found[200] + found[429] == 30
     assert 0 < found[200] < 30
-    left = refused(ask(gateway, "streams", max_tokens=300), "tokens_per_day is 300 tokens")
+    left = refused(send_request(gateway, "streams", max_tokens=300), "tokens_per_day is 300 tokens")
     used = int(left["message"].partition("tokens, ")[2].split()[0])
     assert 0 < used <= 300
-    assert ask(gateway, "streams", max_tokens=1).status_code == (200 if used < 285 else 429)
+    assert send_request(gateway, "streams", max_tokens=1).status_code == (200 if used < 285 else 429)
 
 
 def test_a_guess_refuses_no_request_for_which_there_is_room(gateway: Gateway) -> None:
     """A process that has not seen an answer of the model guesses 1000 tokens."""
 
     def is_settled() -> bool:
-        told = ask(gateway, "guess", "/v1/_explain?route=/v1/chat/completions").json()["limits"]
+        told = send_request(gateway, "guess", "/v1/_explain?route=/v1/chat/completions").json()["limits"]
         return bool(told["tokens"]["remaining"] > 500)
 
     for _ in range(12):
-        found = ask(gateway, "guess", model="fresh", max_tokens=None)
+        found = send_request(gateway, "guess", model="fresh", max_tokens=None)
         assert found.status_code == 200, found.text
         wait_until(is_settled)
-    error = refused(ask(gateway, "guess", model="fresh", max_tokens=1000), "1000 tokens per minute")
+    error = refused(send_request(gateway, "guess", model="fresh", max_tokens=1000), "1000 tokens per minute")
     assert error["code"] == "rate_limited"
 
 
@@ -233,9 +236,9 @@ def test_each_of_several_choices_counts_before_it_is_made(gateway: Gateway, upst
     upstream.script(answer(Wait("choices"), "{}"))
     before = len(upstream.requests)
     with ThreadPoolExecutor(1) as threads:
-        job = threads.submit(ask, gateway, "choices", model="slow", max_tokens=1000, n=8)
+        job = threads.submit(send_request, gateway, "choices", model="slow", max_tokens=1000, n=8)
         upstream.wait_for_requests(before + 1)
-        refused(ask(gateway, "choices", model="slow", max_tokens=1000, n=8), "and the request may use $8.0")
+        refused(send_request(gateway, "choices", model="slow", max_tokens=1000, n=8), "and the request may use $8.0")
         upstream.tell("choices")
         job.result()
 
@@ -245,9 +248,9 @@ def test_an_image_reserves_the_price_of_its_size(gateway: Gateway, upstream: Ups
     before, path = len(upstream.requests), "/v1/images/generations"
     wanted = {"model": "image", "prompt": "a cat", "size": "1024x1024", "quality": "high"}
     with ThreadPoolExecutor(2) as threads:
-        jobs = [threads.submit(ask, gateway, "images", path, **wanted) for _ in range(2)]
+        jobs = [threads.submit(send_request, gateway, "images", path, **wanted) for _ in range(2)]
         upstream.wait_for_requests(before + 2)
-        refused(ask(gateway, "images", path, **wanted), "$8 are used or in use, and the request may use $4.")
+        refused(send_request(gateway, "images", path, **wanted), "$8 are used or in use, and the request may use $4.")
         upstream.tell("images")
         for job in jobs:
             job.result()
@@ -255,7 +258,7 @@ def test_an_image_reserves_the_price_of_its_size(gateway: Gateway, upstream: Ups
 
 def test_a_video_without_a_length_reserves_a_usual_one(gateway: Gateway) -> None:
     wanted = {"model": "local-video", "prompt": "a cat"}
-    found = [ask(gateway, "videos", "/v1/videos", **wanted) for _ in range(8)]
+    found = [send_request(gateway, "videos", "/v1/videos", **wanted) for _ in range(8)]
     assert [response.status_code for response in found[:2]] == [200, 200]
     refused(found[-1], "usd_per_day is $14")
 
@@ -266,9 +269,9 @@ def test_absurd_usage_of_an_upstream_stops_no_counter_and_loses_no_usage(gateway
     usage = {"prompt_tokens": most, "completion_tokens": most, "total_tokens": 2 * most}
     message = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
     upstream.script(answer(json.dumps({"id": "a", "object": "chat.completion", "choices": [message], "usage": usage})))
-    assert ask(gateway, "huge", model="slow").status_code == 200
+    assert send_request(gateway, "huge", model="slow").status_code == 200
     assert ask_at_once(20, gateway, key="wide") == {200: 20}
-    refused(ask(gateway, "huge"), "usd_per_day is $10, $1000000 are used")
+    refused(send_request(gateway, "huge"), "usd_per_day is $10, $1000000 are used")
     assert "request failed" not in gateway.logs
 
     def is_recorded() -> bool:
@@ -279,16 +282,17 @@ def test_absurd_usage_of_an_upstream_stops_no_counter_and_loses_no_usage(gateway
     assert "while writing the usage ledger" not in gateway.logs
 
 
+@pytest.mark.qa
 def test_a_minute_a_day_and_the_bound_of_the_gateway_go_on_after_a_restart(tmp_path: Path, upstream: Upstream) -> None:
     conf = CONF.format(upstream=upstream.url, limits="gateway: {requests_per_minute: 6, tokens_per_month: 100000}")
     first = Gateway.start(conf, tmp_path)
-    assert [ask(first, "free").status_code for _ in range(4)] == [200] * 4
+    assert [send_request(first, "free").status_code for _ in range(4)] == [200] * 4
     first.stop()
     again = Gateway.start(conf, tmp_path)
     try:
-        assert [ask(again, key).status_code for key in ("free", "ten", "free")] == [200, 200, 429]
-        refused(ask(again, "ten"), "This gateway may use 6 requests per minute; 6 are used")
-        told = ask(again, "root", "/v1/_explain?route=/v1/chat/completions").json()["limits"]
+        assert [send_request(again, key).status_code for key in ("free", "ten", "free")] == [200, 200, 429]
+        refused(send_request(again, "ten"), "This gateway may use 6 requests per minute; 6 are used")
+        told = send_request(again, "root", "/v1/_explain?route=/v1/chat/completions").json()["limits"]
         assert told["requests"] == {"limit": 6, "remaining": 0}
         assert any(each["bound"] == "tokens_per_month" and int(each["used"].split()[0]) > 0 for each in told["bounds"])
     finally:
@@ -316,7 +320,7 @@ def test_two_nodes_share_one_valkey_and_count_alone_while_it_is_away(tmp_path: P
         valkey.hang()
         began = time.monotonic()
         for _ in range(6):
-            assert ask(nodes[0], "free", model="rare").status_code in (200, 429)
+            assert send_request(nodes[0], "free", model="rare").status_code in (200, 429)
         assert time.monotonic() - began < 5
     finally:
         valkey.go_on()
@@ -330,13 +334,14 @@ def admin(gateway: Gateway, method: str, path: str, body: Any = None) -> httpx.R
     return httpx.request(method, f"{gateway.url}/admin/v1{path}", json=body, headers=headers, trust_env=False)
 
 
+@pytest.mark.qa
 def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: Gateway) -> None:
     wanted = {"kind": "model", "subject": "local-video", "bound": "requests_per_minute", "value": 1, "until": "1h"}
     made = admin(gateway, "POST", "/limits/overrides", wanted)
     assert made.status_code == 200, made.text
     body = {"model": "local-video", "prompt": "a cat", "seconds": "1"}
     changed = time.monotonic()
-    wait_until(lambda: ask(gateway, "free", "/v1/videos", **body).status_code == 429)
+    wait_until(lambda: send_request(gateway, "free", "/v1/videos", **body).status_code == 429)
     assert time.monotonic() - changed < 10
     time_to_notice = changed + 1.5 - time.monotonic()
     if time_to_notice > 0:
@@ -346,11 +351,12 @@ def test_an_administrator_changes_a_limit_for_a_time_in_all_processes(gateway: G
     assert (listed["id"], listed["value"], listed["created_by"]) == (made.json()["id"], 1, "conf:root")
     assert admin(gateway, "DELETE", f"/limits/overrides/{listed['id']}").status_code == 200
     assert admin(gateway, "GET", "/limits/overrides").json()["data"] == []
-    wait_until(lambda: ask(gateway, "free", "/v1/videos", **body).status_code == 200)
+    wait_until(lambda: send_request(gateway, "free", "/v1/videos", **body).status_code == 200)
     actions = [event["action"] for event in admin(gateway, "GET", "/audit").json()["data"]]
     assert {"limit.override", "limit.end_override"} <= set(actions)
 
 
+@pytest.mark.qa
 def test_a_temporary_limit_of_one_node_is_in_force_in_the_other(
     tmp_path: Path, upstream: Upstream, postgres: PostgresServer
 ) -> None:
@@ -366,11 +372,11 @@ def test_a_temporary_limit_of_one_node_is_in_force_in_the_other(
         made = admin(one, "POST", "/limits/overrides", wanted)
         assert made.status_code == 200, made.text
         wait_until(lambda: admin(other, "GET", "/limits/overrides").json()["data"] != [])
-        wait_until(lambda: ask(other, "free", model="rare").headers["x-ratelimit-limit-requests"] == "5")
-        used = 5 - int(ask(other, "free", model="rare").headers["x-ratelimit-remaining-requests"])
+        wait_until(lambda: send_request(other, "free", model="rare").headers["x-ratelimit-limit-requests"] == "5")
+        used = 5 - int(send_request(other, "free", model="rare").headers["x-ratelimit-remaining-requests"])
         assert ask_at_once(12, one, other, key="free", model="rare") == Counter({200: 5 - used, 429: 7 + used})
         assert admin(other, "DELETE", f"/limits/overrides/{made.json()['id']}").status_code == 200
-        wait_until(lambda: ask(one, "free", model="rare").headers["x-ratelimit-limit-requests"] == "3")
+        wait_until(lambda: send_request(one, "free", model="rare").headers["x-ratelimit-limit-requests"] == "3")
     finally:
         for node in nodes:
             node.stop()

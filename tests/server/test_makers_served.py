@@ -39,20 +39,20 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(gateway: Gateway, method: str, path: str, body: Any = None, *, key: str = ROOT) -> httpx.Response:
+def send_request(gateway: Gateway, method: str, path: str, body: Any = None, *, key: str = ROOT) -> httpx.Response:
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.request(method, gateway.url + path, json=body, headers=headers)
 
 
 def administrate(gateway: Gateway, method: str, path: str, body: Any = None, *, key: str = ROOT) -> Any:
-    response = ask(gateway, method, "/admin/v1" + path, body, key=key)
+    response = send_request(gateway, method, "/admin/v1" + path, body, key=key)
     assert response.status_code == 200, (path, response.text)
     return response.json()
 
 
 def list_answers(gateway: Gateway, key: str) -> set[int]:
     """The statuses of both processes for a key."""
-    return {ask(gateway, "GET", "/v1/models", key=key).status_code for _ in range(CONNECTIONS)}
+    return {send_request(gateway, "GET", "/v1/models", key=key).status_code for _ in range(CONNECTIONS)}
 
 
 def wait_for(read: Callable[[], Any], wanted: Any, seconds: float = 10.0) -> None:
@@ -78,7 +78,7 @@ def test_nothing_of_a_disabled_administrator_works_until_it_is_adopted(gateway: 
     service = administrate(gateway, "POST", "/keys", {"name": "service"}, key=own)
     text, path = service["text"], f"/keys/{service['key']['id']}"
     session = {"session": {"type": "realtime", "model": "local-realtime"}}
-    secret = ask(gateway, "POST", "/v1/realtime/client_secrets", session, key=text).json()["value"]
+    secret = send_request(gateway, "POST", "/v1/realtime/client_secrets", session, key=text).json()["value"]
     invitation = administrate(gateway, "POST", "/invitations", {"role": "administrator"}, key=own)
     reset = administrate(gateway, "POST", f"/users/{bob.id}/reset-link", key=own)["link"]
     bound = {"kind": "gateway", "bound": "requests_per_minute", "value": 100000, "until": "1h"}
@@ -88,7 +88,7 @@ def test_nothing_of_a_disabled_administrator_works_until_it_is_adopted(gateway: 
 
     administrate(gateway, "PATCH", f"/users/{ann.id}", {"state": "disabled"})
     wait_for(lambda: list_answers(gateway, text), {401})
-    assert ask(gateway, "POST", "/v1/realtime/client_secrets", session, key=text).status_code == 401
+    assert send_request(gateway, "POST", "/v1/realtime/client_secrets", session, key=text).status_code == 401
     with pytest.raises(InvalidStatus, match="401"):
         open_session(gateway, secret)
     form = {"email": "ann2@example.org", "password": PASSWORD, "invitation": invitation["link"].partition("=")[2]}

@@ -13,7 +13,6 @@ import httpx2
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.sdk.stored_responses import answer_stream, events_of, response
 from tests.server import message_sockets
 from tests.server.message_sockets import (
     KEY,
@@ -29,6 +28,7 @@ from tests.server.message_sockets import (
     waiting,
 )
 from tests.support.gateway import Gateway
+from tests.support.stored_responses import answer_stream, events_of, response
 from tests.support.upstream import Hang, Upstream
 
 http = message_sockets.http

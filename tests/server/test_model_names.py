@@ -86,7 +86,9 @@ def script_answer(upstream: Upstream, lane: str) -> None:
     upstream.script(answer(json.dumps({"o": chat, "a": claude, "g": gemini}[lane])))
 
 
-def ask(gateway: Gateway, caller: str, model: str, key: str = ALL, text: str = "hello", **more: Any) -> httpx.Response:
+def send_request(
+    gateway: Gateway, caller: str, model: str, key: str = ALL, text: str = "hello", **more: Any
+) -> httpx.Response:
     """Send a request for `model` in a caller's format: "o", "a" or "g", where the path names the model."""
     headers = {"authorization": f"Bearer {key}", "anthropic-version": "2023-06-01"}
     if caller == "g":
@@ -99,20 +101,21 @@ def ask(gateway: Gateway, caller: str, model: str, key: str = ALL, text: str = "
     return httpx.post(gateway.url + path, json={**body, **more}, headers=headers, trust_env=False, timeout=30)
 
 
+@pytest.mark.qa
 def test_a_key_a_guard_and_a_price_match_every_spelling(
     gateways: dict[str, Gateway], upstream_of_file: Upstream
 ) -> None:
     wrong = []
     for lane, caller, spelling in product(LANES, LANES, SPELLINGS):
         script_answer(upstream_of_file, lane)
-        allowed = ask(gateways[lane], caller, spelling, SOME)
+        allowed = send_request(gateways[lane], caller, spelling, SOME)
         if (allowed.status_code, allowed.headers.get("x-gate-cost")) != (200, "1"):
             if (lane, spelling, allowed.status_code) == ("g", "gpt-p/", 400):
                 continue  # a slash at the end is no part of a path, so nothing was sent
             wrong.append(("key", lane, caller, spelling, allowed.status_code, allowed.headers.get("x-gate-cost")))
         script_answer(upstream_of_file, lane)
         spelled = spelling.replace("gpt", "guarded").replace("GPT", "GUARDED").replace("ｇｐｔ", "ｇuarded")
-        guarded = ask(gateways[lane], caller, spelled, text="mail ann@example.com")
+        guarded = send_request(gateways[lane], caller, spelled, text="mail ann@example.com")
         sent = upstream_of_file.requests[-1].body
         if guarded.headers.get("x-gate-cost") != "2" or b"ann@example.com" in sent:
             wrong.append(("guard", lane, caller, spelling, guarded.status_code, guarded.headers.get("x-gate-cost")))
@@ -122,7 +125,7 @@ def test_a_key_a_guard_and_a_price_match_every_spelling(
 def test_a_name_that_an_upstream_may_read_otherwise_is_unknown(gateways: dict[str, Gateway]) -> None:
     wrong = []
     for caller, spelling in product(LANES, UNSAFE):
-        response = ask(gateways["o"], caller, spelling)
+        response = send_request(gateways["o"], caller, spelling)
         if response.status_code not in (400, 404):
             wrong.append((caller, spelling, response.status_code))
     assert not wrong
@@ -134,11 +137,11 @@ def test_another_spelling_of_an_entry_is_served_as_that_entry(
     for caller in LANES:
         gateway = gateways[caller]
         script_answer(upstream_of_file, caller)
-        first = ask(gateway, caller, "Limited-P")
+        first = send_request(gateway, caller, "Limited-P")
         assert first.status_code == 200
         assert first.headers["x-gate-model"] == "limited-p"
         for spelling in ("limited-p", "models/LIMITED-p", "LIMITED-P/"):
-            assert ask(gateway, caller, spelling).status_code == 429, spelling
+            assert send_request(gateway, caller, spelling).status_code == 429, spelling
 
 
 def test_a_circuit_is_open_for_every_spelling(gateways: dict[str, Gateway], upstream_of_file: Upstream) -> None:
@@ -146,7 +149,7 @@ def test_a_circuit_is_open_for_every_spelling(gateways: dict[str, Gateway], upst
         upstream_of_file.reset()
         upstream_of_file.script(answer("{}", status=500, repeat=True))
         for spelling in ("Broken-Model", "broken-model", "models/BROKEN-MODEL"):
-            assert ask(gateways[lane], "o", spelling).status_code in (502, 503)
+            assert send_request(gateways[lane], "o", spelling).status_code in (502, 503)
         headers = {"authorization": f"Bearer {ROOT}"}
         rows = httpx.get(gateways[lane].url + "/admin/v1/models", headers=headers, trust_env=False).json()["data"]
         (target,) = next(row for row in rows if row["name"] == "*")["targets"]
@@ -202,7 +205,7 @@ def test_a_tool_may_name_a_model_that_the_key_allows(gateways: dict[str, Gateway
     tool = {"type": "web_search_20250305", "name": "web_search", "model": "models/GPT-P"}
     for key, model in ((SOME, tool), (ALL, {**tool, "model": "other"})):
         script_answer(upstream_of_file, "a")
-        assert ask(gateways["a"], "a", "gpt-p", key, tools=[model]).status_code == 200
+        assert send_request(gateways["a"], "a", "gpt-p", key, tools=[model]).status_code == 200
 
 
 def test_a_message_of_a_session_may_not_name_a_model_that_the_key_does_not_allow(gateways: dict[str, Gateway]) -> None:

@@ -73,7 +73,7 @@ def keys(gateway: Gateway) -> dict[str, str]:
     return texts
 
 
-def ask(gateway: Gateway, key: str, **changes: Any) -> httpx.Response:
+def send_request(gateway: Gateway, key: str, **changes: Any) -> httpx.Response:
     body = {"model": "local-chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5, **changes}
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers, trust_env=False, timeout=30)
@@ -98,7 +98,7 @@ def test_a_429_names_what_is_limited(gateway: Gateway, keys: dict[str, str]) -> 
     ]
     wrong = []
     for key, model, message in cases:
-        answers = [ask(gateway, key, model=model) for _ in range(3)]
+        answers = [send_request(gateway, key, model=model) for _ in range(3)]
         error = answers[-1].json().get("error", {})
         if answers[-1].status_code != 429 or not error["message"].startswith(message):
             wrong.append((message, answers[-1].text))
@@ -108,9 +108,9 @@ def test_a_429_names_what_is_limited(gateway: Gateway, keys: dict[str, str]) -> 
 def test_too_many_open_requests_name_their_key(gateway: Gateway, keys: dict[str, str], upstream: Upstream) -> None:
     upstream.script(answer(Hang()))
     with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(ask, gateway, keys["open requests"], model="slow")
+        first = threads.submit(send_request, gateway, keys["open requests"], model="slow")
         upstream.wait_for_requests(1)
-        error = ask(gateway, keys["open requests"]).json()["error"]
+        error = send_request(gateway, keys["open requests"]).json()["error"]
         upstream.stop()
         assert first.result().status_code == 502
     assert error["code"] == "too_many_concurrent"

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.sdk.lanes import generated
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.lanes import generated
+from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
 from tornado_gate.storage.files import MediaStore, load_media_secret
 

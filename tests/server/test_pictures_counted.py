@@ -10,8 +10,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from tests.imitations.server import Answer, ImitationServer, Request, answer_events, answer_json
 from tests.support.gateway import Gateway
+from tests.support.imitation_server import Answer, ImitationServer, Request, answer_events, answer_json
 
 KEY: Final = "pictures-key-0123456789"
 CONF: Final = """

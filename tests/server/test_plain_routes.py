@@ -89,32 +89,32 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     started.stop()
 
 
-def ask(gateway: Gateway, path: str, *, key: str = "", method: str = "GET", **rest: Any) -> httpx.Response:
+def send_request(gateway: Gateway, path: str, *, key: str = "", method: str = "GET", **rest: Any) -> httpx.Response:
     headers = {**({"authorization": f"Bearer {key}"} if key else {}), **rest.pop("headers", {})}
     return httpx.request(method, gateway.url + path, headers=headers, trust_env=False, timeout=30, **rest)
 
 
 def test_a_route_without_keys_gets_the_reply_of_its_format_and_nothing_else(gateway: Gateway) -> None:
     for key in ("", KEY, "no-such-key"):
-        response = ask(gateway, "/lines/state", key=key)
+        response = send_request(gateway, "/lines/state", key=key)
         assert (response.status_code, response.json()) == (200, {"state": "up", "known": ["", None, None, []]})
-    refused = ask(gateway, "/lines/all-models")
+    refused = send_request(gateway, "/lines/all-models")
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "plugin_failed")
     assert "a route without keys, returned ModelsRequest; allowed: Reply" in gateway.logs
-    assert ask(gateway, "/lines/state", content=b"x" * 10).status_code == 413
+    assert send_request(gateway, "/lines/state", content=b"x" * 10).status_code == 413
 
 
 def test_a_route_with_an_optional_key_asks_for_it_when_it_is_needed(gateway: Gateway) -> None:
-    refused = ask(gateway, "/lines/models")
+    refused = send_request(gateway, "/lines/models")
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "missing_api_key")
-    assert ask(gateway, "/lines/models", key="no-such-key").status_code == 401
-    assert "local-chat" in ask(gateway, "/lines/models", key=KEY).text
+    assert send_request(gateway, "/lines/models", key="no-such-key").status_code == 401
+    assert "local-chat" in send_request(gateway, "/lines/models", key=KEY).text
 
 
 def test_bodies_that_are_not_json_reach_the_format(gateway: Gateway) -> None:
     def say(body: bytes, content_type: str) -> httpx.Response:
         headers = {"content-type": content_type}
-        return ask(gateway, "/lines/local-chat", key=KEY, method="POST", content=body, headers=headers)
+        return send_request(gateway, "/lines/local-chat", key=KEY, method="POST", content=body, headers=headers)
 
     lines = b'{"say": "one two"}\n{"say": "three"}\n'
     for body, kind in (
@@ -135,7 +135,7 @@ def test_bodies_that_are_not_json_reach_the_format(gateway: Gateway) -> None:
 
 
 def test_the_api_description_says_so(gateway: Gateway) -> None:
-    paths = ask(gateway, "/openapi.json").json()["paths"]
+    paths = send_request(gateway, "/openapi.json").json()["paths"]
     assert paths["/lines/state"]["get"]["security"] == []
     assert {} in paths["/lines/models"]["get"]["security"]
     assert "security" not in paths["/lines/{model}"]["post"]

@@ -111,7 +111,7 @@ def get(gateway: Gateway, path: str) -> httpx.Response:
     return httpx.get(gateway.url + path, headers=headers, trust_env=False, timeout=30)
 
 
-def ask(gateway: Gateway) -> str:
+def send_request(gateway: Gateway) -> str:
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
     headers = {"authorization": f"Bearer {KEY}"}
     url = f"{gateway.url}/v1/chat/completions"
@@ -124,20 +124,21 @@ def reload(gateway: Gateway, number: int) -> None:
     gateway.child.wait_for_line(rf"configuration {number} is in force")
 
 
+@pytest.mark.qa
 def test_a_reload_finds_a_new_plugin_and_keeps_the_running_version_of_an_upgraded_one(
     environment: Environment, gateway: Gateway
 ) -> None:
     environment.install("1.0")
     write_conf(gateway.folder, plugins="acme: true", providers="{acme: {plugin: acme}}", models="{m: {provider: acme}}")
     reload(gateway, 2)
-    assert ask(gateway) == "this is 1.0"
+    assert send_request(gateway) == "this is 1.0"
     assert environment.list_plugins(gateway)["acme"]["update"] == ""
 
     environment.install("1.1")
     reload(gateway, 3)
     update = "installed 1.1, running 1.0: restart the gateway (SIGUSR2 starts a new one without refusing a request)"
     assert f"plugin 'acme': {update}" in gateway.logs
-    assert ask(gateway) == "this is 1.0"
+    assert send_request(gateway) == "this is 1.0"
     assert environment.list_plugins(gateway)["acme"]["update"] == update
     shown = {row["name"]: row for row in get(gateway, "/admin/v1/plugins").json()["data"]}
     assert (shown["acme"]["version"], shown["acme"]["update"], shown["acme"]["state"]) == ("1.0", update, "on")

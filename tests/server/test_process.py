@@ -19,6 +19,7 @@ import pytest
 
 from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import DONE, Upstream, Wait, answer, sse
+from tests.support.variants import vary
 
 KEY = "test-key-of-serving"
 CONF = f"""
@@ -205,7 +206,7 @@ def chunk(text: str, finish: str | None = None) -> dict[str, Any]:
 # Stopping, and several processes
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", vary("2", "1"))
 def test_an_open_stream_may_end_after_sigterm_while_new_connections_are_refused(
     start_gateway: StartGateway, upstream: Upstream, processes: str
 ) -> None:
@@ -241,6 +242,7 @@ def processes_of(gateway: Gateway) -> list[int]:
     return [int(process) for process in children.read_text().split()]
 
 
+@pytest.mark.qa
 def test_several_processes_serve_and_count_together(many: Gateway) -> None:
     assert len(processes_of(many)) == 2
     for _ in range(10):
@@ -304,7 +306,7 @@ def bad_plugin(folder: Path, at_import: str = "", in_hook: str = "pass") -> dict
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
-@pytest.mark.parametrize("at_import", ["raise SystemExit(1)", "raise RuntimeError('broken')", "import not_there"])
+@pytest.mark.parametrize("at_import", vary("raise SystemExit(1)", "raise RuntimeError('broken')", "import not_there"))
 def test_a_plugin_that_cannot_be_imported_harms_no_other_model(
     start_gateway: StartGateway, tmp_path: Path, at_import: str
 ) -> None:
@@ -321,7 +323,7 @@ def test_a_plugin_that_cannot_be_imported_harms_no_other_model(
 
 
 @pytest.mark.parametrize(
-    "in_hook", ["raise KeyError('x')", "return 'nonsense'", "time.sleep(1000)", "while True: pass"]
+    "in_hook", vary("while True: pass", "raise KeyError('x')", "return 'nonsense'", "time.sleep(1000)")
 )
 def test_a_plugin_that_fails_in_a_hook_is_named_and_harms_no_other_model(
     start_gateway: StartGateway, tmp_path: Path, in_hook: str

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import Child
+from tests.support.variants import vary
 from tornado_gate.server.process.handover import Successor
 from tornado_gate.server.process.listeners import Listeners
 
@@ -110,7 +111,7 @@ def wait_for_end(process: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(("processes", "times"), [(1, 3), (2, 1)])
+@pytest.mark.parametrize(("processes", "times"), vary((1, 1), (2, 1), (1, 3)))
 def test_no_request_fails_while_the_gateway_is_replaced(
     start_gateway: StartGateway, stop_successors: list[int], processes: int, times: int
 ) -> None:

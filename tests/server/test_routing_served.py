@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.imitations.prompt_caches import CachingUpstream
-from tests.imitations.server import Answer, ImitationServer, Request, answer_json
 from tests.support.gateway import Gateway
+from tests.support.imitation_server import Answer, ImitationServer, Request, answer_json
+from tests.support.prompt_caches import CachingUpstream
 
 KEYS = [f"sk-upstream-{name}-0123456789" for name in ("one", "two", "three")]
 CLIENT_KEY = "client-key-0123456789abcdef"

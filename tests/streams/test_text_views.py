@@ -31,7 +31,7 @@ def mask(text_map: TextMap, body: Any, *, response: bool = False) -> Any:
     return masked
 
 
-def ask(**message: Any) -> dict[str, Any]:
+def send_request(**message: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", **message}]}
 
 
@@ -83,7 +83,7 @@ def test_kinds_follow_the_roles_and_types() -> None:
 )
 def test_arguments_of_tools_are_seen_decoded_and_stay_json(arguments: str, masked: str) -> None:
     calls = [{"id": "call_1", "type": "function", "function": {"name": "mail", "arguments": arguments}}]
-    found = mask(CHAT, ask(tool_calls=calls))
+    found = mask(CHAT, send_request(tool_calls=calls))
     assert found["messages"][0]["tool_calls"][0]["function"]["arguments"] == masked
 
 
@@ -105,7 +105,7 @@ def test_text_files_are_seen_and_other_files_are_not() -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PNG}},
         {"type": "image_url", "image_url": {"url": "https://site.example/?u=a@b.example"}},
     ]
-    found = mask(CHAT, ask(content=parts))["messages"][0]["content"]
+    found = mask(CHAT, send_request(content=parts))["messages"][0]["content"]
     assert found[0]["file"]["file_data"] == "data:text/plain;base64," + encode('I am ["E"]')
     assert found[1]["file"]["file_data"] == "data:text/csv,%5B%22E%22%5D"
     assert found[2] == parts[2]
@@ -116,7 +116,7 @@ def test_text_files_are_seen_and_other_files_are_not() -> None:
         {"type": "base64", "media_type": "application/pdf", "data": PDF},
     ]
     blocks = [{"type": "document", "source": source} for source in sources]
-    found = mask(MESSAGES, ask(content=blocks))["messages"][0]["content"]
+    found = mask(MESSAGES, send_request(content=blocks))["messages"][0]["content"]
     assert [block["source"]["data"] for block in found] == [encode('["E"]'), '["E"]', sources[2]["data"]]
     part = {"inlineData": {"mimeType": "text/plain", "data": encode("ü a@b.example").replace("/", "_")}}
     found = mask(GENERATE, {"contents": [{"parts": [part]}]})
@@ -182,14 +182,14 @@ def test_a_text_answer_is_one_text() -> None:
 )
 def test_wrong_spans_are_an_error(spans: list[Span]) -> None:
     with pytest.raises(ValueError, match="overlaps"):
-        view_request(CHAT, ask(content="Hello")).apply(spans)
+        view_request(CHAT, send_request(content="Hello")).apply(spans)
 
 
 def test_a_replaced_number_becomes_a_string() -> None:
     number = 4111111111111111
     arguments = f'{{"card": {number}, "n": [1.5, {number}.0, true], "to": "x"}}'
     calls = [{"id": "call_1", "type": "function", "function": {"name": "pay", "arguments": arguments}}]
-    view = view_request(CHAT, {**ask(tool_calls=calls), "metadata": {"n": number}})
+    view = view_request(CHAT, {**send_request(tool_calls=calls), "metadata": {"n": number}})
     masked = view.apply(find_spans(view.texts, re.compile(str(number)), lambda _: 'a "mark"'))
     assert masked["messages"][0]["tool_calls"][0]["function"]["arguments"] == (
         '{"card": "a \\"mark\\"", "n": [1.5, "a \\"mark\\".0", true], "to": "x"}'

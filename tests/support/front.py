@@ -25,7 +25,7 @@ from tornado.netutil import bind_sockets
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.pacing import Times
 
-FRONTS = ("httptools", "httptools-uvloop", "tornado")
+FRONTS = ("httptools-uvloop", "httptools", "tornado")
 OURS = FRONTS[:2]
 PATIENCE = 20.0
 """The timeout of a test in seconds."""

@@ -12,6 +12,7 @@ from tornado.web import Application, RequestHandler, stream_request_body
 from tornado.websocket import WebSocketHandler
 
 from tests.support.front import FRONTS, OURS, Running, run, serving
+from tests.support.variants import vary
 from tornado_gate.http.websocket.server import FrameProtocol
 
 MESSAGE_BYTES = 1 << 20
@@ -252,5 +253,7 @@ def play(front: str, scene: Scene, **options: Any) -> Any:
     return run(front, main())
 
 
-fronts = pytest.mark.parametrize("front", FRONTS)
-ours = pytest.mark.parametrize("front", OURS)
+all_fronts = pytest.mark.parametrize("front", FRONTS)
+"""For what `make test` knows of each front."""
+fronts = pytest.mark.parametrize("front", vary(*FRONTS))
+ours = pytest.mark.parametrize("front", vary(*OURS))

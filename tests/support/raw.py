@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from tests.support.variants import vary
+
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 SECONDS = 30
 """The timeout of a test."""
@@ -41,7 +43,9 @@ def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     on_loop.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*signature.parameters.values(), kind]
     )
-    parametrized: Callable[..., None] = pytest.mark.parametrize("event_loop_kind", sorted(LOOPS))(on_loop)
+    parametrized: Callable[..., None] = pytest.mark.parametrize("event_loop_kind", vary(*sorted(LOOPS, reverse=True)))(
+        on_loop
+    )
     return parametrized
 
 

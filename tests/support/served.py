@@ -16,6 +16,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application
 
 from tests.support.gates import KEY, FakeProvider, make_config, make_services
+from tests.support.variants import vary
 from tornado_gate.config import model
 from tornado_gate.config.model import KeyEntry, LimitsConfig, Secret
 from tornado_gate.http.server.front import HttpServer
@@ -58,7 +59,7 @@ def app(services: Services) -> Application:
     return make_app(services)
 
 
-@pytest.fixture(params=["httptools", "tornado"])
+@pytest.fixture(params=vary("httptools", "tornado"))
 def http_server(
     request: pytest.FixtureRequest, io_loop: IOLoop, _unused_port: tuple[socket.socket, int], app: Application
 ) -> Iterator[HttpServer | HTTPServer]:

@@ -195,7 +195,7 @@ def test_without_the_file_each_process_has_its_own_circuits(tmp_path: Path, capl
 # Several processes of a gateway
 
 
-def ask(gateway: Gateway) -> httpx.Response:
+def send_request(gateway: Gateway) -> httpx.Response:
     """A request on a connection of its own, which any process may get."""
     headers = {"authorization": "Bearer client-key-0123456789"}
     body = {"model": "chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5}
@@ -213,11 +213,11 @@ def test_four_processes_open_one_circuit(tmp_path: Path) -> None:
             'tornado_gate_open_circuits{model="chat"' not in httpx.get(gateway.url + "/metrics", trust_env=False).text
         ):
             assert time.monotonic() < ends
-            assert ask(gateway).status_code == 200
+            assert send_request(gateway).status_code == 200
         time.sleep(1.0)  # what is promised: all processes know it within a second
         upstream.reset()
         with ThreadPoolExecutor(24) as threads:
-            found = list(threads.map(ask, [gateway] * 12))
+            found = list(threads.map(send_request, [gateway] * 12))
         assert upstream.requests == [], "no process calls the target while its circuit is open"
         assert {response.status_code for response in found} == {200}
     finally:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import StartGateway
 from tests.support import videos
+from tests.support.fixtures import StartGateway
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, Wait
 from tests.support.videos import MP4, NARROW_KEY, OTHER_KEY, SMALL, Client, Job, error_of
@@ -44,7 +44,7 @@ def running(client: Client, upstream: Upstream) -> Iterator[str]:
     yield task
 
 
-def ask(client: Client, method: str, path: str) -> Any:
+def send_request(client: Client, method: str, path: str) -> Any:
     """By a connection of its own: what is refused by its key ends the connection. The path is sent as it is spelled."""
     body = {"prompt": "p"} if method == "POST" else None
     return client.ask(method, "/", json=body, headers={"connection": "close"}, extensions={"target": path.encode()})
@@ -62,7 +62,7 @@ def test_anothers_task_is_one_that_never_was(maker: Client, upstream: Upstream) 
         for one in (task, done):
             for method, path in ABOUT_A_TASK:
                 began = time.monotonic()
-                theirs, never = (ask(other, method, path.format(name)) for name in (one, NEVER))
+                theirs, never = (send_request(other, method, path.format(name)) for name in (one, NEVER))
                 assert time.monotonic() - began < 5
                 assert error_of(theirs, 404) == error_of(never, 404)
                 assert theirs.content == never.content
@@ -76,7 +76,7 @@ def test_a_key_for_other_operations_reaches_no_video(maker: Client) -> None:
     narrow = maker.as_of(NARROW_KEY)
     task = maker.create(**SMALL)
     for method, path in [*ABOUT_A_TASK, ("GET", "/v1/videos"), *(("POST", path) for path in BEGINNINGS)]:
-        assert error_of(ask(narrow, method, path.format(task)), 403)["type"] == "permission_error"
+        assert error_of(send_request(narrow, method, path.format(task)), 403)["type"] == "permission_error"
     assert maker.completed(task)["status"] == "completed"
 
 
@@ -84,7 +84,7 @@ def test_a_key_for_other_operations_reaches_no_video(maker: Client) -> None:
 def test_without_a_key_there_is_nothing(maker: Client, key: str) -> None:
     nobody = maker.as_of(key)
     for method, path in [*ABOUT_A_TASK, ("GET", "/v1/videos"), *(("POST", path) for path in BEGINNINGS)]:
-        error_of(ask(nobody, method, path.format(NEVER)), 401)
+        error_of(send_request(nobody, method, path.format(NEVER)), 401)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_without_a_key_there_is_nothing(maker: Client, key: str) -> None:
 )  # fmt: skip
 def test_no_spelling_of_a_name_reaches_anything_else(maker: Client, name: str) -> None:
     for method, path in ABOUT_A_TASK:
-        response = ask(maker, method, path.format(name))
+        response = send_request(maker, method, path.format(name))
         assert response.status_code in (404, 405), f"{method} {path}: {response.text}"
         assert set(response.json()["error"]) == {"message", "type", "param", "code"}
         assert "gate.yaml" not in response.json()["error"]["message"].replace(name, "")

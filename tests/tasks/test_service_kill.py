@@ -60,21 +60,21 @@ def killed(gateway: Gateway) -> None:
     gateway.child.process.wait()
 
 
-def ask(gateway: Gateway, method: str, path: str, **rest: Any) -> httpx.Response:
+def send_request(gateway: Gateway, method: str, path: str, **rest: Any) -> httpx.Response:
     headers = {"authorization": f"Bearer {KEY}", **rest.pop("headers", {})}
     return httpx.request(method, gateway.url + path, headers=headers, trust_env=False, timeout=90, **rest)
 
 
 def create(gateway: Gateway, **fields: Any) -> str:
     body = {"model": "sora", "prompt": "a fox", "seconds": "4", **fields}
-    response = ask(gateway, "POST", "/v1/videos", json=body)
+    response = send_request(gateway, "POST", "/v1/videos", json=body)
     assert response.status_code == 200, response.text
     assert response.json()["status"] == "queued"
     return str(response.json()["task_id"])
 
 
 def shown(gateway: Gateway, task: str, wait: float = 0) -> dict[str, Any]:
-    response = ask(gateway, "GET", f"/v1/videos/{task}?wait={wait}")
+    response = send_request(gateway, "GET", f"/v1/videos/{task}?wait={wait}")
     assert response.status_code == 200, response.text
     told: dict[str, Any] = response.json()
     return told
@@ -108,11 +108,12 @@ def made(upstream: Upstream) -> int:
 
 
 def content(gateway: Gateway, task: str) -> bytes:
-    response = ask(gateway, "GET", f"/v1/videos/{task}/content")
+    response = send_request(gateway, "GET", f"/v1/videos/{task}/content")
     assert response.status_code == 200
     return response.content
 
 
+@pytest.mark.qa
 def test_killed_while_the_form_comes_nothing_is_there(start: Callable[[], Gateway], upstream: Upstream) -> None:
     gateway = start()
     form = b'--b\r\nContent-Disposition: form-data; name="input_reference"; filename="a.png"\r\n\r\n' + b"x" * 3_000_000
@@ -127,7 +128,7 @@ def test_killed_while_the_form_comes_nothing_is_there(start: Callable[[], Gatewa
         headers = {"authorization": f"Bearer {KEY}", "content-type": "multipart/form-data; boundary=b"}
         client.post(url.copy_with(path="/v1/videos"), content=body(), headers=headers)
     again = start()
-    assert ask(again, "GET", "/v1/videos").json()["data"] == []
+    assert send_request(again, "GET", "/v1/videos").json()["data"] == []
     assert list((again.folder / "var" / "uploads").glob("*")) == []
     assert made(upstream) == 0
 
@@ -164,6 +165,7 @@ def test_killed_while_the_upstream_was_asked_to_begin_it_is_told_and_not_repeate
     assert made(upstream) == 1
 
 
+@pytest.mark.qa
 def test_an_upstream_that_knows_our_name_for_it_is_asked_instead(
     start: Callable[[], Gateway], upstream: Upstream
 ) -> None:
@@ -228,6 +230,7 @@ def test_killed_while_the_embedded_provider_made_it_it_is_made(start: Callable[[
     assert b"ftyp" in content(again, task)[:32]
 
 
+@pytest.mark.qa
 def test_killed_ten_times_a_crowd_of_tasks_is_made_once_each(start: Callable[[], Gateway], upstream: Upstream) -> None:
     gateway = start()
     upstream.script(
@@ -248,6 +251,7 @@ def test_killed_ten_times_a_crowd_of_tasks_is_made_once_each(start: Callable[[],
     assert len(tasks) - len(uncertain) <= made(upstream) <= len(tasks)
 
 
+@pytest.mark.qa
 def test_two_processes_on_one_folder_make_each_task_once(start: Callable[[], Gateway], upstream: Upstream) -> None:
     first, second = start(), start()
     upstream.script(
@@ -264,7 +268,7 @@ def test_two_processes_on_one_folder_make_each_task_once(start: Callable[[], Gat
 
 def create_budgeted(gateway: Gateway) -> httpx.Response:
     body = {"model": "sora", "prompt": "a fox", "seconds": "4"}
-    return ask(gateway, "POST", "/v1/videos", json=body, headers={"authorization": f"Bearer budgeted-{KEY}"})
+    return send_request(gateway, "POST", "/v1/videos", json=body, headers={"authorization": f"Bearer budgeted-{KEY}"})
 
 
 def test_what_a_video_has_reserved_of_a_budget_outlives_its_gateway(
@@ -290,6 +294,7 @@ def test_what_a_video_has_reserved_of_a_budget_outlives_its_gateway(
     assert create_budgeted(gateway).status_code == 429
 
 
+@pytest.mark.qa
 def test_a_video_goes_on_in_the_gateway_that_replaces_this_one(upstream: Upstream, tmp_path: Path) -> None:
     upstream.script(
         begins(), polls(Wait("replaced"), state("in_progress")), downloads(MP4), polls(state("completed"), repeat=True)

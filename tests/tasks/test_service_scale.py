@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.conftest import StartGateway
+from tests.support.fixtures import StartGateway
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
 from tests.support.videos import Client, Job
@@ -46,6 +46,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     shutil.rmtree(tmp_path / "var")
 
 
+@pytest.mark.qa
 def test_a_gateway_with_many_stored_tasks_starts_at_once_and_finds_each(
     stored: list[str], tmp_path: Path, upstream: Upstream
 ) -> None:

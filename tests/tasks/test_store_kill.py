@@ -179,6 +179,7 @@ async def is_runnable(store: FileTaskStore, task_id: str) -> bool:
     return lease is not None
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_a_process_killed_while_it_saves_leaves_the_old_record_or_the_new(tmp_path: Path) -> None:
     seen: list[int] = []
@@ -195,6 +196,7 @@ async def test_a_process_killed_while_it_saves_leaves_the_old_record_or_the_new(
     assert set(seen) == {0, 50}
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_a_process_killed_while_a_task_ends_leaves_it_to_be_ended_by_another(tmp_path: Path) -> None:
     ended: list[bool] = []
@@ -215,6 +217,7 @@ async def test_a_process_killed_while_a_task_ends_leaves_it_to_be_ended_by_anoth
     assert set(ended) == {False, True}
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_a_process_killed_while_it_deletes_leaves_a_task_that_can_be_deleted_or_none(tmp_path: Path) -> None:
     gone: list[bool] = []
@@ -228,6 +231,7 @@ async def test_a_process_killed_while_it_deletes_leaves_a_task_that_can_be_delet
     assert set(gone) == {False, True}
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_a_process_killed_while_it_sweeps_leaves_the_rest_to_the_next(tmp_path: Path) -> None:
     for store in killed_everywhere(tmp_path, "sweep"):
@@ -402,6 +406,7 @@ LIMITED = COMMON + textwrap.dedent(
 )
 
 
+@pytest.mark.qa
 def test_processes_that_create_tasks_at_once_keep_the_limit_of_an_account_together(tmp_path: Path) -> None:
     children = [Child([sys.executable, "-c", LIMITED, str(tmp_path)]) for _ in range(3)]
     for child in children:
@@ -414,6 +419,7 @@ def test_processes_that_create_tasks_at_once_keep_the_limit_of_an_account_togeth
     assert sum(made) == 10
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=60)
 async def test_a_process_that_is_killed_while_it_creates_a_task_keeps_no_place_of_its_account(tmp_path: Path) -> None:
     for store in killed_everywhere(tmp_path, "create"):

@@ -97,6 +97,7 @@ async def seconds_of_gets(store: FileTaskStore, ids: list[str]) -> list[float]:
     return took
 
 
+@pytest.mark.qa
 @pytest.mark.timeout(180)
 @pytest.mark.gen_test(timeout=60)
 async def test_a_restart_finds_what_is_to_be_run_at_once(many: tuple[FileTaskStore, list[str]]) -> None:
@@ -174,6 +175,7 @@ async def test_a_page_costs_as_many_records_as_it_shows(
     assert len(read) <= 21
 
 
+@pytest.mark.qa
 @pytest.mark.timeout(180)
 @pytest.mark.gen_test(timeout=60)
 async def test_a_sweep_reads_only_what_is_due(

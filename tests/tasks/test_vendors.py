@@ -43,7 +43,7 @@ REFUSED = json.dumps({"error": {"message": "The file has expired."}})
 video_gateway = videos.video_gateway
 
 
-class House:
+class VideoSite:
     """A gateway, which can be started again on the same folder."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -83,31 +83,31 @@ class House:
 
 
 @pytest.fixture
-def start(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[[str], House]]:
-    houses: list[House] = []
+def start(upstream: Upstream, tmp_path: Path) -> Iterator[Callable[[str], VideoSite]]:
+    sites: list[VideoSite] = []
 
-    def begin(conf: str) -> House:
-        houses.append(House(Gateway.start(conf, tmp_path)))
-        return houses[-1]
+    def begin(conf: str) -> VideoSite:
+        sites.append(VideoSite(Gateway.start(conf, tmp_path)))
+        return sites[-1]
 
     yield begin
-    for house in houses:
-        house.client.http.close()
-        house.gateway.stop()
+    for site in sites:
+        site.client.http.close()
+        site.gateway.stop()
 
 
 @pytest.fixture
-def house(start: Callable[[str], House], upstream: Upstream) -> House:
+def site(start: Callable[[str], VideoSite], upstream: Upstream) -> VideoSite:
     """One that may be started again."""
     return start(videos.conf(upstream))
 
 
 @pytest.fixture
-def shared(video_gateway: Gateway, upstream: Upstream) -> Iterator[House]:
+def shared(video_gateway: Gateway, upstream: Upstream) -> Iterator[VideoSite]:
     """The one of all tests."""
-    house = House(video_gateway)
-    yield house
-    house.client.close()
+    site = VideoSite(video_gateway)
+    yield site
+    site.client.close()
 
 
 def abroad(upstream: Upstream, path: str) -> str:
@@ -135,14 +135,16 @@ def veo(upstream: Upstream, uri: str) -> None:
     )
 
 
-def test_gemini_makes_a_video_which_is_fetched_with_the_key_from_its_own_host(house: House, upstream: Upstream) -> None:
+def test_gemini_makes_a_video_which_is_fetched_with_the_key_from_its_own_host(
+    site: VideoSite, upstream: Upstream
+) -> None:
     veo(upstream, f"{upstream.url}/v1beta/files/f1:download?alt=media")
     upstream.script(answer(MP4, path="/v1beta/files/", headers=VIDEO))
-    task = house.client.create(model="veo", seconds="8", size="1280x720")
-    assert house.client.waits_for(task, "pending")["progress"] == 0
-    house.later(task)
-    house.client.completed(task)
-    assert house.client.content(task).content == MP4
+    task = site.client.create(model="veo", seconds="8", size="1280x720")
+    assert site.client.waits_for(task, "pending")["progress"] == 0
+    site.later(task)
+    site.client.completed(task)
+    assert site.client.content(task).content == MP4
     begin, poll, file = upstream.requests
     assert [one.method for one in upstream.requests] == ["POST", "GET", "GET"]
     assert begin.json["parameters"] == {"aspectRatio": "16:9", "resolution": "720p", "durationSeconds": 8}
@@ -151,18 +153,18 @@ def test_gemini_makes_a_video_which_is_fetched_with_the_key_from_its_own_host(ho
 
 
 @pytest.mark.parametrize("redirected", [False, True])
-def test_geminis_key_does_not_go_to_another_host(house: House, upstream: Upstream, redirected: bool) -> None:
+def test_geminis_key_does_not_go_to_another_host(site: VideoSite, upstream: Upstream, redirected: bool) -> None:
     store = abroad(upstream, "/store/f1.mp4")
     veo(upstream, f"{upstream.url}/v1beta/files/f1:download?alt=media" if redirected else store)
     upstream.script(
         answer(status=302, path="/v1beta/files/", headers={"location": store}),
         answer(MP4, path="/store/", headers=VIDEO),
     )
-    task = house.client.create(model="veo")
-    house.client.waits_for(task, "pending")
-    house.later(task)
-    house.client.completed(task)
-    assert house.client.content(task).content == MP4
+    task = site.client.create(model="veo")
+    site.client.waits_for(task, "pending")
+    site.later(task)
+    site.client.completed(task)
+    assert site.client.content(task).content == MP4
     (fetched,) = at(upstream, "/store/")
     assert fetched.headers["host"].startswith("localhost")
     assert GEMINI_KEY not in keys_in(fetched)
@@ -185,7 +187,7 @@ def kling(upstream: Upstream, url: str) -> None:
     )
 
 
-def test_kling_makes_a_video_by_signed_tokens(shared: House, upstream: Upstream) -> None:
+def test_kling_makes_a_video_by_signed_tokens(shared: VideoSite, upstream: Upstream) -> None:
     kling(upstream, f"{upstream.url}/files/v1.mp4")
     upstream.script(answer(MP4, path="/files/", headers=VIDEO))
     task = shared.client.create("/vendor/v1/videos/text2video", model="kling-film", seconds="5", size="1280x720")
@@ -203,20 +205,21 @@ def test_kling_makes_a_video_by_signed_tokens(shared: House, upstream: Upstream)
         assert SECRET_KEY not in keys_in(request)
 
 
-def test_a_video_of_kling_that_is_not_behind_https_is_not_fetched(house: House, upstream: Upstream) -> None:
+@pytest.mark.qa
+def test_a_video_of_kling_that_is_not_behind_https_is_not_fetched(site: VideoSite, upstream: Upstream) -> None:
     kling(upstream, abroad(upstream, "/store/v1.mp4"))
-    task = house.client.create(model="kling-film", seconds="5")
-    house.until(task, lambda record: record.failures == 1)
-    assert error_of(house.client.content(task), 404)["code"] == "video_not_ready"
-    house.later(task, failures=7)
-    assert house.client.ended(task)["error"]["code"] == "download_failed"
+    task = site.client.create(model="kling-film", seconds="5")
+    site.until(task, lambda record: record.failures == 1)
+    assert error_of(site.client.content(task), 404)["code"] == "video_not_ready"
+    site.later(task, failures=7)
+    assert site.client.ended(task)["error"]["code"] == "download_failed"
     assert at(upstream, "/store/") == []
 
 
 # What comes in the place of a video
 
 
-def test_what_says_of_itself_that_it_is_no_video_is_never_served_as_one(house: House, upstream: Upstream) -> None:
+def test_what_says_of_itself_that_it_is_no_video_is_never_served_as_one(site: VideoSite, upstream: Upstream) -> None:
     job = Job()
     upstream.script(
         job.downloaded(REFUSED, **{"content-type": "application/json"}),
@@ -224,21 +227,21 @@ def test_what_says_of_itself_that_it_is_no_video_is_never_served_as_one(house: H
         job.polled(job.state("completed", 100), repeat=True),
         job.begins(),
     )
-    task = house.client.create(model="sora")
-    house.until(task, lambda record: record.failures == 1)
-    assert house.client.shown(task)["status"] == "pending"
-    assert error_of(house.client.content(task), 404)["code"] == "video_not_ready"
-    assert house.files() == []
-    house.later(task, failures=7)
-    told = house.client.ended(task)
+    task = site.client.create(model="sora")
+    site.until(task, lambda record: record.failures == 1)
+    assert site.client.shown(task)["status"] == "pending"
+    assert error_of(site.client.content(task), 404)["code"] == "video_not_ready"
+    assert site.files() == []
+    site.later(task, failures=7)
+    told = site.client.ended(task)
     assert (told["status"], told["error"]["code"]) == ("failed", "download_failed")
     assert "url" not in told
     assert "expired" not in json.dumps(told), "what a file server says is not for callers"
-    assert error_of(house.client.content(task), 404)["code"] == "video_not_ready"
-    assert house.files() == []
+    assert error_of(site.client.content(task), 404)["code"] == "video_not_ready"
+    assert site.files() == []
 
 
-def test_an_upstreams_key_is_in_no_answer_no_log_and_no_record(shared: House, upstream: Upstream) -> None:
+def test_an_upstreams_key_is_in_no_answer_no_log_and_no_record(shared: VideoSite, upstream: Upstream) -> None:
     job = Job()
     error = {"code": "bad", "message": f"The key {UPSTREAM_KEY} is not good for foxes."}
     upstream.script(job.polled(job.state("failed", error=error)), job.begins())
@@ -253,7 +256,7 @@ def test_an_upstreams_key_is_in_no_answer_no_log_and_no_record(shared: House, up
 # Webhooks
 
 
-def unwrapped(shared: House, request: RecordedRequest) -> Any:
+def unwrapped(shared: VideoSite, request: RecordedRequest) -> Any:
     """The event, when its signature is right by the vendor's SDK."""
     (secret,) = WebhookSecretStore(shared.folder / "var").get("test")
     with openai.OpenAI(api_key="none", base_url="http://127.0.0.1:9", webhook_secret=secret) as client:
@@ -265,7 +268,7 @@ def hook(upstream: Upstream, *statuses: int) -> str:
     return f"{upstream.url}/hook?of=us"
 
 
-def test_a_webhook_that_would_not_be_sent_is_refused(shared: House, upstream: Upstream) -> None:
+def test_a_webhook_that_would_not_be_sent_is_refused(shared: VideoSite, upstream: Upstream) -> None:
     WebhookSecretStore(shared.folder / "var").turn_off("other")
     body = {"model": "sora", "prompt": "a fox", "webhook_url": f"{upstream.url}/hook"}
     other = Client(shared.gateway.url, OTHER_KEY)
@@ -275,7 +278,7 @@ def test_a_webhook_that_would_not_be_sent_is_refused(shared: House, upstream: Up
     other.http.close()
 
 
-def test_a_webhook_is_told_of_a_video_in_the_vendors_words(shared: House, upstream: Upstream) -> None:
+def test_a_webhook_is_told_of_a_video_in_the_vendors_words(shared: VideoSite, upstream: Upstream) -> None:
     url = hook(upstream, 204)
     Job().succeeds(upstream)
     task = shared.client.create(model="sora", webhook_url=url)
@@ -293,7 +296,7 @@ def test_a_webhook_is_told_of_a_video_in_the_vendors_words(shared: House, upstre
     assert videos.KEY not in keys_in(request)
 
 
-def test_a_forged_webhook_is_noticed(shared: House, upstream: Upstream) -> None:
+def test_a_forged_webhook_is_noticed(shared: VideoSite, upstream: Upstream) -> None:
     url = hook(upstream, 200)
     job = Job()
     upstream.script(job.polled(job.state("failed", error={"code": "no", "message": "No."})), job.begins())
@@ -307,30 +310,30 @@ def test_a_forged_webhook_is_noticed(shared: House, upstream: Upstream) -> None:
         unwrapped(shared, forged)
 
 
-def test_a_webhook_is_repeated_until_it_is_taken_and_then_no_more(house: House, upstream: Upstream) -> None:
+def test_a_webhook_is_repeated_until_it_is_taken_and_then_no_more(site: VideoSite, upstream: Upstream) -> None:
     url = hook(upstream, 500, 503, 200)
     Job().succeeds(upstream)
-    task = house.client.create(model="sora", webhook_url=url)
-    house.client.completed(task)
+    task = site.client.create(model="sora", webhook_url=url)
+    site.client.completed(task)
     for attempts in (1, 2):
-        house.told(task, attempts)
+        site.told(task, attempts)
         assert len(at(upstream, "/hook")) == attempts
-        house.later(task)
-    house.until(task, lambda record: record.step == "done")
-    house.later(task)
-    assert house.client.completed(task)["status"] == "completed"
+        site.later(task)
+    site.until(task, lambda record: record.step == "done")
+    site.later(task)
+    assert site.client.completed(task)["status"] == "completed"
     requests = at(upstream, "/hook")
     assert len(requests) == 3
-    assert {unwrapped(house, request).id for request in requests} == {requests[0].headers["webhook-id"]}
+    assert {unwrapped(site, request).id for request in requests} == {requests[0].headers["webhook-id"]}
     assert len({request.body for request in requests}) == 1
 
 
-def test_a_webhook_inside_the_house_is_not_called_unless_conf_allows_it(
-    start: Callable[[str], House], upstream: Upstream
+def test_a_webhook_at_a_private_address_is_not_called_unless_conf_allows_it(
+    start: Callable[[str], VideoSite], upstream: Upstream
 ) -> None:
-    house = start(videos.conf(upstream).replace("allow_private: true", "allow_private: false"))
+    site = start(videos.conf(upstream).replace("allow_private: true", "allow_private: false"))
     Job().succeeds(upstream)
-    task = house.client.create(model="sora", webhook_url=hook(upstream, 200))
-    assert house.client.completed(task)["status"] == "completed"
-    house.told(task, 1)
+    task = site.client.create(model="sora", webhook_url=hook(upstream, 200))
+    assert site.client.completed(task)["status"] == "completed"
+    site.told(task, 1)
     assert at(upstream, "/hook") == []

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.exchanges import VENDORS, ask_chat
-from tests.conformance.vendor_answers import TEXT
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Close, Reset, Upstream, Wait, answer, sse
+from tests.support.vendor_answers import TEXT
+from tests.support.vendor_chats import VENDORS, ask_chat
 
 Send = Callable[..., httpx.Response]
 _questions = itertools.count()

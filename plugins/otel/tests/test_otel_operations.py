@@ -15,8 +15,8 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.sdk.scripts import completion
 from tests.support.gateway import Gateway
+from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789"}

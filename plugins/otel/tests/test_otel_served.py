@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.exchanges import VENDORS, ask_chat
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Close, Upstream, Wait, answer, sse
+from tests.support.vendor_chats import VENDORS, ask_chat
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789", "anthropic-version": "2023-06-01"}
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

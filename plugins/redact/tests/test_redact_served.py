@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx
 
-from tests.conformance.exchanges import ASK, VENDORS, ask_chat
-from tests.conformance.vendor_answers import TEXT
-from tests.sdk.scripts import chunk, completion, usage_chunk
 from tests.support.gateway import Gateway
+from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Answer, Upstream, answer, sse
+from tests.support.vendor_answers import TEXT
+from tests.support.vendor_chats import ASK, VENDORS, ask_chat
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789", "anthropic-version": "2023-06-01"}
 CHAT = {"model": "of-chat", "messages": [{"role": "user", "content": "Write to alice@example.com and EMP-123456."}]}

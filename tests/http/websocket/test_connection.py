@@ -15,6 +15,7 @@ from tornado.netutil import bind_sockets
 from tornado.tcpserver import TCPServer
 from websockets.frames import Frame, Opcode
 
+from tests.support.variants import vary
 from tornado_gate.http.websocket import connection as module
 from tornado_gate.http.websocket import server as server_module
 from tornado_gate.http.websocket.connection import MESSAGES_PER_TURN, WebSocketConnection
@@ -41,7 +42,7 @@ Test = Callable[[], Coroutine[Any, Any, None]]
 Receive = Callable[[str | bytes], Awaitable[object] | None]
 
 
-@pytest.fixture(params=LOOPS)
+@pytest.fixture(params=vary(*sorted(LOOPS, reverse=True)))
 def run(request: pytest.FixtureRequest) -> Callable[[Test], None]:
     """Runs a test in one of the loops; none takes long."""
 

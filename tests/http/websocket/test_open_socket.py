@@ -14,6 +14,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from tests.http.websocket.test_connection import LOOPS
+from tests.support.variants import vary
 from tornado_gate.errors import UpstreamError, UpstreamRefused
 from tornado_gate.http.upstream import Pool
 from tornado_gate.http.websocket import UpstreamSocket, open_socket
@@ -27,7 +28,7 @@ SWITCH = (
 )
 
 
-@pytest.fixture(params=LOOPS)
+@pytest.fixture(params=vary(*sorted(LOOPS, reverse=True)))
 def run(request: pytest.FixtureRequest) -> Callable[[Test], None]:
     def run(test: Test) -> None:
         async def bounded() -> None:

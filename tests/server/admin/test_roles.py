@@ -212,6 +212,7 @@ NONSENSE: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=60)
 async def test_odd_values_in_every_member_are_an_error_or_stored_as_they_are(ask: Ask, services: Services) -> None:
     headers = {"Authorization": f"Bearer {ROOT}"}

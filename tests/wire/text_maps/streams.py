@@ -19,7 +19,7 @@ from openai.types.chat import ChatCompletionChunk
 import tornado_gate_anthropic.format
 import tornado_gate_gemini.format
 import tornado_gate_openai.format
-from tests.matrix.walk import Recollection
+from qa.matrix.walk import Recollection
 from tornado_gate import sse
 from tornado_gate.guards.text_streams import guard_stream
 from tornado_gate.testing import call_to, iterate, load_format, target_of, wire_request

@@ -9,9 +9,9 @@ from typing import Any, Final
 import tornado_gate_anthropic.format
 import tornado_gate_gemini.format
 import tornado_gate_openai.format
-from tests.matrix import media, ways
-from tests.matrix.fields import Attached
-from tests.matrix.walk import door
+from qa.matrix import media, ways
+from qa.matrix.fields import Attached
+from qa.matrix.walk import door
 from tornado_gate.guards.text_walks import COMMON_WORDS, find_texts
 
 FORMATS: Final = (tornado_gate_openai.format, tornado_gate_anthropic.format, tornado_gate_gemini.format)

@@ -104,6 +104,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.qa
 async def test_hostile_texts_in_addresses_and_in_forms_of_strangers(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")

@@ -180,6 +180,7 @@ async def test_an_administrator_of_a_team_manages_its_keys(visit: Visit, service
     assert (await bob.post("/console/keys", {"name": "x", "team": "team_other"})).status == 400
 
 
+@pytest.mark.qa
 async def test_ten_thousand_keys_are_paged_and_searched_quickly(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import CONF
+from qa.browser.conftest import CONF
 from tests.support.gateway import Gateway
 from tests.support.node import FOLDER, NODE
 from tornado_gate.accounts.accounts import Accounts

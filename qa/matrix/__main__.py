@@ -1,0 +1,8 @@
+"""``python -m qa.matrix`` regenerates `docs/matrix.md`, `docs/matrix-media.md` and `docs/plugin-support.md`."""
+
+from __future__ import annotations
+
+from qa.matrix.page import pages
+
+for path, text in pages().items():
+    path.write_text(text, encoding="utf-8")

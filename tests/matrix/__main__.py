@@ -1,8 +1,0 @@
-"""``python -m tests.matrix`` regenerates `docs/matrix.md`, `docs/matrix-media.md` and `docs/plugin-support.md`."""
-
-from __future__ import annotations
-
-from tests.matrix.page import pages
-
-for path, text in pages().items():
-    path.write_text(text, encoding="utf-8")
