@@ -81,7 +81,7 @@ async def test_an_answer_outlives_its_call_when_it_is_whole() -> None:
     async with stage(always(answer(BODY))) as scene:
         async with Closing() as closing:
             response = await scene.ask(closing)
-        assert await response.json() == {"id": 1}
+        assert await response.read_json() == {"id": 1}
 
 
 OTHERS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -39,9 +39,9 @@ class Calls:
         *,
         strict: bool = False,
         key_digest: bytes = b"",
-        get_public_url: Callable[[], str] = str,
+        public_url: str = "",
     ) -> Call:
-        """The call of a request. `headers` are without keys; `get_public_url` returns the prefix of files' addresses.
+        """The call of a request. `headers` are without keys; `public_url` is the prefix of files' addresses.
 
         A request without a key stores and fetches nothing.
         """
@@ -69,7 +69,7 @@ class Calls:
             closing=closing,
             memory=self._memory.get_account_memory(account),
             fetcher=self._fetcher.for_request(account, closing),
-            files=SignedFileStore(self._media, get_public_url, account),
+            files=SignedFileStore(self._media, public_url, account),
             key_digest=key_digest,
             started=started,
         )

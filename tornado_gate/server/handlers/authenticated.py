@@ -117,7 +117,7 @@ class AuthenticatedHandler(Exchange):
             self.started,
             strict=headers.get("x-gate-strict") == "1",
             key_digest=self.key_digest,
-            get_public_url=self._get_public_url,
+            public_url=self._get_public_url(),
         )
 
     def make_partial_call(self) -> Call:
