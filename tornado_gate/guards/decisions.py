@@ -1,6 +1,6 @@
 """Guards: which of them cover a request, and what their decisions do. One definition for every path of a request.
 
-Guards work on the caller's wire format: a request is reviewed before any target gets it, an answer where it leaves for the
+Guards work on the caller's wire format: a request is reviewed before any target gets it, a response where it leaves for the
 caller. So they see both lanes and every provider alike, and formats and providers know nothing of them.
 """
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 NO_MAP: Final = TextMap()
 OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
-"""Their requests and answers hold names of conf only."""
+"""Their requests and responses hold names of conf only."""
 MANY_SPANS: Final = 1000
 """More replacements are checked in a thread."""
 
@@ -76,7 +76,7 @@ class Guards:
 
 
 class Review:
-    """The review of one request and of its answer, or of one session, by the guards that cover it.
+    """The review of one request and of its response, or of one session, by the guards that cover it.
 
     `losses` names the guards that did not look, as the header x-gate-loss does.
     """
@@ -90,7 +90,7 @@ class Review:
         *,
         unseen: Iterable[GuardLane] = (),
     ) -> None:
-        """Raises NotReviewed if the caller does not want to be without one of the guards that are `unseen` or cannot work."""
+        """Raise NotReviewed if the caller does not want to be without one of the guards that are `unseen` or cannot work."""
         self._gate = gate
         self.text_map = text_map
         self.call = call
@@ -101,7 +101,7 @@ class Review:
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
-        """The guards that review requests, or answers."""
+        """The guards that review requests, or responses."""
         return [guard for guard in self.guards if guard.reads(side)]
 
     def pass_over(self, guard: GuardLane) -> None:
@@ -285,7 +285,7 @@ def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[Guarded
 
 
 def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
-    """Raises BlockedByGuard."""
+    """Raise BlockedByGuard."""
     if text.is_fixed:
         raise BlockedByGuard(
             f"The guard '{guard.name}' must replace a text that cannot be changed, for example because it is signed: "
@@ -299,7 +299,7 @@ def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
 
 
 def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
-    """The review of a request by the guards that cover it; None if there is none.
+    """The review of a request by the guards that cover it; None if it is absent.
 
     Raises the errors of a request that names no model, or one that the key may not use, before a guard is asked.
     """

@@ -108,7 +108,7 @@ class _Work:
 
 
 def _holds_locks(identity: int) -> bool:
-    """Whether a review runs code of a package of `_LOCKING` in a thread."""
+    """Return whether a review runs code of a package of `_LOCKING` in a thread."""
     return runs_in(sys._current_frames().get(identity), _LOCKING, _Work._work.__code__)
 
 

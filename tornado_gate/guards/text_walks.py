@@ -103,7 +103,7 @@ class Findings:
         self.unread: list[tuple[str, str]] = []
         """The paths of values that cannot be read, each with the reason: the end of a sentence about the value."""
         self.is_rounded = False
-        """Whether numbers may have had more digits than their value: then the value has to be rendered again."""
+        """Return whether numbers may have had more digits than their value: then the value has to be rendered again."""
         self.texts: list[FoundText] = []
         self.derived: list[FoundDerived] = []
         self.ended: list[str] = []

@@ -14,7 +14,7 @@ from tornado_gate.types import Request, Text, ToolCall, ToolResult
 
 
 def check_tool_texts(request: Request, max_cost: int) -> None:
-    """Raises TooLarge when the values in all arguments and results of tool calls together cost more than `max_cost`."""
+    """Raise TooLarge when the values in all arguments and results of tool calls together cost more than `max_cost`."""
     left = max_cost
     try:
         for text in _iterate_texts(request):

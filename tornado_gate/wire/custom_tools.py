@@ -135,7 +135,7 @@ _UNFINISHED: Final = re.compile(rf"\\(?:u{_HEX}{{0,3}})?|{_HIGH}(?:\\(?:u(?:[dD]
 
 
 class InputReader:
-    """Reads the text in the arguments ``{"input": "…"}`` of one call, which arrive in pieces of any size.
+    """Reads the text in the arguments ``{"input": "…"}`` of one call, which arrive in chunks of any size.
 
     The text is returned as it arrives. Arguments of another form are held to their end; they are the input themselves unless
     they are an object with a string ``input``. Inside the string, control characters and unknown escapes stand for themselves,

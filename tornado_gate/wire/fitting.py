@@ -29,17 +29,17 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
 }
 """By field: values with the meaning of an absent field, which are dropped without a report."""
 CONTINUE: Final = "Continue."
-"""The user turn after a begun answer, for models that reject a last assistant turn."""
+"""The user turn after a begun response, for models that reject a last assistant turn."""
 
 
 def has_begun_answer(request: ChatRequest) -> bool:
-    """Whether the last message is an answer that the model shall continue: one of the assistant that calls no tool."""
+    """Return whether the last message is a response that the model shall continue: one of the assistant that calls no tool."""
     last = request.messages[-1] if request.messages else None
     return last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts)
 
 
 def report_begun_answer(call: Call, request: ChatRequest) -> None:
-    """Report the last message as a begun answer that the model does not continue."""
+    """Report the last message as a begun response that the model does not continue."""
     call.drop_field(request.path(len(request.messages) - 1))
 
 

@@ -24,7 +24,7 @@ MEDIA_TYPE_PREFIXES: Final[dict[type, tuple[str, ...]]] = {
 
 
 def has_link(request: ChatRequest, needs: Callable[[Link], bool]) -> bool:
-    """Whether a part of the request has an http(s) URL for which `needs` is true."""
+    """Return whether a part of the request has an http(s) URL for which `needs` is true."""
     return any(_is_wanted(part, needs) for message in request.messages for part in message.parts)
 
 

@@ -19,7 +19,7 @@ _DEFAULT_CONTEXT_SIZE: Final = "medium"
 
 
 def may_cite(request: ChatRequest) -> bool:
-    """Whether the response may have citations in several texts: whether the upstream may use its own tools."""
+    """Return whether the response may have citations in several texts: whether the upstream may use its own tools."""
     return any(isinstance(tool, VendorTool) for tool in request.tools)
 
 

@@ -46,7 +46,10 @@ def pair_tool_results(request: ChatRequest) -> ChatRequest:
 
 
 def _has_tools(messages: Sequence[Message]) -> bool:
-    """Whether a message has a call or a result. Loops, because most chats have none, and generators take three times as long."""
+    """Return whether a message has a call or a result.
+
+    Loops, because most chats have none, and generators take three times as long.
+    """
     for message in messages:
         if message.role == "tool":
             return True

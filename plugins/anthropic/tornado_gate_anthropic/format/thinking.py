@@ -19,13 +19,13 @@ _OMITTED: Final = "omitted"
 
 
 class MessagesState(Value, frozen=True):
-    """The reply state of a messages request."""
+    """The response state of a messages request."""
 
     omits_thinking: bool = False
 
 
 def read_state(body: Mapping[str, Any]) -> MessagesState | None:
-    """The reply state of a checked body; None for most."""
+    """The response state of a checked body; None for most."""
     thinking = body.get("thinking")
     return MessagesState(omits_thinking=True) if thinking and thinking.get("display") == _OMITTED else None
 

@@ -63,7 +63,7 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
         return any(pattern.startswith(THREADS_BETA) for pattern in self.betas)
 
     def allows(self, beta: str) -> bool:
-        """Whether callers may use this ``anthropic-beta`` value."""
+        """Return whether callers may use this ``anthropic-beta`` value."""
         return any(fnmatchcase(beta, pattern) for pattern in self.betas)
 
 

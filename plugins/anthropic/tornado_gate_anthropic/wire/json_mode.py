@@ -25,7 +25,7 @@ _MOST_HELD: Final = 4096
 
 
 def wants_json(request: ChatRequest) -> bool:
-    """Whether the response must be JSON, of any schema."""
+    """Return whether the response must be JSON, of any schema."""
     wanted = request.response_format
     return wanted is not None and wanted.kind != "text" and wanted.schema is None
 
@@ -63,7 +63,7 @@ class _KeepJsonStep(Step[StreamEvent, StreamEvent]):
 
 
 class JsonReader:
-    """Finds the JSON object or array in a text that arrives in pieces of any size."""
+    """Finds the JSON object or array in a text that arrives in chunks of any size."""
 
     __slots__ = ("_depth", "_escaped", "_held", "_plain", "_quoted", "_started")
 

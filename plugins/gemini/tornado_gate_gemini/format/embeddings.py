@@ -1,4 +1,4 @@
-"""The embedding methods: checks of their bodies, and the replies of both lanes.
+"""The embedding methods: checks of their bodies, and the responses of both lanes.
 
 The vendor accepts 100 contents in one request. The gateway accepts more, because the core splits them into several requests.
 
@@ -51,7 +51,7 @@ _EMBED_SCHEMA: Final = _EmbedSchema()
 
 
 class GeminiEmbeddingState(Value, frozen=True, kw_only=True):
-    """Reply state: whether the request was a batch."""
+    """Response state: whether the request was a batch."""
 
     batch: bool = False
 
@@ -103,7 +103,7 @@ def parse_embedding(call: Call, wire: WireRequest) -> EmbeddingRequest:
 
 
 def make_embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply of the common lane."""
+    """Return the response of the common lane."""
     state = request.reply_state
     return Reply(
         content_type=JSON_TYPE,

@@ -15,7 +15,7 @@ from tornado_gate.types import Call, StoredObjectRequest, UpstreamRequest, Verba
 from tornado_gate_gemini.wire.interactions import PATH
 
 _REVISION: Final = "api-revision"
-"""The caller's revision of the API, which decides the shape of the answer."""
+"""The caller's revision of the API, which decides the shape of the response."""
 _SSE_QUERY: Final = "?alt=sse"
 
 

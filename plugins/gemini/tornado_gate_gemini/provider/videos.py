@@ -108,5 +108,5 @@ def build_file_url(base_url: str, address: str) -> str:
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:
-    """Whether the response means that the operation does not exist."""
+    """Return whether the response means that the operation does not exist."""
     return isinstance(request, VideoPoll) and incoming.status in GONE_STATUSES

@@ -206,7 +206,7 @@ def _parse_numbers(text: bytes) -> list[float]:
 
 
 async def render_embeddings(result: EmbeddingResult, *, batch: bool) -> AsyncIterator[bytes]:
-    """The response of either method, in pieces."""
+    """The response of either method, in chunks."""
     if not batch:
         if len(result.vectors) != 1:
             raise UpstreamError(f"The upstream sent {len(result.vectors)} vectors for one input.")

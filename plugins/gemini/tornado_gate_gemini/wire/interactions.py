@@ -40,7 +40,7 @@ _COUNTS: Final = ("total_input_tokens", "total_output_tokens", "total_thought_to
 
 
 def is_unfinished(interaction: Mapping[str, Any]) -> bool:
-    """Whether an interaction goes on in the background. Its usage is not known yet."""
+    """Return whether an interaction goes on in the background. Its usage is not known yet."""
     return interaction.get("status") in _UNFINISHED
 
 
@@ -136,7 +136,7 @@ class InteractionsStreamMeter:
 
 
 def is_quiet(frames: bytes) -> bool:
-    """Whether frames certainly contain neither an event about the whole interaction, nor an error, nor the end mark."""
+    """Return whether frames certainly contain neither an event about the whole interaction, nor an error, nor the end mark."""
     return b'"interaction.' not in frames and b'"error"' not in frames and _DONE not in frames
 
 

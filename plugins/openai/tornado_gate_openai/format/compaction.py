@@ -36,7 +36,7 @@ _NOT_OF_A_SUMMARY: Final = frozenset(
 
 
 class CompactionState(Value, frozen=True, kw_only=True):
-    """Reply state of ``POST /v1/responses/compact``: the user messages that the compacted conversation keeps."""
+    """Response state of ``POST /v1/responses/compact``: the user messages that the compacted conversation keeps."""
 
     kept: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
 
@@ -76,7 +76,7 @@ def make_summary_request(body: Mapping[str, Any], found: history.History) -> Cha
 def make_compaction_reply(
     call: Call, request: ChatRequest, state: CompactionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply of ``POST /v1/responses/compact``: the user messages, then the compaction item."""
+    """Return the response of ``POST /v1/responses/compact``: the user messages, then the compaction item."""
     return Reply(content_type=JSON_TYPE, chunks=_render_compaction(state, events), collected=True)
 
 

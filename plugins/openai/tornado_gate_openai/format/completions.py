@@ -1,4 +1,4 @@
-"""The text completions route: checks of its body, and its replies on the common lane.
+"""The text completions route: checks of its body, and its responses on the common lane.
 
 Source of the limits: openai-python 3.52, types/completion_create_params.py.
 """
@@ -41,7 +41,7 @@ MAX_PROMPTS: Final = 2048
 
 
 class CompletionState(Value, frozen=True, kw_only=True):
-    """Reply state: each choice of the reply begins with `echo`."""
+    """Response state: each choice of the response begins with `echo`."""
 
     echo: str = ""
 
@@ -122,7 +122,7 @@ def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
 def make_completion_reply(
     call: Call, request: ChatRequest, state: CompletionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": f"cmpl-{make_unique_id()}",
         "model": call.model or request.model,

@@ -53,7 +53,7 @@ async def parse(call: Call, wire: WireRequest) -> CountTokensRequest:
 
 
 def reply(call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a request that `parse` returned."""
+    """Return the response to a request that `parse` returned."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 

@@ -1,4 +1,4 @@
-"""The embeddings routes: checks of the body, and the replies of both lanes.
+"""The embeddings routes: checks of the body, and the responses of both lanes.
 
 Source of the limits: openai-python 3.52, types/embedding_create_params.py.
 """
@@ -57,7 +57,7 @@ _CONTRACT_FIELDS: Final = frozenset(("model", "input", "encoding_format", "dimen
 
 
 class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
-    """Reply state: `encoding` of the vectors in the reply, "float" or "base64"."""
+    """Response state: `encoding` of the vectors in the response, "float" or "base64"."""
 
     encoding: str = "float"
 
@@ -172,7 +172,7 @@ async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
 
 
 def reply(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 

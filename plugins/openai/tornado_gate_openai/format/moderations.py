@@ -1,4 +1,4 @@
-"""The moderation route: checks of its body, and the replies of both lanes.
+"""The moderation route: checks of its body, and the responses of both lanes.
 
 Source: openai-python 3.52, types/moderation_create_params.py and moderation_multi_modal_input_param.py.
 """
@@ -124,7 +124,7 @@ async def _check_images(request: ModerationRequest, checked: Checked) -> Checked
 
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 

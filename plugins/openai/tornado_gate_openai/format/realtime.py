@@ -84,7 +84,7 @@ class UnreportedUsage:
             self._is_asked = self._is_asked or kind == "response.create"
 
     def note_server_message(self, text: str) -> None:
-        """Count a piece of an answer. Its type is at the beginning of the event, before the sound."""
+        """Count a piece of a response. Its type is at the beginning of the event, before the sound."""
         end = text.find('.delta"', 0, _TYPE_CHARACTERS)
         if end < 0:
             return
@@ -221,7 +221,7 @@ def parse(call: Call, wire: WireRequest) -> Request:
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a client secret request."""
+    """Return the response to a client secret request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_secret(events))
 
 
@@ -235,7 +235,7 @@ async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[by
 
 
 def _describe_session(session: Mapping[str, Any]) -> dict[str, Any]:
-    """The session with the members that are required in answers (types/realtime/realtime_session_create_response.py, 3.52)."""
+    """The session with the members that are required in responses (types/realtime/realtime_session_create_response.py, 3.52)."""
     return {**session, "object": "realtime.session", "id": f"sess_{make_unique_id()}"}
 
 

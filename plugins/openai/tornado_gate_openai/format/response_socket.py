@@ -45,7 +45,7 @@ class ResponseSocket:
         self._steers = 0
 
     def read_message(self, body: Mapping[str, Any], raw: bytes) -> SocketRequest | str:
-        """Return the request of a ``response.create``, or the answer to another message. Raises InvalidField."""
+        """Return the request of a ``response.create``, or the response to another message. Raises InvalidField."""
         kind = body.get("type")
         if kind == "response.create":
             return self._read_create(body, raw)
@@ -75,7 +75,7 @@ class ResponseSocket:
             return _render_gate_error(error, lane)
 
     def _refuse_steer(self, body: Mapping[str, Any]) -> str:
-        """Return the answer to ``response.steer``, which contains the input again. Raises InvalidField."""
+        """Return the response to ``response.steer``, which contains the input again. Raises InvalidField."""
         if not isinstance(previous := body.get("previous_response_id"), str):
             raise_invalid("previous_response_id", "must be a string")
         self._steers += 1

@@ -35,7 +35,7 @@ _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
 
 
 class ResponseState(Value, frozen=True, kw_only=True):
-    """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
+    """Response state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
 
     `compacts`: the response is a compaction of the conversation, which the model summarises. `last` is the name of the last
     member of the conversation to which the turn is added.
@@ -50,7 +50,7 @@ class ResponseState(Value, frozen=True, kw_only=True):
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
-    """Return the dialect of the reply to a checked body."""
+    """Return the dialect of the response to a checked body."""
     return dialect.choose_dialect(call.headers, within_contract=contract.is_within(body), override=call.dialect)
 
 
@@ -98,7 +98,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
 def make_response_reply(
     call: Call, request: ChatRequest, state: ResponseState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": state.id,
         "model": call.model or request.model,

@@ -113,7 +113,7 @@ class CreateRequest:
         async for event in events:
             yield render_event_frame(event)
 
-    # The reply
+    # The response
 
     def begin(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
@@ -241,7 +241,9 @@ def _read_given_items(given: Any) -> list[dict[str, Any]] | None:
 
 
 def _can_be_returned(item: Mapping[str, Any]) -> bool:
-    """Whether an output item can be sent back: reasoning that is neither encrypted nor text is only known where it is stored."""
+    """Return whether an output item can be sent back: reasoning that is neither encrypted nor text is only known where it is
+    stored.
+    """
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
 
 

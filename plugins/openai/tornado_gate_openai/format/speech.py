@@ -1,4 +1,4 @@
-"""The speech route: checks of its body, and the replies of both lanes.
+"""The speech route: checks of its body, and the responses of both lanes.
 
 Audio is forwarded chunk by chunk. When the caller requested server-sent events and the upstream sends audio bytes, or the other
 way round, the response is converted.
@@ -59,7 +59,7 @@ MAX_CHARACTERS: Final = 4096
 
 
 class SpeechState(Value, frozen=True, kw_only=True):
-    """Reply state: `events` is whether the caller requested server-sent events."""
+    """Response state: `events` is whether the caller requested server-sent events."""
 
     events: bool = False
 
@@ -106,7 +106,7 @@ def _make_state(body: Mapping[str, Any]) -> SpeechState:
 
 
 def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply: server-sent events, or audio bytes with the provider's media type.
+    """Return the response: server-sent events, or audio bytes with the provider's media type.
 
     The media type is set when the first audio chunk arrives. Headers are sent after the first chunk, so they include it.
     """

@@ -249,7 +249,9 @@ class ResolvedBody(Value, frozen=True):
         )
 
     async def _can_be_copied(self, call: Call, body: Mapping[str, Any]) -> bool:
-        """Whether another target could continue a copy: the whole conversation is known here, and the response is awaited."""
+        """Return whether another target could continue a copy: the whole conversation is known here, and the response is
+        awaited.
+        """
         if body.get("background") is True or (body.get("conversation") is not None and not self.conversation):
             return False
         if any(responses.get_item_type(item) == "item_reference" for item in self.items):

@@ -1,4 +1,4 @@
-"""The transcription and translation routes: checks of the form, and the replies of both lanes.
+"""The transcription and translation routes: checks of the form, and the responses of both lanes.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py and translation_create_params.py.
 """
@@ -66,7 +66,7 @@ _LIST_FIELDS: Final = (
 
 
 class TranscriptionState(Value, frozen=True, kw_only=True):
-    """Reply state: `response_format` of a reply that is not a stream."""
+    """Response state: `response_format` of a response that is not a stream."""
 
     response_format: str = "json"
 
@@ -153,7 +153,7 @@ def _is_translation(path: str) -> bool:
 
 
 def reply(call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply in the requested format."""
+    """Return the response in the requested format."""
     if request.stream:
         return Reply(
             content_type=EVENT_STREAM_TYPE, chunks=_render_answer(call, request, events), keep_alive=KEEP_ALIVE

@@ -1,7 +1,7 @@
 """Requests of the verbatim lane, and the base class of this format's passthrough adapters.
 
-The only change to a request adds ``stream_options.include_usage`` to a stream; the usage chunk is removed from the reply when the
-caller did not request it. `tornado_gate.passthrough` forwards the response with the `OpenAIAdapter` of the route.
+The only change to a request adds ``stream_options.include_usage`` to a stream; the usage chunk is removed from the response
+when the caller did not request it. `tornado_gate.passthrough` forwards the response with the `OpenAIAdapter` of the route.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KeptTurn(Value, frozen=True, kw_only=True):
 class OpenAIForwardState(Value, frozen=True):
     """State for `forward_response`. `hide_usage`: only the gateway requested the usage chunk.
 
-    `contract`: the reply is in the contract's dialect. `stored`: the upstream stores the response, unless it says otherwise.
+    `contract`: the response is in the contract's dialect. `stored`: the upstream stores the response, unless it says otherwise.
     `kept`: what the gateway keeps of the turn, too.
     """
 

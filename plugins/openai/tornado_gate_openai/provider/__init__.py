@@ -218,7 +218,7 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
 
 
 def _must_refuse_storing(call: Call, facts: OpenAISettings) -> bool:
-    """Whether a chat without ``store`` needs ``store: false``, because conf forbids the vendor's own default.
+    """Return whether a chat without ``store`` needs ``store: false``, because conf forbids the vendor's own default.
 
     The vendors with stored responses also store chats of new accounts by default. Source: OpenAI's guide "Migrate to the
     Responses API".

@@ -74,7 +74,7 @@ class ContentRules(Value, frozen=True, kw_only=True):
 
 
 def has_other_content(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
-    """Whether the request has content that chat completions have no place for.
+    """Return whether the request has content that chat completions have no place for.
 
     A file at an address, or of a type that is not in `accepted` and cannot become a text; an image or a file in a tool's result.
     """
@@ -117,7 +117,7 @@ def fit_content(call: Call, request: ChatRequest, rules: ContentRules) -> ChatRe
 
 
 def _lacks_word(messages: tuple[Message, ...], rules: ContentRules) -> bool:
-    """Whether no text has the word JSON. A leading system message does not count where it is not part of the input."""
+    """Return whether no text has the word JSON. A leading system message does not count where it is not part of the input."""
     apart = rules.json_word == "input" and len(messages) > 1 and messages[0].role == "system"
     return not any(
         isinstance(part, Text) and "json" in part.text.lower()
@@ -169,7 +169,7 @@ def _fit_part(call: Call, part: Part, rules: ContentRules, path: Callable[[], st
 
 
 def _matches(source: Data, patterns: tuple[str, ...]) -> bool:
-    """Whether the media type matches; an unknown one does, because the vendor may know it from the name."""
+    """Return whether the media type matches; an unknown one does, because the vendor may know it from the name."""
     kind = without_parameters(source.media_type)
     return not kind or any(fnmatchcase(kind, pattern) for pattern in patterns)
 

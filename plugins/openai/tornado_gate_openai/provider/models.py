@@ -67,7 +67,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
 
 
 def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
+    """Return whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
     reasoning = request.reasoning
     if reasoning is not None and features.efforts:
         shown = features.summaries and not features.chat_thinking and (reasoning.visible or reasoning.summary)
@@ -101,7 +101,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
 
 
 def wants_server_tool(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether a request has a server tool that the model has at the responses API only."""
+    """Return whether a request has a server tool that the model has at the responses API only."""
     return any(
         isinstance(tool, VendorTool)
         and tool.server is not None

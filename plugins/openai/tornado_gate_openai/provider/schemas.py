@@ -1,10 +1,10 @@
 """Schemas that OpenAI's models reject, made acceptable: parameters of tools, and response formats of other vendors. Pure.
 
 Other vendors' models always follow a schema, so it is sent with ``strict: true`` if it can be: its optional properties become
-required and nullable, and the nulls are taken out of the answer again. A schema outside the vendor's subset is sent with
+required and nullable, and the nulls are taken out of the response again. A schema outside the vendor's subset is sent with
 ``strict: false`` and reported.
 
-A response schema of another type is wrapped in an object with the one property `value`, and the answer is unwrapped again,
+A response schema of another type is wrapped in an object with the one property `value`, and the response is unwrapped again,
 also in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
 
 Sources: "array schema missing items": modelscope/ms-agent#610; "object schema missing properties":
@@ -126,7 +126,7 @@ def _complete_arrays(schema: Any) -> Any:
 
 
 def _is_wrapped(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether the response schema must be wrapped, because it is not an object at the top."""
+    """Return whether the response schema must be wrapped, because it is not an object at the top."""
     wanted = request.response_format
     if not features.strict_subset or wanted is None or wanted.schema is None or wanted.kind != "json_schema":
         return False
@@ -230,9 +230,9 @@ class _UnwrappedTexts(Step[StreamEvent, StreamEvent]):
 
 
 class _ValueReader:
-    """Reads the text of ``{"value": …}`` piece by piece, and returns the text of the value. Any other text is unchanged.
+    """Reads the text of ``{"value": …}`` chunk by chunk, and returns the text of the value. Any other text is unchanged.
 
-    `_kept` is what may be the end of the object: braces and white space, in pieces.
+    `_kept` is what may be the end of the object: braces and white space, in chunks.
     """
 
     def __init__(self) -> None:

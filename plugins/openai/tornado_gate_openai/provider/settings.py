@@ -193,7 +193,7 @@ class OpenAISettings:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether verbatim bodies need no other change than the model name."""
+        """Return whether verbatim bodies need no other change than the model name."""
         return self.usage_in_stream and not (self.drop or self.rename or self.roles)
 
 

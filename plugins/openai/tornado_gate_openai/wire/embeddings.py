@@ -191,7 +191,7 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def find_usage(beginning: bytes, end: bytes) -> Usage | None:
-    """Return the usage from the first and last bytes of a response; vendors put it in either. None if there is none."""
+    """Return the usage from the first and last bytes of a response; vendors put it in either. None if it is absent."""
     for piece in (end, beginning):
         for match in _USAGE_PATTERN.finditer(piece):
             try:

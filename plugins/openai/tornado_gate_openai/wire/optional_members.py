@@ -1,7 +1,7 @@
 """Optional properties for models that follow a schema only if all properties are required. Pure.
 
 `require_all` makes each optional property required and lets it be null, which the vendor documents as the equivalent.
-`NullRemover` takes such a null out of the answer again, piece by piece: the caller's schema does not allow it.
+`NullRemover` takes such a null out of the response again, chunk by chunk: the caller's schema does not allow it.
 
 Source: developers.openai.com/api/docs/guides/structured-outputs, "All fields must be required" (read 2026-11-22).
 """
@@ -59,7 +59,7 @@ def list_optional(schema: Mapping[str, Any], root: Any) -> frozenset[str]:
 
 
 def has_optional(schema: Any, root: Any = None) -> bool:
-    """Whether any object in a schema has properties that may be absent, but not null."""
+    """Return whether any object in a schema has properties that may be absent, but not null."""
     root = schema if root is None else root
     if isinstance(schema, list):
         return any(has_optional(item, root) for item in schema)
@@ -112,7 +112,7 @@ def _is_kind(schema: Any, kind: str) -> bool:
 
 
 class NullRemover:
-    """Removes members that are null, and may be absent but not null by the schema, from a JSON text that arrives in pieces.
+    """Removes members that are null, and may be absent but not null by the schema, from a JSON text that arrives in chunks.
 
     `_held` is what comes before a value in an object: comma, name and colon. It is passed on when the value turns out to stay. A
     text that is no JSON passes unchanged.

@@ -53,7 +53,7 @@ def make_strict(schema: Any) -> dict[str, Any] | None:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a schema is accepted with ``strict: true``: an object at the top, everything in the subset, not too large."""
+    """Return whether a schema is accepted with ``strict: true``: an object at the top, everything in the subset, not too large."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         return False
     return _is_in_subset(schema, 0) and _is_small(schema)
@@ -124,7 +124,7 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_small(schema: Mapping[str, Any]) -> bool:
-    """Whether the numbers of properties, enum values and characters are within the vendor's limits."""
+    """Return whether the numbers of properties, enum values and characters are within the vendor's limits."""
     properties = values = letters = 0
     for inner in _iterate_schemas(schema):
         words = [str(word) for word in inner["enum"]] if isinstance(inner.get("enum"), list) else []

@@ -1,8 +1,8 @@
 """How much of a request the vendor can enforce: its limits for all schemas together. Pure.
 
-Above a limit the vendor rejects the whole request. Tools keep their schemas and lose ``strict``, from the last one on. A response
-format gets more required properties, with which an answer still matches the caller's schema; with too many unions it is
-left out. Each change is reported.
+Above a limit the vendor rejects the whole request. Tools keep their schemas and lose ``strict``, from the last one on. A
+response format gets more required properties, with which a response still matches the caller's schema; with too many unions it
+is left out. Each change is reported.
 
 Source: platform.claude.com/docs/en/build-with-claude/structured-outputs, "Schema complexity limits" (read 2026-11-22).
 """

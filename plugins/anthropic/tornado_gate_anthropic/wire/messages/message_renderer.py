@@ -219,7 +219,7 @@ class _TurnWriter:
         return block
 
     def _is_allowed(self, part: Part, role: str) -> bool:
-        """Whether this format accepts `part` in a message of `role`, for a request of another format."""
+        """Return whether this format accepts `part` in a message of `role`, for a request of another format."""
         if self.own or role in ("user", "tool"):
             return True
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))

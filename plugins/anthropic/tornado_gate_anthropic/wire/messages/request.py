@@ -191,7 +191,7 @@ def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
 
 
 def _is_personal(user: str) -> bool:
-    """Whether the vendor rejects a user id, or says it may: an e-mail address or a phone number."""
+    """Return whether the vendor rejects a user id, or says it may: an e-mail address or a phone number."""
     is_email = "@" in user[1:-1] and user.split() == [user]
     return is_email or _PHONE_NUMBER.fullmatch(user) is not None
 

@@ -183,7 +183,7 @@ def parse_foreign_block(block: Mapping[str, Any]) -> ServerToolUse | None:
 
 
 def is_unanswered(blocks: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the blocks of one use are a call without its result, as a paused turn leaves it; the vendor rejects it.
+    """Return whether the blocks of one use are a call without its result, as a paused turn leaves it; the vendor rejects it.
 
     Source: gsd-build/gsd-2#2870 (2026-03).
     """
@@ -191,7 +191,7 @@ def is_unanswered(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_foreign_block(block: Any) -> bool:
-    """Whether a block about a server tool was made by the gateway."""
+    """Return whether a block about a server tool was made by the gateway."""
     if not isinstance(block, Mapping):
         return False
     identity = block.get("id") if block.get("type") == "server_tool_use" else block.get("tool_use_id")

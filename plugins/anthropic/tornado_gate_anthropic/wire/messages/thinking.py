@@ -168,7 +168,7 @@ def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Mod
 def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFeatures) -> int | None:
     """The thinking budget in tokens; None when `limit` leaves less than `MIN_BUDGET`.
 
-    Without a limit, the model's largest answer leaves room for its usual one, or is shared in halves.
+    Without a limit, the model's largest response leaves room for its usual one, or is shared in halves.
     """
     asked = reasoning.budget_tokens
     if asked is None or asked < 0:  # no budget given: use that of the effort level
@@ -182,7 +182,7 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
 
 
 def lacks_thinking(messages: Sequence[Any]) -> bool:
-    """Whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
+    """Return whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
 
     A loop is what the model said since the last user turn that is more than results; adjacent messages of one role are one turn.
     Source: the vendor's page "Extended thinking", "Tool use" and "Interleaved thinking" (read 2026-11-22).

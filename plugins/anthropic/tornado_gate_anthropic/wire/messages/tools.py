@@ -70,7 +70,7 @@ def parse_tool_choice(
 
 
 def forces_a_tool(request: ChatRequest) -> bool:
-    """Whether the model must call a tool; forced tool calls and thinking exclude each other."""
+    """Return whether the model must call a tool; forced tool calls and thinking exclude each other."""
     choice = request.tool_choice
     return choice is not None and (
         choice.mode in ("required", "tool") or (choice.mode == "allowed" and choice.required)

@@ -37,7 +37,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def is_raw(media_type: str) -> bool:
-    """Whether audio of this type is samples without a header."""
+    """Return whether audio of this type is samples without a header."""
     return media_type.lower().startswith(("audio/l16", "audio/pcm"))
 
 

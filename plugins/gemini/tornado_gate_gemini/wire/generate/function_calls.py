@@ -38,7 +38,7 @@ class AnsweredCalls:
         self._responses: dict[str, Mapping[str, Any]] = {}
 
     def has_repeated(self, part: Mapping[str, Any]) -> bool:
-        """Whether a ``functionResponse`` part is an equal repetition of an earlier one with its id."""
+        """Return whether a ``functionResponse`` part is an equal repetition of an earlier one with its id."""
         response = part["functionResponse"]
         identity = read_string(response.get("id"))
         earlier = self._responses.get(identity)

@@ -183,12 +183,12 @@ class _MediaRequestReader:
 
 
 def _is_image(source: object) -> bool:
-    """Whether a source is an image with data or a URL. One with a display name is a `File`."""
+    """Return whether a source is an image with data or a URL. One with a display name is a `File`."""
     return isinstance(source, Data | Link) and source.media_type.lower().startswith("image/")
 
 
 def _is_empty_value(value: Any) -> bool:
-    """Whether `value` is null, false, an empty list or an object of such values, which SDKs send for unset members."""
+    """Return whether `value` is null, false, an empty list or an object of such values, which SDKs send for unset members."""
     if isinstance(value, Mapping):
         return all(_is_empty_value(member) for member in value.values())
     return value is None or value is False or value == []

@@ -114,7 +114,7 @@ def _is_response(part: Mapping[str, Any]) -> bool:
 
 
 def _is_plain(parts: Sequence[Part]) -> bool:
-    """Whether formats with both forms would use a plain string as content."""
+    """Return whether formats with both forms would use a plain string as content."""
     return sum(not isinstance(part, ToolCall | Thinking) for part in parts) <= 1
 
 
@@ -201,7 +201,7 @@ class _ContentWriter(State):
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
 
     def _is_empty_thought(self, part: Part) -> bool:
-        """Whether `part` is a thought of which only the issuer knows more than its place."""
+        """Return whether `part` is a thought of which only the issuer knows more than its place."""
         return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
     def _render_medium(self, part: Image | Audio | File, path: Callable[[], str]) -> dict[str, Any] | None:
@@ -256,7 +256,7 @@ class _ContentWriter(State):
 
 
 def _may_be_inside(value: Mapping[str, Any]) -> bool:
-    """Whether the vendor accepts a part inside a function response; others stand beside it."""
+    """Return whether the vendor accepts a part inside a function response; others stand beside it."""
     blob = value.get("inlineData")
     return "text" not in value and (blob is None or blob["mimeType"] in _TYPES_IN_RESPONSES)
 

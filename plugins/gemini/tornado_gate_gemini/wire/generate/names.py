@@ -91,7 +91,7 @@ def convert_to_camel_case(value: Any) -> Any:
 
 
 def _is_camel(value: Any) -> bool:
-    """Whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
+    """Return whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
     if isinstance(value, dict):
         if not _SNAKE_NAME_SET.isdisjoint(value):
             return False

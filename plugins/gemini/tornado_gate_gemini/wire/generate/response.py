@@ -260,7 +260,7 @@ MALFORMED_MESSAGE: Final = "The model returned a function call whose arguments a
 
 
 def is_malformed(part: Part) -> bool:
-    """Whether a call cannot be rendered because its arguments are not a JSON object."""
+    """Return whether a call cannot be rendered because its arguments are not a JSON object."""
     return isinstance(part, ToolCall) and render_call(part) is None
 
 

@@ -1,6 +1,6 @@
 """Stream chunks, each a complete response object, as common stream events: the client half, lenient. Pure.
 
-Text and thoughts come in pieces, other parts whole. A part ends when a part of another kind starts, or with its signature,
+Text and thoughts come in chunks, other parts whole. A part ends when a part of another kind starts, or with its signature,
 which may come in a piece without text. Parts after a candidate's finish reason are ignored.
 
 Source: google-genai 3.4, types.GenerateContentResponse.
@@ -247,5 +247,5 @@ class _CandidateParser:
 
 
 def _is_text_alone(part: Mapping[str, Any]) -> bool:
-    """Whether a part has only text (the most frequent case)."""
+    """Return whether a part has only text (the most frequent case)."""
     return len(part) == 1 and isinstance(part.get("text"), str)

@@ -1,6 +1,6 @@
 """The turns of ``contents``: what a client kept of a stream is one turn again. Pure.
 
-The vendor's SDKs store a streamed answer as one content for each chunk, each with a piece of a text or of a thought; only the
+The vendor's SDKs store a streamed response as one content for each chunk, each with a piece of a text or of a thought; only the
 last piece of a thought has the signature. Other vendors accept a thought only as it was, with its signature. A text with a
 signature stays as it is: the vendor forbids to join it with others.
 

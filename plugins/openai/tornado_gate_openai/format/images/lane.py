@@ -1,4 +1,4 @@
-"""The verbatim lane of images, for replies that contain the images as base64.
+"""The verbatim lane of images, for responses that contain the images as base64.
 
 A caller who requests URLs gets URLs of the gateway, so those requests take the common lane. Only variations have no common lane:
 the upstream is called with ``response_format: b64_json``, and the images are stored here when the caller requested URLs.
@@ -46,11 +46,11 @@ _BASE64_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
 class ImageForwardState(Value, frozen=True):
-    """State of a variation whose reply has URLs, although the upstream's response contains the images."""
+    """State of a variation whose response has URLs, although the upstream's response contains the images."""
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
-    """Return the request of the verbatim lane, or None when the common lane must build the reply. Raises InvalidField."""
+    """Return the request of the verbatim lane, or None when the common lane must build the response. Raises InvalidField."""
     if wire.route.path == VARIATIONS_PATH:
         return await _forward_variation(call, wire)
     family = images.find_family(call)

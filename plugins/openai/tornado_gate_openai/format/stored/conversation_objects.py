@@ -49,7 +49,7 @@ _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
 async def answer(call: Call, wire: WireRequest) -> Reply:
-    """Return the reply. Raises InvalidField, NotFound, and Unavailable when the store cannot be used."""
+    """Return the response. Raises InvalidField, NotFound, and Unavailable when the store cannot be used."""
     return Reply(content_type=JSON_TYPE, chunks=_iterate_once(orjson.dumps(await _answer(call, wire))))
 
 

@@ -1,7 +1,7 @@
 """Items of the gateway's own responses that a client sends back, on their way to an upstream with this format.
 
-The gateway made their ids, for answers of other vendors' models. The vendor looks ids up, also those of whole items, and rejects
-the request with a 404 if it has not issued one. So the ids are removed. An item that is nothing without its id, such as
+The gateway made their ids, for responses of other vendors' models. The vendor looks ids up, also those of whole items, and
+rejects the request with a 404 if it has not issued one. So the ids are removed. An item that is nothing without its id, such as
 reasoning that only another vendor could read, is left out and reported.
 
 Source: openai-python 3.52, types/responses/response_input_item_param.py (ids are optional); reports of the 404:

@@ -53,7 +53,7 @@ _FORWARDED_LISTS: Final = ("include", "include[]")
 
 
 async def answer(call: Call, wire: WireRequest) -> Reply | StoredObjectRequest:
-    """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
+    """Return the response for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
     response_id = wire.path_arguments["response_id"]
     record = await store.find_turn(call, response_id)
     if record is None or "kept_by" in record:

@@ -33,7 +33,7 @@ from tornado_gate_openai.fields.images import check_reference
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {"seconds": (1, 60), "side": (64, 4096), "fps": (1, 60), "n": (1, 4)}
 """Minimum and maximum: seconds, pixels per side, frames per second, number of videos. Conf can change them per model."""
 MAX_PROMPT_LENGTH: Final = 32_000
-"""Characters. Each reply about a task repeats its prompt."""
+"""Characters. Each response about a task repeats its prompt."""
 MAX_URL_LENGTH: Final = 2048
 """Characters of a webhook URL."""
 

@@ -25,12 +25,12 @@ FIELD_NAMES: Final[Mapping[str, str]] = {"tools": FUNCTIONS, "tool_choice": LEGA
 
 
 def is_legacy_body(body: Mapping[str, Any]) -> bool:
-    """Whether a body has functions and no tools."""
+    """Return whether a body has functions and no tools."""
     return bool(body.get(FUNCTIONS)) and not body.get("tools")
 
 
 def is_legacy(request: ChatRequest) -> bool:
-    """Whether the caller of a request sent functions, and so expects a ``function_call``."""
+    """Return whether the caller of a request sent functions, and so expects a ``function_call``."""
     return request.names.get("tools") == FUNCTIONS
 
 

@@ -60,7 +60,7 @@ class ImageTask(Value, frozen=True, kw_only=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the task is unfinished, so that it must be polled again."""
+        """Return whether the task is unfinished, so that it must be polled again."""
         return self.status in WAITING_STATUSES
 
 

@@ -55,7 +55,7 @@ above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary stands for older ones."""
 
 
 def is_own_compaction(item: Item) -> bool:
-    """Whether an item is a compaction that a gateway made."""
+    """Return whether an item is a compaction that a gateway made."""
     content = item.get("encrypted_content")
     return item.get("type") == "compaction" and isinstance(content, str) and content.startswith(SUMMARY_PREFIX)
 
@@ -94,7 +94,7 @@ def make_text_message(role: str, text: str) -> dict[str, Any]:
 
 
 def has_trigger(items: Any) -> bool:
-    """Whether ``input`` requests a compaction of what precedes, instead of a response."""
+    """Return whether ``input`` requests a compaction of what precedes, instead of a response."""
     return isinstance(items, list) and any(item.get("type") == "compaction_trigger" for item in items)
 
 
@@ -152,7 +152,10 @@ def select_user_messages(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 
 class CompactionStep(stages.Step[StreamEvent, StreamEvent]):
-    """Replaces the parts of a chat by one part: the compaction item with their text. An answer without a summary is an error."""
+    """Replaces the parts of a chat by one part: the compaction item with their text.
+
+    A response without a summary is an error.
+    """
 
     __slots__ = ("_item_id", "_pieces", "_texts")
 

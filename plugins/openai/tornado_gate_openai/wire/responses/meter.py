@@ -85,7 +85,7 @@ def _is_metered(raw: bytes) -> bool:
 
 
 def is_unfinished(body: Any) -> bool:
-    """Whether a response will be completed in the background. Its usage is not known yet."""
+    """Return whether a response will be completed in the background. Its usage is not known yet."""
     return isinstance(body, Mapping) and not body.get("error") and body.get("status") in _UNFINISHED_STATUSES
 
 

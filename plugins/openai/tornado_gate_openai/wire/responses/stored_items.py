@@ -19,7 +19,7 @@ _MADE_ID: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}(?:[0-9a-f]{4})?")
 
 
 def is_self_contained(item: Mapping[str, Any]) -> bool:
-    """Whether an item has its whole content, so that the upstream need not look it up by its id.
+    """Return whether an item has its whole content, so that the upstream need not look it up by its id.
 
     The others are references, and calls of the vendor's tools, reasoning and images, whose content only the upstream has.
     """
@@ -34,7 +34,7 @@ def is_self_contained(item: Mapping[str, Any]) -> bool:
 
 
 def is_made_here(item: Any) -> bool:
-    """Whether an item about a server tool is the gateway's, for a response of another vendor. No upstream knows it."""
+    """Return whether an item about a server tool is the gateway's, for a response of another vendor. No upstream knows it."""
     if not isinstance(item, Mapping) or item.get("type") not in _TOOL_TYPES:
         return False
     identity = item.get("id")
@@ -42,7 +42,7 @@ def is_made_here(item: Any) -> bool:
 
 
 def has_made_id(item: Mapping[str, Any]) -> bool:
-    """Whether the id of an item has the form of those that the gateway makes, which no vendor knows.
+    """Return whether the id of an item has the form of those that the gateway makes, which no vendor knows.
 
     Another gateway, or a server such as vLLM, may have made it too: an id that the upstream has issued is recorded.
     """
@@ -51,7 +51,7 @@ def has_made_id(item: Mapping[str, Any]) -> bool:
 
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
-    """Whether only the gateway knows what an item is: it made the item's id, and the item has no content of its own."""
+    """Return whether only the gateway knows what an item is: it made the item's id, and the item has no content of its own."""
     return is_made_here(item) or (has_made_id(item) and not is_self_contained(item))
 
 
