@@ -1,6 +1,6 @@
 """``thinking.display`` on the common lane: whether thinking is shown. The verbatim lane leaves it to the upstream.
 
-"omitted" asks for thinking blocks without text. Their signatures stay, because the next turn must return them; a block that has
+"omitted" requests thinking blocks without text. Their signatures stay, because the next turn must return them; a block that has
 neither is left out. Without it, and with "summarized", thinking is shown as the upstream sends it.
 
 Source: anthropic-python 2.11, types/thinking_config_adaptive_param.py and thinking_config_enabled_param.py; read 2026-11-22.

@@ -84,7 +84,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 
 async def _translate_with_files(call: Call, request: Request, chat: ChatRequest) -> UpstreamRequest:
-    """As `_translate_request`, with the files at addresses that the vendor rejects in the request itself."""
+    """Translate like `_translate_request`, with the files at addresses that the vendor rejects in the request itself."""
     whole = await inline_links(call, chat, _is_insecure)
     return _translate_request(call, replace(request, chat=whole) if isinstance(request, CountTokensRequest) else whole)
 
@@ -166,7 +166,7 @@ def _build_headers(
 
 
 def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[str, str]:
-    """The caller's API version, and those of its betas that the configuration allows."""
+    """The caller's API version, and its betas that the configuration allows."""
     headers: dict[str, str] = {}
     if version := call.headers.get(VERSION_HEADER, "").strip():
         headers[VERSION_HEADER] = version

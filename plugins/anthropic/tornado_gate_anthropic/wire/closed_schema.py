@@ -93,7 +93,7 @@ class _SchemaRestrictor(SchemaWalker):
     def _convert_members(
         self, schema: Mapping[str, Any], kind: str, value: dict[str, Any], left: dict[str, Any], place: SchemaLocation
     ) -> None:
-        """Members of one type; those of other types do not constrain it."""
+        """Convert the members of one type; members of other types do not constrain it."""
         if kind == "object":
             properties = schema.get("properties")
             names = properties if isinstance(properties, Mapping) else {}
@@ -118,7 +118,7 @@ def _make_any() -> dict[str, Any]:
 
 
 def _list_types(schema: Mapping[str, Any]) -> list[str]:
-    """The types of a schema, in lower case; inferred where the schema has none."""
+    """The types of a schema, in lower case; inferred if the schema has no type."""
     kind = schema.get("type")
     kinds = [one.lower() for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
     if not kinds and "properties" in schema:

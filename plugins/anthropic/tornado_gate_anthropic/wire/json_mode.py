@@ -63,7 +63,7 @@ class _KeepJsonStep(Step[StreamEvent, StreamEvent]):
 
 
 class JsonReader:
-    """Finds the JSON object or array in a text that arrives in chunks of any size."""
+    """The finder of the JSON object or array in a text that arrives in chunks of any size."""
 
     __slots__ = ("_depth", "_escaped", "_held", "_plain", "_quoted", "_started")
 

@@ -33,7 +33,7 @@ def render_error(call: Call | None, error: GateError) -> dict[str, Any]:
 def describe_quota(error: RateLimited) -> list[dict[str, Any]]:
     """The details of a request that a bound has refused, as of google.rpc: QuotaFailure and RetryInfo.
 
-    Source: google/rpc/error_details.proto; the fields of a violation are those that the vendor's API sends for generateContent.
+    Source: google/rpc/error_details.proto; a violation has the fields that the vendor's API sends for generateContent.
     """
     bound, subject = error.exceeded["bound"], error.exceeded["subject"]
     violation = {

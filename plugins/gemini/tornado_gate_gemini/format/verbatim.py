@@ -1,6 +1,6 @@
 """Requests of the verbatim lane, and the adapters with which `tornado_gate.passthrough` forwards the responses.
 
-The request to the upstream asks for the caller's stream form: server-sent events or a JSON array. An error inside the stream is
+The request to the upstream has the caller's stream form: server-sent events or a JSON array. An error inside the stream is
 rendered in the caller's dialect; all other bytes are the upstream's.
 """
 
@@ -56,7 +56,7 @@ def forward_answer(call: Call, request: VerbatimRequest, incoming: UpstreamRespo
 
 
 class GenerateMeter:
-    """Parses the JSON text of each chunk, and raises the error with which the upstream ends its stream."""
+    """The meter of chunks as JSON text. It raises the error with which the upstream ends its stream."""
 
     done = False  # chunks after the finish reason are forwarded too
 

@@ -22,7 +22,7 @@ _SSE_QUERY: Final = "?alt=sse"
 def build_request(
     call: Call, request: VerbatimRequest | StoredObjectRequest, headers: Mapping[str, str]
 ) -> UpstreamRequest:
-    """The upstream request. `headers` are those of every request to this upstream."""
+    """The upstream request. `headers` are the headers of every request to this upstream."""
     sent = {_REVISION: call.headers[_REVISION], **headers} if _REVISION in call.headers else dict(headers)
     url = call.target.base_url + PATH
     if isinstance(request, VerbatimRequest):

@@ -94,7 +94,7 @@ class _EmbedEntry:
 
 
 class _EntryMerger:
-    """Merges batch entries into one common request and reports what it cannot express, by the caller's paths."""
+    """The merger of batch entries into one common request. It reports fields that it cannot express, by the caller's paths."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call

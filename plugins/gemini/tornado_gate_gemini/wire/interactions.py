@@ -82,7 +82,8 @@ def _count_images(step: Mapping[str, Any]) -> int:
 def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored: bool, background: bool) -> None:
     """Note what the upstream keeps: the interaction if it is `stored`, and its sandbox.
 
-    They are due with the last state, and at once for an interaction that goes on in the background, without its caller.
+    They are due with the last state. An interaction that goes on in the background has them immediately, because it continues
+    without its caller.
     """
     found = [
         ("interaction", interaction.get("id") if stored else None),
@@ -97,7 +98,7 @@ def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored
 
 
 class InteractionsStreamMeter:
-    """Reads the raw frames of one stream, and notes usage and finish reason on `meter`.
+    """The meter of one stream's raw frames. It notes usage and finish reason on `meter`.
 
     `finished` is True after the end of the interaction, `done` after the end mark or an error. `issued` receives what the
     upstream keeps.

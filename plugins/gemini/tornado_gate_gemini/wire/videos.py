@@ -5,7 +5,7 @@ A video is a long-running operation that is started and polled; the finished ope
 Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, _operations_converters.py
 (_GenerateVideosOperation_from_mldev and its parts) for responses, and models.py of its versions below 3
 (_GenerateVideosConfig_to_mldev, _Image_to_mldev) for requests; google.rpc.Code for the numbers of an operation's error, which
-are not those of HTTP.
+differ from HTTP's.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
 class UnreportedUsage:
     """An estimate of what a session has used since the last ``response.done``: a caller may leave before it.
 
-    Only a response that was asked for or has begun counts: it reads the conversation so far, and what the caller has sent.
+    Only a response that was requested or has begun counts: it reads the conversation so far, and everything that the caller
+    sent.
     """
 
     __slots__ = ("_context", "_heard", "_is_asked", "_produced", "_read", "_spoken")

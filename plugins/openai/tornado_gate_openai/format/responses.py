@@ -129,9 +129,11 @@ async def _render_whole(
 
 
 class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
-    """Renders each event as a frame. The turn is stored before its last event is sent, so that it can be continued at once.
+    """The renderer of events as frames.
 
-    The last events repeat all that was said, so from LARGE_BYTES on it is looked at their size.
+    The turn is stored before its last event is sent, so that it can be continued immediately.
+
+    The last events repeat the whole output, so their size is checked from LARGE_BYTES on.
     """
 
     __slots__ = ("_call", "_kept", "_size", "_state")
@@ -163,7 +165,7 @@ class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
         return pause
 
     def _render_large(self, event: dict[str, Any], out: list[bytes]) -> None:
-        """Runs in a thread."""
+        """Render a large response; runs in a thread."""
         shown = _hide_encrypted(event, self._state.asked)
         out.append(sse.render(encode_json(shown), str(event["type"])))
         self._size += len(out[-1])

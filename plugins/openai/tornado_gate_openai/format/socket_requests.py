@@ -183,7 +183,7 @@ class CreateRequest:
         return render_event(event)
 
     def _correct_paths(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an error whose paths count the items of the message, not those of the conversation before them."""
+        """Return an error whose paths count the items of the message, not the items of the conversation before them."""
         before = self._turn.count
 
         def correct(match: re.Match[str]) -> str:

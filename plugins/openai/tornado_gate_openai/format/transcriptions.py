@@ -181,7 +181,7 @@ async def _render_answer(
 
 
 def _require_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
-    """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result has none."""
+    """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result lacks them."""
     wanted = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
@@ -204,7 +204,7 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the upstream's response unchanged: JSON, text or server-sent events.
 
-    Some models return a complete transcript although the request asked for a stream. It is converted to a stream, because a
+    Some models return a complete transcript although the request was for a stream. It is converted to a stream, because a
     client that reads a stream would find no events in it.
     """
     content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type

@@ -2,7 +2,7 @@
 
 Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
 wire formats are in `tornado_gate_openai.wire`. The differences between upstreams are in `settings.py`, from the configuration
-and `presets.yaml`; those between models in `models.py`, from `models.yaml`.
+and `presets.yaml`. The differences between models are in `models.py`, from `models.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """

@@ -1,7 +1,7 @@
 """Content that the vendor's models reject: mapped where that is possible, else dropped and reported. Pure.
 
-Text files become texts where only PDF files are accepted, a file of another type than those accepted is an error, long ids of
-tool calls become shorter ones, which are the same in every turn, and the word JSON is added to a prompt without it.
+Text files become texts where only PDF files are accepted, a file of a type that is not accepted is an error, long ids of tool
+calls become shorter ids, which are the same in every turn, and the word JSON is added to a prompt without it.
 
 Sources: files: trpc-group/trpc-agent-go#1816 (2026-05-18); images: STranslate/STranslate#277; ids: vercel/ai#5171 and
 AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.
@@ -44,7 +44,7 @@ PathOf = Callable[..., str]
 
 
 class ContentRules(Value, frozen=True, kw_only=True):
-    """What the model accepts at one API. None means anything; `files` are patterns of media types."""
+    """The parts that a model accepts at one API. None means anything; `files` are patterns of media types."""
 
     images: bool
     audio: bool
@@ -155,7 +155,7 @@ def _fit_result(call: Call, result: ToolResult, rules: ContentRules, path: PathO
 
 
 def _fit_part(call: Call, part: Part, rules: ContentRules, path: Callable[[], str]) -> Part | None:
-    """The part as the model accepts it; None for one that is lost. Raises InvalidField for a file of another type."""
+    """Return the part as the model accepts it; None for a lost part. Raises InvalidField for a file of another type."""
     match part:
         case Image():
             return fit_medium(call, part, rules.image_types, path) if rules.images else None

@@ -1,4 +1,4 @@
-"""What the chat models of an upstream accept, and a translated request that fits its model. Pure.
+"""The abilities of an upstream's chat models, and translated requests that fit their model. Pure.
 
 The facts about OpenAI's models are in `models.yaml`. Models of other upstreams are unknown: they get the struct's defaults, which
 accept everything except custom tools. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are
@@ -27,19 +27,19 @@ _DEFAULT_EFFORT: Final = "medium"
 
 
 class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
-    """`api` is the API that the model wants, `tools_api` the one for requests with tools.
+    """`api` is the API for the model's requests, `tools_api` the API for requests with tools.
 
-    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or "never".
-    `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens`` of the
-    responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
+    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
+    "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens``
+    of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
     `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API summarizes the
     reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts;
     `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
     `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
-    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format ``json_object``
-    the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``. `server_tools`
-    are those of the responses API; `chat_server_tools` those of the chat API, which only search models have. `cache_markers`: the
-    markers of reusable prefixes that it accepts in translated requests.
+    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
+    ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.
+    `server_tools` are the tools of the responses API; `chat_server_tools` the tools of the chat API, which only search models
+    have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"
@@ -67,7 +67,7 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
 
 
 def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Return whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
+    """Return whether only the responses API can serve `request`, for a model that otherwise gets chat completions."""
     reasoning = request.reasoning
     if reasoning is not None and features.efforts:
         shown = features.summaries and not features.chat_thinking and (reasoning.visible or reasoning.summary)
@@ -85,7 +85,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
         return request
     request = fit_tools(call, request, features)
     if not features.prefill and request.wire_format not in FORMAT_OF_API.values() and has_begun_answer(request):
-        report_begun_answer(call, request)  # the model answers anew
+        report_begun_answer(call, request)  # the model writes a new response
     if api == "chat":
         features = replace(features, server_tools=features.chat_server_tools)
     request = fit_request(call, request, features)
@@ -167,7 +167,7 @@ def _fit_summary(call: Call, request: ChatRequest, features: OpenAIModelFeatures
     effort = _get_asked_effort(reasoning, features)
     if effort != "none" and (
         features.efforts or effort is None
-    ):  # without efforts, one that was asked for is reported itself
+    ):  # a model without efforts: the requested effort itself is reported
         call.drop_field(request.field_name("reasoning.summary"))
     return replace(request, reasoning=replace(reasoning, summary=None, visible=False))
 

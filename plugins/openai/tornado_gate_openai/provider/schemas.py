@@ -1,8 +1,8 @@
 """Schemas that OpenAI's models reject, made acceptable: parameters of tools, and response formats of other vendors. Pure.
 
 Other vendors' models always follow a schema, so it is sent with ``strict: true`` if it can be: its optional properties become
-required and nullable, and the nulls are taken out of the response again. A schema outside the vendor's subset is sent with
-``strict: false`` and reported.
+required and nullable, and the nulls are removed from the response. A schema outside the vendor's subset is sent with ``strict:
+false`` and reported.
 
 A response schema of another type is wrapped in an object with the one property `value`, and the response is unwrapped again,
 also in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
@@ -98,7 +98,7 @@ def complete_parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _complete_arrays(schema: Any) -> Any:
-    """`schema` with ``items: {}``, which allows everything, in each array without items; the same object if it has none."""
+    """`schema` with ``items: {}``, which allows everything, in each array without items; the same object without such arrays."""
     if not isinstance(schema, Mapping):
         return schema
     changed: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def _wrap_format(request: ChatRequest) -> ChatRequest:
 
 
 def _move_references(value: Any) -> Any:
-    """`value` with references to the whole schema changed to its new place; those to definitions keep theirs."""
+    """`value` with references to the whole schema changed to its new position; references to definitions stay."""
     if isinstance(value, Mapping):
         moved = {name: _move_references(member) for name, member in value.items()}
         reference = moved.get("$ref")
@@ -230,9 +230,9 @@ class _UnwrappedTexts(Step[StreamEvent, StreamEvent]):
 
 
 class _ValueReader:
-    """Reads the text of ``{"value": …}`` chunk by chunk, and returns the text of the value. Any other text is unchanged.
+    """The reader of the text ``{"value": …}``, chunk by chunk. It returns the text of the value; any other text is unchanged.
 
-    `_kept` is what may be the end of the object: braces and white space, in chunks.
+    `_kept` may be the end of the object: chunks of braces and white space.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class _ValueReader:
         return ready
 
     def finish(self) -> str:
-        """The rest of the value, without the end of the object."""
+        """The remaining text of the value, without the end of the object."""
         if self._inside is None:
             return self._start
         return "".join(self._kept).rstrip().removesuffix("}").rstrip()

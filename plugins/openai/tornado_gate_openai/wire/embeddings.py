@@ -44,7 +44,7 @@ EmbeddingInput = str | tuple[int, ...]
 
 
 def read_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
-    """Return the inputs of a validated ``input``: a string, an array of strings, a token array, or an array of those."""
+    """Return the inputs of a validated ``input``: a string, an array of strings, a token array, or an array of token arrays."""
     if isinstance(value, str):
         return (value,)
     if value and isinstance(value[0], int):
@@ -191,7 +191,7 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def find_usage(beginning: bytes, end: bytes) -> Usage | None:
-    """Return the usage from the first and last bytes of a response; vendors put it in either. None if it is absent."""
+    """Return the usage from the first and last bytes of a response; vendors put it at either end. None without usage."""
     for piece in (end, beginning):
         for match in _USAGE_PATTERN.finditer(piece):
             try:

@@ -1,8 +1,8 @@
 """Response schemas in OpenAI's formats, and the subset of JSON schema that they enforce. Pure.
 
-Formats of other vendors have no ``strict``: their models always follow the schema. OpenAI's follow it only with ``strict: true``,
-and reject a strict schema outside the subset: all properties required, closed objects, a type everywhere, nothing beside a
-reference, no other keywords than those below, and not too large.
+Formats of other vendors have no ``strict``: their models always follow the schema. OpenAI's follow it only with ``strict:
+true``, and reject a strict schema outside the subset: all properties required, closed objects, a type everywhere, no members
+beside a reference, only the keywords below, and not too large.
 
 Source: developers.openai.com/api/docs/guides/structured-outputs, "Supported schemas" (read 2026-11-22).
 """
@@ -53,7 +53,10 @@ def make_strict(schema: Any) -> dict[str, Any] | None:
 
 
 def is_strict(schema: Any) -> bool:
-    """Return whether a schema is accepted with ``strict: true``: an object at the top, everything in the subset, not too large."""
+    """Return whether a schema is accepted with ``strict: true``.
+
+    It needs an object at the top, stays in the subset, and is not too large.
+    """
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         return False
     return _is_in_subset(schema, 0) and _is_small(schema)

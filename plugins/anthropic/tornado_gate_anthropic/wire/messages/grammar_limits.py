@@ -21,7 +21,7 @@ MOST_UNIONS: Final = 16
 
 
 class _Total(State):
-    """What is left of the limits."""
+    """The unused part of the limits."""
 
     tools: int = MOST_STRICT_TOOLS
     optional: int = MOST_OPTIONAL

@@ -1,7 +1,7 @@
 """``system`` and ``messages`` of a request body as common messages. Pure.
 
-``system`` becomes a first message of role "system". The tool results in a user message become a message of role "tool";
-the rest of it becomes a message of role "user" after that. A tool result is `plain` when its content was one string.
+``system`` becomes a first message of role "system". The tool results in a user message become a message of role "tool"; its
+other content becomes a message of role "user" after it. A tool result is `plain` when its content was one string.
 
 Source: anthropic-python 2.11, types/message_param.py.
 """

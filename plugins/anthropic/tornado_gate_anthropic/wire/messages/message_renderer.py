@@ -101,7 +101,7 @@ def render_conversation(
 
 
 class _TurnWriter:
-    """Groups messages into turns. `own` is True when the request came in this format."""
+    """The writer of turns from messages. `own` is True when the request came in this format."""
 
     def __init__(self, call: Call, own: bool, markers: MarkerWriter, media_types: tuple[str, ...] | None) -> None:
         self.own = own

@@ -1,7 +1,7 @@
 """Content blocks, in both directions. Pure.
 
-Unknown members of a block are kept in `extra` of its part, those of its ``source`` under that name. A block of an unknown
-type (server tools and their results, search results, …) becomes a `VendorPart`.
+Unknown members of a block are kept in `extra` of its part, unknown members of its ``source`` under that name. A block of an
+unknown type (server tools and their results, search results, …) becomes a `VendorPart`.
 
 Source: anthropic-python 2.11, types/content_block_param.py and types/content_block.py.
 """

@@ -124,8 +124,8 @@ def render_request(
 ) -> dict[str, Any]:
     """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`.
 
-    `default_max_tokens` replaces the model's default for a request without a limit; what thinking needs is added to it. With
-    `auto_cache` a request of another format gets cache markers, unless it has some or refuses them.
+    `default_max_tokens` replaces the model's default for a request without a limit; the tokens for thinking are added to it.
+    With `auto_cache` a request of another format gets cache markers, unless it has some or refuses them.
     """
     abilities = abilities or ModelFeatures()
     markers = MarkerWriter(call=call)
@@ -191,7 +191,7 @@ def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
 
 
 def _is_personal(user: str) -> bool:
-    """Return whether the vendor rejects a user id, or says it may: an e-mail address or a phone number."""
+    """Return whether the vendor rejects a user id, or documents that it may: an e-mail address or a phone number."""
     is_email = "@" in user[1:-1] and user.split() == [user]
     return is_email or _PHONE_NUMBER.fullmatch(user) is not None
 
@@ -201,8 +201,8 @@ def choose_max_tokens(
 ) -> int:
     """``max_tokens`` for a request without one: the target's configured output limit, else a default with room for thinking.
 
-    The default is `configured` or that of the model. `thinking` and `effort` are those of the outgoing body. A budget must be
-    below ``max_tokens``; adaptive thinking gets the budget that corresponds to its effort.
+    The default is `configured` or the model's. `thinking` and `effort` are members of the outgoing body. A budget must be below
+    ``max_tokens``; adaptive thinking gets the budget that corresponds to its effort.
     """
     known = _get_known_limit(call)
     if known is not None:
@@ -248,7 +248,7 @@ def _render_sampling(
 
 
 def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
-    """The stop sequences without those of white space only, which the vendor rejects."""
+    """The stop sequences that are not only white space. The vendor rejects the others."""
     stops = [stop for stop in request.stop if own or stop.strip()]
     if len(stops) < len(request.stop):
         call.drop_field(request.field_name("stop"))

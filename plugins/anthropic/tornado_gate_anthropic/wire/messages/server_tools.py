@@ -38,7 +38,7 @@ _DIRECT: Final = {"type": "direct"}
 
 
 def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
-    """What a tool of a validated body requests; None for a tool that only this vendor has."""
+    """Return the server tool for a tool of a validated body; None for a tool that only this vendor has."""
     match = _TYPE.fullmatch(read_string(value.get("type")))
     if match is None:
         return None
@@ -55,7 +55,9 @@ def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
 
 
 def render_server_tool(call: Call, tool: VendorTool, path: str, types: Mapping[str, str]) -> dict[str, Any] | None:
-    """The tool for one of another format; None, and reported, when the vendor has none. `types` are the model's, by kind.
+    """Return the tool for another format's tool.
+
+    Returns None and reports the tool if the vendor has no equivalent. `types` are the model's types, by kind.
 
     The vendor accepts allowed or blocked domains, not both: blocked ones are then reported.
     """

@@ -103,7 +103,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 raise UpstreamError(
                     "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
                 )
-            out.extend(self.read(frame))  # yields one event at a time: those before an error are kept
+            out.extend(self.read(frame))  # yields one event at a time, so that events before an error are kept
             if self.finished:
                 return True
         return False

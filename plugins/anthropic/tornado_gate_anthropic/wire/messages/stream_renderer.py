@@ -98,7 +98,7 @@ class _MessagesPartState(State):
 
 
 class MessagesStreamRenderer:
-    """Renders one response stream. `id` and `model` are those of `render_stream`."""
+    """The renderer of one response stream. `id` and `model` are the parameters of `render_stream`."""
 
     def __init__(self, id: str, model: str) -> None:
         self._id = id

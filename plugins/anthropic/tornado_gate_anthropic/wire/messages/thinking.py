@@ -93,7 +93,7 @@ def render_reasoning(
 ) -> dict[str, Any]:
     """``thinking`` and ``effort`` for a request of any format; each is left out when unset.
 
-    `messages` are those of the outgoing body and `limit` its ``max_tokens`` when that is known.
+    `messages` are the messages of the outgoing body, and `limit` is its ``max_tokens`` if known.
     """
     reasoning = request.reasoning
     if request.wire_format == WIRE_FORMAT:
@@ -120,7 +120,8 @@ def render_reasoning(
 def allow_unbound_thinking(
     thinking: Mapping[str, Any] | None, abilities: ModelFeatures, messages: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """``thinking`` with which the model ignores earlier thinking of which the conversation has changed, instead of rejecting it.
+    """The ``thinking`` with which the model ignores earlier thinking after a change of the conversation, instead of rejecting
+    it.
 
     Clients of other formats change system prompts, tools and histories between turns, which only this vendor forbids; most do
     not know that their history has thinking, because the core restores it. None: `thinking` need not change.
@@ -138,7 +139,7 @@ def allow_unbound_thinking(
 
 
 def _render_off(call: Call, name: str, abilities: ModelFeatures, *, shown: bool) -> dict[str, Any]:
-    """Thinking switched off, or the least of it where that is impossible: then it is `shown` to a caller who asked for it."""
+    """Thinking switched off, or the lowest effort where that is impossible; then it is `shown` to a caller who requested it."""
     if abilities.thinking == "none":
         return {}
     if abilities.thinking_off != "never":
@@ -171,7 +172,7 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
     Without a limit, the model's largest response leaves room for its usual one, or is shared in halves.
     """
     asked = reasoning.budget_tokens
-    if asked is None or asked < 0:  # no budget given: use that of the effort level
+    if asked is None or asked < 0:  # no budget given: use the budget of the effort level
         asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
     budget = max(asked, MIN_BUDGET)
     if limit is None and abilities.max_output is not None:
@@ -184,7 +185,7 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
 def lacks_thinking(messages: Sequence[Any]) -> bool:
     """Return whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
 
-    A loop is what the model said since the last user turn that is more than results; adjacent messages of one role are one turn.
+    A loop is the model's output since the last user turn with more than results; adjacent messages of one role are one turn.
     Source: the vendor's page "Extended thinking", "Tool use" and "Interleaved thinking" (read 2026-11-22).
     """
     first: Sequence[Any] = ()

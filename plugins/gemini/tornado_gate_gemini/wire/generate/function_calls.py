@@ -1,7 +1,7 @@
 """Function calls and responses, and the matching between them. Pure.
 
-A call often has no id; a response without an id then belongs to the first unanswered call of its name. Common parts match by
-id, so a call without one gets its number in the conversation, which stays the same in later turns.
+A call often has no id; a response without an id then belongs to the first call of its name that has no response. Common parts
+match by id, so a call without one gets its number in the conversation, which stays the same in later turns.
 
 Source: google-genai 3.4, types.FunctionCall and FunctionResponse.
 """

@@ -134,7 +134,7 @@ def _make_part(use: ServerToolUse) -> VendorPart:
 
 
 class GroundingWriter:
-    """Collects what a candidate of another format says about its sources, for the metadata of the candidate."""
+    """The sources of a candidate of another format, for the metadata of the candidate."""
 
     def __init__(self) -> None:
         self._chunks: list[dict[str, Any]] = []

@@ -46,7 +46,7 @@ _MAX_TEXT_LENGTH: Final = 500
 
 
 def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
-    """Report every field that none of the vendor's models support, except those in `sayable`.
+    """Report every field that no model of the vendor supports, except the fields in `sayable`.
 
     "auto" and zero partial images are the default behaviour and are not reported.
     """
@@ -63,7 +63,7 @@ def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
 def choose_shape(
     call: Call, request: ImageRequest, ratios: Sequence[str], *, resolutions: bool
 ) -> tuple[str | None, str | None]:
-    """(aspect ratio, resolution) for a request; None for one that is not set. Reports an unsupported size as dropped."""
+    """(aspect ratio, resolution) for a request; each is None if it is not set. Reports an unsupported size as dropped."""
     ratio, resolution = request.aspect_ratio, request.resolution
     if resolution is not None and not resolutions:
         call.drop_field(request.field_name("resolution"))
@@ -115,7 +115,7 @@ def render_image_request(
 
 
 async def parse_image_response(body: Any) -> ImageResult:
-    """The images of a whole response, without those that belong to the model's thoughts.
+    """The images of a whole response, without the images in the model's thoughts.
 
     Raises the upstream's error, and an error with the upstream's reason for a response without an image.
     """

@@ -107,7 +107,7 @@ class _UserTurn(State):
 
 
 class _MediaRequestReader:
-    """Reads a body in camelCase; reported paths have the caller's spelling."""
+    """The reader of a body in camelCase; reported paths have the caller's spelling."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
@@ -118,7 +118,7 @@ class _MediaRequestReader:
         return {name: restore_spelling(self._body, path) for name, path in names.items()}
 
     def get_object(self, path: str) -> Mapping[str, Any]:
-        """The object at a path; {} when there is none."""
+        """The object at a path; {} if it is absent."""
         found: Any = self._wire
         for name in path.split(".") if path else ():
             found = found[int(name)] if isinstance(found, list) else read_object(found).get(name)
@@ -133,7 +133,7 @@ class _MediaRequestReader:
             raise InvalidField(path, message)
 
     def read_last_turn(self, *, pictures: bool) -> _UserTurn:
-        """The last user turn. Reports the rest of ``contents`` as dropped. Raises InvalidField for a turn without text."""
+        """The last user turn. Reports all other ``contents`` as dropped. Raises InvalidField for a turn without text."""
         contents = read_objects(self._wire.get("contents"))
         turns = [place for place, content in enumerate(contents) if content.get("role") in (None, "", "user")]
         if not turns:

@@ -123,8 +123,9 @@ def render_contents(
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """``contents`` and ``systemInstruction``. Reports unsupported parts to `call.drop_field` by their path.
 
-    `own` is True when the messages came in this format. All system messages are merged into one instruction, because this format
-    has no place for a later one, whose role is reported as dropped. Raises InvalidField if nothing is left to send.
+    `own` is True when the messages came in this format. All system messages are merged into one instruction, because this
+    format has no later instructions; the role of a later message is reported as dropped. Raises InvalidField if no content is
+    left to send.
     """
     writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
@@ -201,7 +202,7 @@ class _ContentWriter(State):
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
 
     def _is_empty_thought(self, part: Part) -> bool:
-        """Return whether `part` is a thought of which only the issuer knows more than its place."""
+        """Return whether `part` is a thought that only its issuer can read."""
         return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
     def _render_medium(self, part: Image | Audio | File, path: Callable[[], str]) -> dict[str, Any] | None:
@@ -256,7 +257,7 @@ class _ContentWriter(State):
 
 
 def _may_be_inside(value: Mapping[str, Any]) -> bool:
-    """Return whether the vendor accepts a part inside a function response; others stand beside it."""
+    """Return whether the vendor accepts a part inside a function response; other parts are beside it."""
     blob = value.get("inlineData")
     return "text" not in value and (blob is None or blob["mimeType"] in _TYPES_IN_RESPONSES)
 
@@ -285,7 +286,7 @@ def sign_calls(contents: Any) -> list[Any] | None:
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:
-    """Add the dummy signature to the first call of each step of the current turn when it has none."""
+    """Add the dummy signature to the first call of each step of the current turn if it lacks a signature."""
     turn = 0
     for number, content in enumerate(contents):
         if content["role"] == "user" and not any("functionResponse" in part for part in content["parts"]):

@@ -1,7 +1,7 @@
 """Member names: callers use camelCase and snake_case, upstreams get camelCase. Pure.
 
-The vendor's API accepts both spellings; some compatible upstreams accept camelCase only. Only names of this format are
-changed, not those inside arguments, results and user-defined schemas.
+The vendor's API accepts both spellings; some compatible upstreams accept camelCase only. Only names of this format are changed,
+not the names inside arguments, results and user-defined schemas.
 
 Source: google-genai 3.4, google/genai/types.py (the trees below Content, GenerateContentConfig,
 Tool, ToolConfig and EmbedContentConfig).

@@ -117,12 +117,12 @@ def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
 
 
 def read_block_message(body: Mapping[str, Any]) -> str:
-    """Why a prompt was blocked, in words; ""  when the vendor does not say so."""
+    """The reason in words why a prompt was blocked; "" if the vendor does not report it."""
     return read_string(read_object(body.get("promptFeedback")).get("blockReasonMessage"))
 
 
 def read_explanation(reason: FinishReason, candidate: Mapping[str, Any]) -> str:
-    """Why the content of a candidate was filtered, in words; "" for other finish reasons."""
+    """The reason in words why the content of a candidate was filtered; "" for other finish reasons."""
     return read_string(candidate.get("finishMessage")) if reason == "content_filter" else ""
 
 
@@ -174,7 +174,7 @@ def _add_sources(parts: tuple[Part, ...], candidate: Mapping[str, Any]) -> tuple
 
 
 def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") -> Part:
-    """The part of one response part; a call without an id gets one. `code_id` is the id of the last executed code."""
+    """The common part of one response part; a call without an id gets one. `code_id` is the id of the last executed code."""
     call = part.get("functionCall")
     if not isinstance(call, dict):
         try:

@@ -115,7 +115,7 @@ def _start_events(rate: int, wav: bool, size: int | None) -> list[StreamEvent]:
 
 
 class _SpeechBodyReader:
-    """Collects the text, usage and finish reason of the bodies of one response."""
+    """The text, usage and finish reason of one response, from its bodies."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -142,7 +142,7 @@ class _SpeechBodyReader:
         return found
 
     def check_end(self, heard: bool, whole: bool) -> None:
-        """Raise an error for a response without audio, one that was filtered, or a truncated stream."""
+        """Raise an error for a response without audio, a filtered response, or a truncated stream."""
         if not heard or parse_finish_reason(self._finish) == "content_filter":
             raise no_output_error(self._last, "audio" if not heard else "complete audio", "".join(self._texts))
         if not whole and not self._finish:

@@ -1,7 +1,7 @@
 """Stream chunks, each a complete response object, as common stream events: the client half, lenient. Pure.
 
 Text and thoughts come in chunks, other parts whole. A part ends when a part of another kind starts, or with its signature,
-which may come in a piece without text. Parts after a candidate's finish reason are ignored.
+which may come in a chunk without text. Parts after a candidate's finish reason are ignored.
 
 Source: google-genai 3.4, types.GenerateContentResponse.
 """
@@ -123,8 +123,9 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
 class _CandidateParser:
     """State of one candidate. `_open` is the kind and index of the open text or thinking part.
 
-    `_signature` is that of the open part, which ends with the next part: metadata about its sources may follow. `_texts` are the
-    indexes and pieces of the text parts. `_plain` is the index of an open text to which pieces are only added, else -1.
+    `_signature` is the signature of the open part, which ends with the next part: metadata about its sources may follow.
+    `_texts` are the indexes and pieces of the text parts. `_plain` is the index of an open text to which pieces are only added,
+    else -1.
     """
 
     def __init__(self, number: int, next_part: Callable[[], int], cites: bool) -> None:

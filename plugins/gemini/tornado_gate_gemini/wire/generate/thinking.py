@@ -1,6 +1,6 @@
 """``thinkingConfig`` and `Reasoning`, in both directions. Pure.
 
-The table from effort to budgets and levels is that of the vendor's OpenAI-compatible endpoint:
+The table from effort to budgets and levels comes from the vendor's OpenAI-compatible endpoint:
 https://ai.google.dev/gemini-api/docs/openai. A budget of 0 disables thinking, -1 lets the model choose.
 """
 
@@ -35,7 +35,7 @@ def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
 
 
 def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any] | None:
-    """The ``thinkingConfig`` for the model: a budget or a level, never both; None when nothing is set."""
+    """The ``thinkingConfig`` for the model: a budget or a level, never both; None if neither is set."""
     reasoning = request.reasoning
     if reasoning is None:
         return None

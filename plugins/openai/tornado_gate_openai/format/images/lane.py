@@ -1,6 +1,6 @@
 """The verbatim lane of images, for responses that contain the images as base64.
 
-A caller who requests URLs gets URLs of the gateway, so those requests take the common lane. Only variations have no common lane:
+A caller who requests URLs gets URLs of the gateway, so such requests take the common lane. Only variations have no common lane:
 the upstream is called with ``response_format: b64_json``, and the images are stored here when the caller requested URLs.
 """
 
@@ -134,7 +134,7 @@ def _is_quiet(frames: bytes) -> bool:
 
 
 class _ImageMeter:
-    """Records usage. A stream may have one completed event per image, so only an error ends it early."""
+    """The meter of an image stream. A stream may have one completed event per image, so only an error ends it early."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter

@@ -138,7 +138,7 @@ def _read_metadata(body: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _show(item: dict[str, Any], wire: WireRequest) -> dict[str, Any]:
-    """Return an item as the client sees it: complete, and with encrypted reasoning only where ``include`` asks for it."""
+    """Return an item as the client sees it: complete, and with encrypted reasoning only where ``include`` requests it."""
     asked = (*wire.query_lists.get("include[]", ()), wire.query.get("include"))
     return complete_item(item if _ENCRYPTED in asked else drop_encrypted(item))
 

@@ -1,4 +1,7 @@
-"""What a responses body refers to by id: earlier turns, a conversation, and items, all of the caller's account."""
+"""The objects that a responses body refers to by id: earlier turns, a conversation, and items.
+
+All belong to the caller's account.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def save_turn(
     last: str = "",
     kept_by: str = "",
 ) -> None:
-    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`.
+    """Store a turn for the time in conf: the id of the turn before it, its input `items` and the response `body`.
 
     `last` is the name of the member of a kept conversation after which the turn came. `kept_by` is the provider entry whose
     upstream stores the response, for a copy.
@@ -46,7 +46,7 @@ async def save_turn(
 
 
 async def find_turn(call: Call, response_id: str) -> TurnRecord | None:
-    """Return the record of a response, or None when this account has none with that id."""
+    """Return the record of a response, or None if this account has no response with that id."""
     record = await call.memory.get(make_name(response_id))
     return record if isinstance(record, Mapping) else None
 
@@ -106,7 +106,7 @@ async def load_history(call: Call, response_id: str) -> ItemList:
                 conversation_store.make_portable(items, lambda: call.drop_field(PREVIOUS_RESPONSE_ID))
                 for items in (asked, output)
             )
-        if any(map(is_own_compaction, output)):  # it stands for everything before it
+        if any(map(is_own_compaction, output)):  # it replaces everything before it
             turns.append(output)
             break
         turns.append([*asked, *output])
@@ -137,7 +137,7 @@ async def resolve_references(call: Call, items: ItemList, known: ItemList, *, st
 
 
 async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
-    """The item in a stored response; None for one that the target itself keeps, which finds it by its id."""
+    """The item in a stored response; None for an item that the target itself keeps and finds by its id."""
     record = await find_turn(call, get_response_id(item_id))
     if record is None or ("kept_by" in record and record["kept_by"] == call.target.provider):
         return None

@@ -32,7 +32,7 @@ from tornado_gate_openai.format.videos.reply_options import Kind, TaskState
 from tornado_gate_openai.format.videos.requests import choose_video_dialect
 
 FAILED_CODE: Final = "video_generation_failed"
-"""The error code of a failed task that has no code of its own."""
+"""The error code of a failed task without a code."""
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:

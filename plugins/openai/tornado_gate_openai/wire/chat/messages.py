@@ -139,7 +139,7 @@ def render_messages(
     """Return the array ``messages``. `own` is True if the request came in this format.
 
     With `reasoning_content` the thinking before tool calls is sent as this member, which some upstreams require.
-    `cache_markers` are those that the upstream accepts in requests of other formats.
+    `cache_markers` are the markers that the upstream accepts in requests of other formats.
 
     Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
     file in a tool result of another format moves to a user message after the results of that turn and is reported too.
@@ -170,7 +170,7 @@ def _make_tool_images_message(moved: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _MessageRenderer(State):
-    """Renders messages one by one; `number` is the index of the current message.
+    """The renderer of messages, one by one; `number` is the index of the current message.
 
     Parts that cannot stay in a tool result are appended to `moved`. Paths are built only when something is reported.
     """

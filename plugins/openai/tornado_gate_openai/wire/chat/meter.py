@@ -24,7 +24,7 @@ _DONE_FRAME: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
 
 
 class ChatStreamMeter:
-    """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
+    """The meter of one stream's raw frames. It notes usage and finish reason on `meter`.
 
     `finished` is True after a finish reason, `done` after the last frame: ``[DONE]`` or an error.
     """
@@ -113,7 +113,7 @@ def count_images(body: Mapping[str, Any], member: str) -> int:
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
-    """Note the usage of a body or chunk. Returns False if it has none."""
+    """Note the usage of a body or chunk. Returns False if there is no usage."""
     usage = parse_usage(body.get("usage"))
     if usage is not None:
         meter.usage = usage

@@ -193,7 +193,7 @@ def render_request(
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
     `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
-    `reasoning_content`: the upstream wants the thinking before tool calls. `cache_markers`: the markers that it accepts. A
+    `reasoning_content`: the upstream needs the thinking before tool calls. `cache_markers`: the markers that it accepts. A
     stream always requests usage, because the meter needs it.
     """
     own = request.wire_format == WIRE_FORMAT

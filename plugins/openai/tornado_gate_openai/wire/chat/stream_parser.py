@@ -53,8 +53,8 @@ _LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasonin
 def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
     """Yield the events of a stream. `frames` are the parsed chunks from `sse.read_json_frames`.
 
-    `audio_media_type` is that of the requested audio. Raises UpstreamError for a chunk that is not an object. If the stream
-    breaks off, there is no `Finish` event, and the core reports an error.
+    `audio_media_type` is the media type of the requested audio. Raises UpstreamError for a chunk that is not an object. If the
+    stream breaks off, there is no `Finish` event, and the core reports an error.
     """
     return stages.add_step(frames, _ChatStreamParser(audio_media_type))
 
@@ -153,7 +153,7 @@ _CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprob
 
 
 class _AudioState(State):
-    """The audio part of a choice: its part index, its id, and `rest`: base64 characters of an incomplete group of four."""
+    """The audio part of a choice: its part index, its id, and in `rest` the base64 characters of an incomplete group of four."""
 
     part: int
     id: str

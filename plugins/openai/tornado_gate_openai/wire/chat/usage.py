@@ -48,7 +48,10 @@ def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
 
 
 def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
-    """Return the vendor's finish reason. Raises UpstreamError for "error": the vendor has none that marks a failed response."""
+    """Return the vendor's finish reason.
+
+    Raises UpstreamError for "error", because no finish reason of the vendor marks a failed response.
+    """
     if reason == "error":
         raise response_failed(raw)
     if raw == "function_call":

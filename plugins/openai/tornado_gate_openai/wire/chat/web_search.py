@@ -33,7 +33,10 @@ def parse_options(value: Any) -> VendorTool:
 
 
 def render_options(call: Call, request: ChatRequest) -> Mapping[str, Any] | None:
-    """The member's value, for a tool of any format; None if it is absent. Reports what it cannot say to `call.drop_field`."""
+    """The member's value, for a tool of any format; None without such a tool.
+
+    Reports settings without an equivalent to `call.drop_field`.
+    """
     found: Mapping[str, Any] | None = None
     for index, tool in enumerate(request.tools):
         if not isinstance(tool, VendorTool):

@@ -1,4 +1,4 @@
-"""Maps the vendor's error codes to `UpstreamError`. The same codes come with an HTTP status, in a task, or per image.
+"""The vendor's error codes as `UpstreamError`. The same codes come with an HTTP status, in a task, or per image.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/error-code: 400 InvalidParameter*, InvalidURL*, BadRequest*,
 DataInspectionFailed and similar, 400 Arrearage (unpaid account), 401 InvalidApiKey, 403 *AccessDenied, 404

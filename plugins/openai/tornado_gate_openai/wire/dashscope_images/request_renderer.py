@@ -5,7 +5,7 @@ Requests of this wire format get all members of `extra` back. Images must alread
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api (messages and parameters),
 https://docs.qwencloud.com/api-reference/image-generation/qwen-text-to-image-async and /wan-text-to-image-v2/create-task (a
 prompt, by task), https://www.alibabacloud.com/help/en/model-studio/wan2-5-image-edit-api-reference and /wanx-image-edit
-(pictures, by task); where ``negative_prompt`` stands: dashscope 2.0.2 (its Python SDK), aigc/image_synthesis.py.
+(pictures, by task); the position of ``negative_prompt``: dashscope 2.0.2 (its Python SDK), aigc/image_synthesis.py.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _VENDOR_MEMBERS: Final = ("safety_identifier", "svg_usage")
 
 
 async def parse_response(body: Any, *, fetch: ImageFetcher | None = None) -> ImageResult:
-    """Parse the images in an upstream's response. `fetch` downloads those that are given by URL.
+    """Parse the images in an upstream's response. `fetch` downloads images that the response gives by URL.
 
     Raises the error in the body, and UpstreamError for a response without images.
     """

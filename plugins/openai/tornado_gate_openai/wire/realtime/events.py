@@ -137,7 +137,7 @@ def is_open(event: Event) -> bool:
 
 
 def make_done_event(event: Event, previous: Any = None) -> Event:
-    """Return ``conversation.item.done`` for the item of `event`; its event id is derived from that of `event`."""
+    """Return ``conversation.item.done`` for the item of `event`; its event id is derived from the id of `event`."""
     event_id = event.get("event_id")
     result: Event = {
         "type": "conversation.item.done",

@@ -84,7 +84,7 @@ class SessionConfig(Value, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> SessionConfig:
-        """Return the settings after a ``session.update``, or with `path` "response" those of one ``response.create``.
+        """Return the settings after a ``session.update``, or with `path` "response" the settings of one ``response.create``.
 
         Only present members change. Null disables turn detection, transcription and noise reduction, and is ignored for other
         members. Raises InvalidField with paths in the caller's spelling.

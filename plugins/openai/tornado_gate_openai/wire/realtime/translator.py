@@ -29,7 +29,7 @@ MAX_REMEMBERED: Final = 1000
 
 
 class EventTranslator:
-    """Translates the messages of one session. `lose` is called with the path of each unsupported field of a client event."""
+    """The translator of one session's messages. `lose` is called with the path of each unsupported field of a client event."""
 
     def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: FieldDropper = ignore_drop) -> None:
         self.caller = caller
@@ -42,7 +42,7 @@ class EventTranslator:
         self._functions: FIFOCache[str, Any] = FIFOCache(MAX_REMEMBERED)
 
     def translate_client_message(self, text: str) -> list[str]:
-        """Return the messages for the upstream. Raises InvalidField for an invalid event or one that cannot be converted."""
+        """Return the messages for the upstream. Raises InvalidField for an event that is invalid or cannot be converted."""
         if self.caller == self.upstream:
             return [text]
         found = find_type(text)

@@ -2,8 +2,8 @@
 
 The vendor's compaction item holds the state of its model, encrypted. An item of the gateway holds the summary, which is the
 caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage, works on
-every gateway and at every model, and a client handles both kinds of items alike. When an item comes back in ``input``, it is
-replaced by a user message with the summary, the role that Codex gives to summaries of its own.
+every gateway and at every model, and a client handles both kinds of items in the same way. When an item comes back in
+``input``, it is replaced by a user message with the summary, the role that Codex gives to the summaries that it writes.
 
 Source: openai-python 3.52, types/responses/compacted_response.py, response_compaction_item.py and response_compact_params.py;
 openai/codex, codex-rs/core/src/compact_remote_v2.rs (read 2026-11-22): a ``compaction_trigger`` at the end of ``input`` requests
@@ -51,7 +51,8 @@ _SUMMARY_HEADING: Final = (
 
 RETAINED_CHARACTERS: Final = 64_000 * 4
 """User messages that a compaction returns beside the summary, newest first: 64,000 tokens, as at the vendor (Codex, the file
-above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary stands for older ones."""
+above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary replaces older messages.
+"""
 
 
 def is_own_compaction(item: Item) -> bool:
@@ -152,7 +153,7 @@ def select_user_messages(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 
 class CompactionStep(stages.Step[StreamEvent, StreamEvent]):
-    """Replaces the parts of a chat by one part: the compaction item with their text.
+    """The step that replaces the parts of a chat by one part: the compaction item with their text.
 
     A response without a summary is an error.
     """

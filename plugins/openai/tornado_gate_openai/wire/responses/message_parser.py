@@ -84,7 +84,7 @@ def _join_path(place: str, name: str) -> str:
 
 
 class _AssistantTurn(State):
-    """Collects consecutive items of the model. `paths` are the paths of `parts`."""
+    """Consecutive items of the model. `paths` are the paths of `parts`."""
 
     parts: list[Part] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)

@@ -35,7 +35,9 @@ from tornado_gate_openai.wire.responses.stored_items import is_unreadable
 
 
 class PathGetter(Protocol):
-    """Returns the caller's path of one message, of the part with the index `part`, or of a part of one part: a tool result."""
+    """A function that returns the caller's path of one message, of the part with the index `part`, or of a part of a tool
+    result.
+    """
 
     def __call__(self, part: int | None = None, /) -> str: ...
 
@@ -45,8 +47,8 @@ def render_input(
 ) -> tuple[str | None, list[dict[str, Any]]]:
     """Return ``instructions`` and ``input``. `own` is True if the messages came in this format.
 
-    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are those that the
-    upstream accepts in messages of other formats. Raises InvalidField if nothing is left to send.
+    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are the markers that
+    the upstream accepts in messages of other formats. Raises InvalidField if nothing is left to send.
     """
     writer = _InputItemWriter(call, request, own, cache_markers)
     instructions, first = _render_instructions(request.messages)
@@ -70,7 +72,7 @@ def _render_instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
 
 
 class _InputItemWriter(State):
-    """Renders messages as items. `custom` has the ids of custom tool calls, whose results are items of another type."""
+    """The renderer of messages as items. `custom` has the ids of custom tool calls, whose results are items of another type."""
 
     call: Call
     request: ChatRequest
@@ -171,7 +173,10 @@ class _InputItemWriter(State):
     def _write_thought(
         self, thought: Sequence[tuple[str, dict[str, Any]]], *, followed: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Yield reasoning items. The vendor rejects those that nothing of the model follows (continuedev/continue#8933)."""
+        """Yield reasoning items.
+
+        The vendor rejects a reasoning item that no item of the model follows (continuedev/continue#8933).
+        """
         for place, item in thought:
             if followed or self.own:
                 yield item

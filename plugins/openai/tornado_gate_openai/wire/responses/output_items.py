@@ -46,7 +46,7 @@ def get_response_id(item_id: str) -> str:
 
 
 class ItemIdMaker:
-    """Makes ids for the items of one response, in order."""
+    """The maker of ids for the items of one response, in order."""
 
     def __init__(self, response_id: str) -> None:
         self._stem = response_id.removeprefix(ID_PREFIX)

@@ -148,7 +148,7 @@ def _parse_format(value: Mapping[str, Any] | None) -> ResponseFormat | None:
 def render_request(call: Call, request: ChatRequest, *, cache_markers: CacheMarkers = "none") -> dict[str, Any]:
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
-    `cache_markers` are those that the upstream accepts in requests of other formats.
+    `cache_markers` are the markers that the upstream accepts in requests of other formats.
     """
     own = request.wire_format == WIRE_FORMAT
     instructions, items = render_input(call, request, own, cache_markers)

@@ -245,7 +245,7 @@ def _append_delta(
 
 
 def _make_up(part: _OpenItemPart, whole: str) -> Iterator[StreamEvent]:
-    """Yield a delta with the rest of `whole` if the deltas so far are only its beginning."""
+    """Yield a delta with the remaining text of `whole` if the previous deltas are only its beginning."""
     said = "".join(part.pieces)
     if whole.startswith(said):
         yield from _append_delta(part, whole[len(said) :])

@@ -130,7 +130,7 @@ class _ResponsesPartState(State):
 
 
 class ResponsesStreamRenderer:
-    """Renders one stream. `begun` is True after the first rendered event."""
+    """The renderer of one stream. `begun` is True after the first rendered event."""
 
     def __init__(self, response: Event, include: Collection[str]) -> None:
         self.begun = False
