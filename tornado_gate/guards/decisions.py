@@ -1,7 +1,7 @@
-"""Guards: which of them cover a request, and what their decisions do. One definition for every path of a request.
+"""The guards that cover a request, and the effects of their decisions. One definition for every path of a request.
 
-Guards work on the caller's wire format: a request is reviewed before any target gets it, a response where it leaves for the
-caller. So they see both lanes and every provider alike, and formats and providers know nothing of them.
+Guards work on the caller's wire format: a request is reviewed before any target gets it, a response before it is sent to the
+caller. So they see both lanes and every provider alike, and formats and providers do not depend on them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 NO_MAP: Final = TextMap()
 OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
-"""Their requests and responses hold names of conf only."""
+"""The operations whose requests and responses hold only names of conf."""
 MANY_SPANS: Final = 1000
 """More replacements are checked in a thread."""
 
@@ -52,7 +52,7 @@ class Guards:
     def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
         """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
 
-        Raises PluginUnavailable. The caller of this method tells that of a request: see `Review.pass_over`.
+        Raises PluginUnavailable. The caller of this method reports unseen texts of a request: see `Review.pass_over`.
         """
         for lane in covering:
             if lane.required:
@@ -62,11 +62,11 @@ class Guards:
                 log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
 
     def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[tuple[GuardLane, ...], list[GuardLane]]:
-        """The guards of a request that a model of the gateway sends to another one, for the request `outer` of a caller; and
-        those of them that cannot see its answer.
+        """Return the guards of a request that one model of the gateway sends to another model, for the caller's request
+        `outer`; and the guards that cannot see its response.
 
-        Those of both models review the inner request. The answer is reviewed where the one to `outer` leaves, by the guards
-        that cover `outer`: one that covers only the inner model cannot see it. Raises PluginUnavailable.
+        The guards of both models review the inner request. Its response is reviewed as part of the response to `outer`, by the
+        guards that cover `outer`. A guard that covers only the inner model cannot see it. Raises PluginUnavailable.
         """
         seen = self.select(outer, (outer.operation,))
         others = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
@@ -90,7 +90,7 @@ class Review:
         *,
         unseen: Iterable[GuardLane] = (),
     ) -> None:
-        """Raise NotReviewed if the caller does not want to be without one of the guards that are `unseen` or cannot work."""
+        """Raise NotReviewed if the caller requires a guard that is `unseen` or cannot work."""
         self._gate = gate
         self.text_map = text_map
         self.call = call
@@ -123,7 +123,7 @@ class Review:
         return await self._gate.worker.run(self.call.caller.account, function, *arguments)
 
     async def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
-        """As `run`, for a function whose time depends on what the texts are: in a thread of the account.
+        """Run like `run`, in a thread of the account, for a function whose time depends on the texts.
 
         Raises ReviewHangs and Unavailable.
         """
@@ -189,7 +189,7 @@ class Review:
         return body
 
     def _fail(self, guard: GuardLane, failure: GuardFailed) -> None:
-        """A guard has failed. Raises the error of one that is required."""
+        """Handle the failure of a guard. Raises the error of a required guard."""
         if guard.required:
             raise failure.error from None
         self.pass_over(guard)
@@ -208,7 +208,7 @@ class Review:
         self.pass_over(guard)
 
     async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
-        """Review the names of a form's files, and the texts of those that are text. Both are fixed."""
+        """Review the names of a form's files, and the texts of its text files. Both are fixed."""
         texts, unread = await view_files(files)
         for guard in guards:
             if unread:
@@ -218,9 +218,11 @@ class Review:
     async def review_texts(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0
     ) -> Sequence[Span]:
-        """What a guard replaces in texts. Raises the error for a block, and of a required guard that fails.
+        """Return the replacements of a guard in texts.
 
-        `size` is that of a whole body. The hook reviews a large one, or large texts, in a thread of the account.
+        Raises the error for a block, and the error of a required guard that fails.
+
+        `size` is the size of a whole body. The hook reviews a large body, or large texts, in a thread of the account.
         """
         size = size or sum([len(text.text) for text in texts])
         started, outcome = time.perf_counter(), "failed"
@@ -299,9 +301,9 @@ def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
 
 
 def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
-    """The review of a request by the guards that cover it; None if it is absent.
+    """The review of a request by the guards that cover it; None if no guard covers it.
 
-    Raises the errors of a request that names no model, or one that the key may not use, before a guard is asked.
+    Raises the errors of a request without a model, or with a model that the key may not use, before a guard runs.
     """
     route, guards = wire.route, snapshot.guards
     if route.operation in OPERATIONS_WITHOUT_TEXTS:
@@ -349,7 +351,7 @@ async def review_inner_request(gate: Gate, guards: Guards, outer: Call, inner: C
 async def review_alone(
     gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> tuple[WireRequest, Sequence[str]]:
-    """The reviewed request, for one that is explained or checked and gets no answer of a model; and its losses.
+    """Return the reviewed request and its losses, for a request that is explained or checked and gets no response of a model.
 
     Raises as `Review`.
     """

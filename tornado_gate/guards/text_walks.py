@@ -339,7 +339,7 @@ class _RequestWalk(_Walk):
                 self._texts.append(FoundText(spot.where, spot.place, spot.kind, str(int(value)), is_fixed=True))
 
     def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
-        if is_data_url(value):  # a text may stand where an address is expected, and some shapes do not define it
+        if is_data_url(value):  # an address may hold a text, and some shapes do not define it
             self._visit_media(value, spot._replace(kind=shape.kind or spot.kind))
             return
         if type(shape) is Text and (shape.kind or spot.kind) == "tool_result" and _is_json(value):

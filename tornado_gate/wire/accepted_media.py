@@ -1,8 +1,8 @@
 """Files in a request, fitted to the media types that a model accepts. Pure.
 
-A vendor's types are the fact `media_types` of its models. A file of a type that is not accepted is an error if the model accepts
-other types of its kind: the caller can convert it, and the gateway has no library that could. A kind of which the model accepts
-nothing, such as sound at a model that cannot hear, is left out by the provider, which reports it.
+A vendor's types are the fact `media_types` of its models. A file of a type that is not accepted is an error if the model
+accepts other types of its kind: the caller can convert it, and the gateway has no library for this. If the model accepts no
+file of a kind, such as sound at a model without audio input, the provider leaves it out and reports it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Medium = TypeVar("Medium", bound=Image | Audio | File)
 
 
 def fit_medium(call: Call, part: Medium, accepted: tuple[str, ...] | None, path: Callable[[], str]) -> Medium | None:
-    """`part` with a media type that is in `accepted`, which has patterns; None if nothing of its kind is accepted.
+    """`part` with a media type that is in `accepted`, which has patterns; None if no type of its kind is accepted.
 
     With `accepted` None, everything is. Raises InvalidField at `path` if only other types of its kind are accepted.
     """

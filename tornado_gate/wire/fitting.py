@@ -89,7 +89,7 @@ def _flatten_tools(
 
 
 def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields in `names` that the request has, with their absent value. Reports those that change the response."""
+    """The fields in `names` that the request has, with their absent value. Reports fields that change the response."""
     dropped: dict[str, Any] = {}
     for name in names:
         value, absent = getattr(request, name), _EMPTY.get(name)
@@ -102,7 +102,7 @@ def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> di
 
 
 def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | VendorTool, ...]:
-    """The first tools, and always the one that the request forces."""
+    """The first tools, and always the tool that the request forces."""
     choice = request.tool_choice
     forced = choice.name if choice is not None and choice.mode == "tool" else None
     ranks = sorted(range(len(request.tools)), key=lambda n: getattr(request.tools[n], "name", None) != forced)
@@ -113,5 +113,5 @@ def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | Vend
 
 
 def make_opaque_user(user: str) -> str:
-    """An id of 64 characters that is the same for the same user and shows nothing of it."""
+    """An id of 64 characters that is the same for the same user and does not reveal the user."""
     return hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()

@@ -144,7 +144,7 @@ class SchemaLocation(Value, frozen=True):
 
 
 class SchemaWalker:
-    """What reductions of one schema share: references, ``allOf``, limits and reports."""
+    """The common state of one schema's reductions: references, ``allOf``, limits and reports."""
 
     def __init__(self, root: Any, report: ReportDrop) -> None:
         self._root = root

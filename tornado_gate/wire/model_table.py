@@ -27,7 +27,7 @@ MAX_CACHED_NAMES: Final = 2_000
 
 FILE_NAME: Final = "models.yaml"
 RULES_KEY: Final = "model_rules"
-"""The key of a provider entry with rows of its own, by pattern."""
+"""The key of a provider entry with additional rows, by pattern."""
 
 F = TypeVar("F", bound=Value)
 Path = tuple[str | int, ...]

@@ -74,7 +74,7 @@ def _read_declaration(message: Message) -> VendorPart | None:
 
 
 def _iterate_declared(request: ChatRequest) -> Iterator[tuple[str, Tool | VendorTool]]:
-    """Path and value of each declared tool: those of the request, then those between its messages."""
+    """Path and value of each declared tool: first the request's tools, then the tools between its messages."""
     for number, tool in enumerate(request.tools):
         yield request.tool_path(number), tool
     for number, message in enumerate(request.messages):

@@ -21,7 +21,7 @@ BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {
 
 
 def find_effort(budget: int) -> str:
-    """Return the highest effort whose budget is at most `budget` tokens; "minimal" when there is none."""
+    """Return the highest effort whose budget is at most `budget` tokens; "minimal" if no effort is that low."""
     return max(
         (word for word in BUDGET_OF_EFFORT if BUDGET_OF_EFFORT[word] <= budget),
         key=BUDGET_OF_EFFORT.__getitem__,

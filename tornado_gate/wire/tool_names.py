@@ -117,7 +117,7 @@ class _RestoredNamespaces(Step[StreamEvent, StreamEvent]):
 
 
 class _RestoredCustomTools(Step[StreamEvent, StreamEvent]):
-    """Restores names, and makes a call of a function that stands for a custom tool a call of that tool."""
+    """The step that restores names. It converts a call of a function that replaces a custom tool to a call of that tool."""
 
     __slots__ = ("_custom", "_own", "_readers")
 

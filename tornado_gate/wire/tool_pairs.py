@@ -1,10 +1,10 @@
 """Tool calls and their results in a translated history: each call has one result, and each result its call. Pure.
 
-Every vendor rejects any other history, with an error about places in its own format that the caller has never written. So a
-history is checked before it is rendered. What has only one meaning is repaired: a result that comes later than directly after its
-call is moved there, as for responses, whose outputs may come anywhere; a result without an id belongs to the first call of its
-name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
-invented: only the caller knows whether the tool has run.
+Every vendor rejects any other history, with an error about paths in its own format that the caller has never written. So a
+history is checked before it is rendered. A deviation with only one meaning is repaired: a result that does not directly follow
+its call is moved there, as for responses, whose outputs may come anywhere; a result without an id belongs to the first call of
+its name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
+invented, because only the caller can find out whether the tool has run.
 
 Source: the vendors' rules as reported in anthropics/claude-code#8210, google-gemini/gemini-cli#7410,
 FoundationAgents/OpenManus#744 and continuedev/continue#10092.
@@ -61,9 +61,9 @@ def _has_tools(messages: Sequence[Message]) -> bool:
 
 
 class _Pairs(State):
-    """What a walk through the messages has found. `open` are calls without a result, in order; `answered` the results by id.
+    """The findings of a walk through the messages. `open` are calls without a result, in order; `answered` the results by id.
 
-    `owners` maps messages of results to that of their calls, `named` results without an id to the id of their call, and
+    `owners` maps messages of results to the message of their calls, `named` results without an id to the id of their call, and
     `repeated` are messages that repeat a result.
     """
 

@@ -1,8 +1,8 @@
 """Makes a JSON schema valid by draft 2020-12, for upstreams that check it. No I/O.
 
-Clients and tool servers send schemas of older drafts, of OpenAPI and of Google's dialect. What the drafts say differently is
-converted: a boolean ``exclusiveMinimum``, a ``required`` inside a property, an array of ``items``, ``nullable``, types in
-upper case. A keyword whose value has another type than the draft's is removed and reported. A member that is null is removed.
+Clients and tool servers send schemas of older drafts, of OpenAPI and of Google's dialect. Differences between the drafts are
+converted: a boolean ``exclusiveMinimum``, a ``required`` inside a property, an array of ``items``, ``nullable``, types in upper
+case. A keyword whose value has another type than the draft's is removed and reported. A member that is null is removed.
 
 Source: json-schema.org/draft/2020-12, its meta-schemas; the vendor's error "JSON schema is invalid. It must match JSON Schema
 draft 2020-12" (read 2026-11-22).
@@ -118,7 +118,7 @@ def _remove(member: Any, path: str, report: ReportDrop) -> None:
 
 
 def _list_required(schema: Mapping[str, Any]) -> list[str]:
-    """The properties that say themselves that they are required, as in draft 3."""
+    """The properties with their own ``required``, as in draft 3."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return []

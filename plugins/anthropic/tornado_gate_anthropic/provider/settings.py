@@ -57,8 +57,9 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
 
     @property
     def allows_threads(self) -> bool:
-        """Whether conf names the beta of threads. ``*`` is not enough: an upstream keeps a thread under an id that every caller
-        of the entry could continue.
+        """Return whether conf names the beta of threads.
+
+        ``*`` is not enough: an upstream keeps a thread under an id that every caller of the entry could continue.
         """
         return any(pattern.startswith(THREADS_BETA) for pattern in self.betas)
 

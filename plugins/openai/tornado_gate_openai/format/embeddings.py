@@ -206,7 +206,7 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 
 class _VectorsStep(stages.Step[bytes, bytes]):
-    """The step that forwards a response body: a small body after its check, a large body chunk by chunk after its first 64 KiB."""
+    """The step that forwards a response body: a small body after its check, a large one chunk by chunk after its first 64 KiB."""
 
     __slots__ = ("_call", "_end", "_first", "_held", "_size")
 

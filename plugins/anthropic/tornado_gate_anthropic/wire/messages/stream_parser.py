@@ -114,7 +114,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
     def continue_text(self, frame: Any) -> PartDelta | None:
         """The event for a delta that only adds text to an open block (the most frequent case).
 
-        None for any other event; the caller passes those to `read`.
+        None for any other event, which the caller passes to `read`.
         """
         if not isinstance(frame, dict) or frame.get("type") != "content_block_delta":
             return None

@@ -125,7 +125,7 @@ class _MediaRequestReader:
         return read_object(found)
 
     def require_modality(self, wanted: str, *, said: bool) -> None:
-        """Raise InvalidField unless ``responseModalities`` includes `wanted`. `said`: also when the member is missing."""
+        """Raise InvalidField unless ``responseModalities`` includes `wanted`. With `said` a missing member is an error too."""
         modalities = self.get_object(_CONFIG).get("responseModalities")
         if (modalities or said) and wanted not in [str(one).upper() for one in modalities or ()]:
             path = restore_spelling(self._body, _MODALITIES)

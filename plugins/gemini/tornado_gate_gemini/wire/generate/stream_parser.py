@@ -231,7 +231,8 @@ class _CandidateParser:
     def _add_sources(self) -> Iterator[StreamEvent]:
         """End the open part with all citations, then emit the uses of tools that the candidate has metadata about.
 
-        Texts that have ended get no citations any more: those cite the whole last text, which is an empty one if no text is open.
+        Texts that have ended get no more citations. Later citations refer to the whole last text, which is empty if no text is
+        open.
         """
         texts = [(0, "".join(pieces)) for pieces in self._texts.values()]
         last = len(texts) - 1

@@ -1,4 +1,4 @@
-"""The turns of the verbatim lane that the gateway keeps: turns of its own conversations, and copies of stored responses.
+"""The turns of the verbatim lane that the gateway keeps: turns of the gateway's conversations, and copies of stored responses.
 
 Only requests with one of them have a `KeptTurn`; all others pass as without this module.
 """

@@ -296,7 +296,7 @@ class _MessageRenderer(State):
     ) -> str | list[dict[str, Any]]:
         """Return a string for a plain message of one text, else an array. `path` returns the caller's path of a part.
 
-        The vendor accepts no breakpoint in what the `role` "assistant" said.
+        The vendor accepts no breakpoint in messages of the `role` "assistant".
         """
         if plain and len(parts) == 1 and isinstance(only := parts[0][1], Text) and not only.extra:
             return only.text

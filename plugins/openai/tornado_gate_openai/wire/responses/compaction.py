@@ -1,4 +1,6 @@
-"""Compactions by the gateway itself, for models whose upstream has none: the model writes a summary of the conversation. No I/O.
+"""Compactions by the gateway itself, for models whose upstream cannot compact: the model writes a summary of the conversation.
+
+No I/O.
 
 The vendor's compaction item holds the state of its model, encrypted. An item of the gateway holds the summary, which is the
 caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage, works on
