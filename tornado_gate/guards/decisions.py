@@ -146,9 +146,9 @@ class Review:
 
         def view(body: Any) -> TextView:
             nonlocal rounded
-            found = view_request(self.text_map, body)
-            rounded = rounded or found.is_rounded
-            return found
+            texts = view_request(self.text_map, body)
+            rounded = rounded or texts.is_rounded
+            return texts
 
         body = await self.review_body("request", self.call, guards, view, wire.json, size)
         if body is wire.json and not rounded:
@@ -166,21 +166,21 @@ class Review:
         size: int,
     ) -> Any:
         """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
-        found: TextView | RequestTexts | None = None
+        texts: TextView | RequestTexts | None = None
         for number, guard in enumerate(guards):
             try:
-                if found is None:
-                    found = await self.run_edit(view, body, size=size)
-                if not found.texts and not found.unread:
+                if texts is None:
+                    texts = await self.run_edit(view, body, size=size)
+                if not texts.texts and not texts.unread:
                     break
-                if found.unread:
-                    self.settle_unread(guard, found.unread)
-                spans = await self.review_texts(side, guard, call, found.texts, size=size) if found.texts else ()
+                if texts.unread:
+                    self.settle_unread(guard, texts.unread)
+                spans = await self.review_texts(side, guard, call, texts.texts, size=size) if texts.texts else ()
                 if spans:
-                    body = await self.run_edit(found.apply, spans, size=size)
-                    found = None
+                    body = await self.run_edit(texts.apply, spans, size=size)
+                    texts = None
             except ReviewHangs:
-                if found is not None:  # what the guard has found cannot be replaced
+                if texts is not None:  # what the guard has found cannot be replaced
                     raise make_hanging_error() from None
                 for other in guards[number:]:
                     self._gate.metrics.guards.count_review(other.name, side, "failed", 0.0)

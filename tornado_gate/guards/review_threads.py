@@ -47,7 +47,7 @@ WAIT_SECONDS: Final = 60.0
 WORK_SECONDS: Final = 60.0
 """The time limit of work that is no hook: reading a body and replacing texts in it."""
 STOP_SECONDS: Final = 1.0
-"""Seconds in which a stuck thread gets stop signals. An account whose thread is then still stuck gets no other thread."""
+"""Seconds between two stop signals to a stuck thread. An account whose thread is then still stuck gets no other thread."""
 LOOK_SECONDS: Final = (0.005, 0.1)
 """Seconds until the next check of a thread that could not be stopped: during the first STOP_SECONDS, and later."""
 _LOCKING: Final = frozenset({"logging", "threading", "queue", "importlib", "_frozen_importlib", "prometheus_client"})

@@ -167,18 +167,18 @@ class InputReader:
         return "" if self._opened else _read_whole(self._held)
 
     def _decode(self) -> str:
-        text, place, out = self._held, 0, []
-        while place < len(text):
-            if text[place] == "\\" and _UNFINISHED.fullmatch(text, place):
+        text, offset, out = self._held, 0, []
+        while offset < len(text):
+            if text[offset] == "\\" and _UNFINISHED.fullmatch(text, offset):
                 break
-            match = _TOKEN.match(text, place)
+            match = _TOKEN.match(text, offset)
             assert match is not None, "each character begins a token"
-            token, place = match[0], match.end()
+            token, offset = match[0], match.end()
             if token == '"':
-                self._closed, place = True, len(text)
+                self._closed, offset = True, len(text)
                 break
             out.append(_unescape(token) if token[0] == "\\" else token)
-        self._held = text[place:]
+        self._held = text[offset:]
         return "".join(out)
 
 

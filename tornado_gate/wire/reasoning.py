@@ -43,5 +43,5 @@ def fit_effort(effort: str, accepted: Collection[str] | None) -> str | None:
     known = [EFFORTS.index(word) for word in accepted if word in EFFORTS and word != "none"]
     if not known:
         return "none" if "none" in accepted else None
-    asked = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
-    return EFFORTS[min(known, key=lambda rank: (abs(rank - asked), rank))]
+    position = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
+    return EFFORTS[min(known, key=lambda rank: (abs(rank - position), rank))]

@@ -134,9 +134,9 @@ def _move_names(request: ChatRequest, order: Sequence[int]) -> dict[str, str]:
         number, _, rest = name.removeprefix(_OF_MESSAGES).partition(".")
         if rest:
             parts.setdefault(number, []).append((rest, path))
-    for place, before in enumerate(order):
-        names[f"messages.{place}"] = request.path(before)
-        names |= {f"messages.{place}.{rest}": path for rest, path in parts.get(str(before), ())}
+    for index, before in enumerate(order):
+        names[f"messages.{index}"] = request.path(before)
+        names |= {f"messages.{index}.{rest}": path for rest, path in parts.get(str(before), ())}
     return names
 
 

@@ -129,7 +129,7 @@ def _needs_translation(schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     known = kind is None or (isinstance(kind, str) and kind in _TYPES)
     return (
-        not (known or (isinstance(kind, list) and kind and all(one in _TYPES for one in kind)))
+        not (known or (isinstance(kind, list) and kind and all(type_name in _TYPES for type_name in kind)))
         or "nullable" in schema
         or isinstance(schema.get("exclusiveMinimum"), bool)
         or isinstance(schema.get("exclusiveMaximum"), bool)
@@ -159,9 +159,9 @@ def _translate(value: dict[str, Any], path: str, names: list[str], report: Repor
 
 def _translate_type(value: dict[str, Any], path: str, report: ReportDrop) -> None:
     kind = value.pop("type", None)
-    given = [one.lower() if isinstance(one, str) else "" for one in (kind if isinstance(kind, list) else [kind])]
-    kinds = list(dict.fromkeys(one for one in given if one in _TYPES))
-    if kind is not None and len(kinds) < len(set(given)) and given != ["any"]:
+    names = [name.lower() if isinstance(name, str) else "" for name in (kind if isinstance(kind, list) else [kind])]
+    kinds = list(dict.fromkeys(name for name in names if name in _TYPES))
+    if kind is not None and len(kinds) < len(set(names)) and names != ["any"]:
         report(f"{path}.type" if path else "type")
     if value.pop("nullable", None) is True and kinds and "null" not in kinds:
         kinds.append("null")

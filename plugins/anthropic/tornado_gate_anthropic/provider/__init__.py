@@ -184,10 +184,10 @@ def _take_betas(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> t
 
 def _add_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> Mapping[str, str]:
     """`headers` with the beta that a member of the translated body needs."""
-    given = headers.get(BETA_HEADER, "")
-    if "block_binding" not in (body.get("thinking") or {}) or BINDING_BETA in given:
+    betas = headers.get(BETA_HEADER, "")
+    if "block_binding" not in (body.get("thinking") or {}) or BINDING_BETA in betas:
         return headers
-    return {**headers, BETA_HEADER: f"{given},{BINDING_BETA}" if given else BINDING_BETA}
+    return {**headers, BETA_HEADER: f"{betas},{BINDING_BETA}" if betas else BINDING_BETA}
 
 
 def _select_betas(call: Call, settings: AnthropicSettings, value: str) -> dict[str, str]:

@@ -28,7 +28,9 @@ def remove_foreign_citations(call: Call, request: VerbatimRequest, changed: dict
     if not isinstance(messages, list):
         return
     kept = [
-        one for number, message in enumerate(messages) if (one := _clean_message(call, number, message)) is not None
+        cleaned
+        for number, message in enumerate(messages)
+        if (cleaned := _clean_message(call, number, message)) is not None
     ]
     if kept != messages:
         changed["messages"] = kept
@@ -40,8 +42,8 @@ def _clean_message(call: Call, number: int, message: Any) -> Any:
     if not isinstance(content, list) or message.get("role") != "assistant":
         return message
     blocks: list[Any] = []
-    for place, block in enumerate(content):
-        path = f"messages.{number}.content.{place}"
+    for index, block in enumerate(content):
+        path = f"messages.{number}.content.{index}"
         if is_foreign_block(block):
             call.drop_field(path)
         else:
@@ -56,4 +58,4 @@ def _clean_block(call: Call, path: str, block: Any) -> Any:
     if not isinstance(citations, list) or not any(map(is_foreign_citation, citations)):
         return block
     call.drop_field(f"{path}.citations")
-    return {**block, "citations": [one for one in citations if not is_foreign_citation(one)] or None}
+    return {**block, "citations": [citation for citation in citations if not is_foreign_citation(citation)] or None}

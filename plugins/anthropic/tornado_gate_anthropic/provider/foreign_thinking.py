@@ -59,10 +59,10 @@ def _remove_blocks(call: Call, messages: list[Any]) -> list[Any]:
         if not isinstance(content, list):
             kept.append(message)
             continue
-        foreign = [place for place, block in enumerate(content) if _is_foreign(block, signed=signed)]
-        for place in foreign:
-            call.drop_field(f"messages.{number}.content.{place}")
-        blocks = [block for place, block in enumerate(content) if place not in foreign]
+        foreign = [index for index, block in enumerate(content) if _is_foreign(block, signed=signed)]
+        for index in foreign:
+            call.drop_field(f"messages.{number}.content.{index}")
+        blocks = [block for index, block in enumerate(content) if index not in foreign]
         if blocks or not foreign:
             kept.append({**message, "content": blocks} if foreign else message)
     return kept

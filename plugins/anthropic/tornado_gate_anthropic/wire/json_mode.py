@@ -26,8 +26,8 @@ _MOST_HELD: Final = 4096
 
 def wants_json(request: ChatRequest) -> bool:
     """Return whether the response must be JSON, of any schema."""
-    wanted = request.response_format
-    return wanted is not None and wanted.kind != "text" and wanted.schema is None
+    response_format = request.response_format
+    return response_format is not None and response_format.kind != "text" and response_format.schema is None
 
 
 def make_json_instruction(request: ChatRequest) -> str:

@@ -101,10 +101,10 @@ def _get_address(operation: Mapping[str, Any], index: int) -> str:
 
 def build_file_url(base_url: str, address: str) -> str:
     """The download URL. For a file at Google's own host, it is the URL at the entry's proxy in front of Google."""
-    found = _FILE_PATH.search(urlsplit(address).path)
-    if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
+    match = _FILE_PATH.search(urlsplit(address).path)
+    if match is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
         return address
-    return f"{base_url}/files/{found[1]}:download?alt=media"
+    return f"{base_url}/files/{match[1]}:download?alt=media"
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:

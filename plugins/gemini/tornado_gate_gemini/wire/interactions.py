@@ -85,12 +85,12 @@ def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored
     They are due with the last state. An interaction that goes on in the background has them immediately, because it continues
     without its caller.
     """
-    found = [
+    ids = [
         ("interaction", interaction.get("id") if stored else None),
         ("environment", interaction.get("environment_id")),
     ]
     issued.ids += [
-        (kind, name) for kind, name in found if isinstance(name, str) and name and (kind, name) not in issued.ids
+        (kind, name) for kind, name in ids if isinstance(name, str) and name and (kind, name) not in issued.ids
     ]
     unfinished = is_unfinished(interaction)
     issued.due = background or not unfinished

@@ -53,9 +53,9 @@ async def parse_compaction_request(call: Call, body: Mapping[str, Any]) -> ChatR
     if body.get("stream") is True:
         raise InvalidField("stream", "'stream' is not supported by this route. Omit it.", code="unsupported_parameter")
     storing.check_previous_response(call, body)
-    found = await history.load(call, body)
-    kept = responses.select_user_messages([*found.earlier, *found.items])
-    request = make_summary_request(body, found)
+    loaded = await history.load(call, body)
+    kept = responses.select_user_messages([*loaded.earlier, *loaded.items])
+    request = make_summary_request(body, loaded)
     # a summary takes longer than most upstreams may take for the first bytes of a whole response
     extra = select_unsupported(request.extra)
     return replace(request, stream=True, extra=extra, reply_state=CompactionState(kept=tuple(kept)))
@@ -66,9 +66,9 @@ def make_summary_request(body: Mapping[str, Any], found: history.History) -> Cha
     items = found.items
     if not responses.has_trigger(items):
         items = [*items, {"type": "compaction_trigger"}]
-    wanted = {name: value for name, value in body.items() if name not in _NOT_OF_A_SUMMARY}
+    members = {name: value for name, value in body.items() if name not in _NOT_OF_A_SUMMARY}
     return responses.parse_request(
-        {**wanted, "input": responses.render_transcript(items)},
+        {**members, "input": responses.render_transcript(items)},
         responses.render_transcript(found.earlier, found.path),
     )
 

@@ -229,10 +229,10 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
 async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     async for event in events:
         if isinstance(event, ClientSecret):
-            told: dict[str, Any] = {
+            secret: dict[str, Any] = {
                 "value": event.value, "expires_at": event.expires_at, "session": _describe_session(event.session)
             }  # fmt: skip
-            yield orjson.dumps(told)
+            yield orjson.dumps(secret)
 
 
 def _describe_session(session: Mapping[str, Any]) -> dict[str, Any]:

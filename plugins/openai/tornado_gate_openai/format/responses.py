@@ -77,20 +77,20 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         )
         raise InvalidField("background", message, code="unsupported_parameter")
     body = {**body, **storing.apply_rules(call, body)}
-    found = await history.load(call, body)
-    compacts = has_trigger(found.items)
+    loaded = await history.load(call, body)
+    compacts = has_trigger(loaded.items)
     if compacts:
-        request = compaction.make_summary_request(body, found)
+        request = compaction.make_summary_request(body, loaded)
     else:
-        said = body["input"] if isinstance(body["input"], str) else restore_items(found.items)
-        request = parse_request({**body, "input": said}, restore_items(found.earlier, found.path))
+        turn_input = body["input"] if isinstance(body["input"], str) else restore_items(loaded.items)
+        request = parse_request({**body, "input": turn_input}, restore_items(loaded.earlier, loaded.path))
     state = ResponseState(
         id=make_response_id(),
         asked=body,
-        items=tuple(found.items),
+        items=tuple(loaded.items),
         dialect=choose_response_dialect(call, body),
         compacts=compacts,
-        last=found.last,
+        last=loaded.last,
     )
     return replace(request, extra=select_unsupported(request.extra), reply_state=state)
 
@@ -149,14 +149,14 @@ class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
     def take(self, items: list[dict[str, Any]], out: list[bytes]) -> stages.Pause | stages.Large | None:
         frames: list[bytes] = []
         pause: stages.Pause | stages.Large | None = None
-        for place, event in enumerate(items):
+        for index, event in enumerate(items):
             if event["type"] in _STORED_END_EVENTS and not self._kept:
                 self._kept = True
-                pause = stages.Pause(items[place:], partial(_store_turn, self._call, self._state, event["response"]))
+                pause = stages.Pause(items[index:], partial(_store_turn, self._call, self._state, event["response"]))
                 break
             is_long = self._size > stages.LARGE_BYTES or len(event.get("delta", "")) > stages.LARGE_BYTES
             if is_long and exceeds(event, stages.LARGE_BYTES):
-                pause = stages.Large(items[place + 1 :], partial(self._render_large, event))
+                pause = stages.Large(items[index + 1 :], partial(self._render_large, event))
                 break
             frames.append(render_event_frame(_hide_encrypted(event, self._state.asked)))
         if frames:

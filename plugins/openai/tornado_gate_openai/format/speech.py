@@ -178,10 +178,10 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
             content_type=EVENT_STREAM_TYPE if request.stream else get_format_media_type(None),
             chunks=_raise_refusal(call, incoming),
         )
-    asked = _make_request(request.body)
+    speech_request = _make_request(request.body)
     if request.stream or kind == EVENT_STREAM:
-        return reply(call, asked, _note_usage(call, parse_response(incoming, asked)))
-    content_type = incoming.headers["content-type"] if kind else get_format_media_type(asked.format)
+        return reply(call, speech_request, _note_usage(call, parse_response(incoming, speech_request)))
+    content_type = incoming.headers["content-type"] if kind else get_format_media_type(speech_request.format)
     return Reply(content_type=content_type, chunks=_forward_audio(incoming.chunks))
 
 

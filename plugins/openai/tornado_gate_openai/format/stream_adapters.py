@@ -273,12 +273,12 @@ async def resolve_state(
             earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
             changes[store.PREVIOUS_RESPONSE_ID] = REMOVE
     elif body.get("conversation") is not None:
-        found = await conversation_store.find(call, conversation_store.get_id(body))
-        if found is not None:
+        stored_conversation = await conversation_store.find(call, conversation_store.get_id(body))
+        if stored_conversation is not None:
             conversation_store.check_rules(call, "conversation")
-            found.check_space("conversation")
-            conversation, last = found.id, found.last_name
-            earlier = conversation_store.select_items(call, found)
+            stored_conversation.check_space("conversation")
+            conversation, last = stored_conversation.id, stored_conversation.last_name
+            earlier = conversation_store.select_items(call, stored_conversation)
             changes["conversation"] = REMOVE
     items = responses.read_items(body.get("input") or ())
     known = await store.resolve_references(call, items, earlier, strict=False)
@@ -311,7 +311,7 @@ async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None
     references = list_object_references(earlier, path)
     if not references:
         return
-    recorded = await call.memory.get_many({make_record_name(one.kind, one.id) for one in references})
+    recorded = await call.memory.get_many({make_record_name(used.kind, used.id) for used in references})
     for reference in references:
         record = recorded.get(make_record_name(reference.kind, reference.id))
         if record is not None and record["provider"] != call.target.provider:

@@ -182,14 +182,16 @@ async def _render_answer(
 
 def _require_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
     """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result lacks them."""
-    wanted = request.reply_state.response_format
+    response_format = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
-    if wanted == "verbose_json":
+    if response_format == "verbose_json":
         if not result.words:
             call.drop_field("timestamp_granularities")
-    elif wanted in TIMED_FORMATS:
-        message = f"The model '{call.model}' returns no timestamps, which '{wanted}' requires. Use 'json' or 'text'."
+    elif response_format in TIMED_FORMATS:
+        message = (
+            f"The model '{call.model}' returns no timestamps, which '{response_format}' requires. Use 'json' or 'text'."
+        )
         raise InvalidField("response_format", message, code="unsupported_value")
 
 

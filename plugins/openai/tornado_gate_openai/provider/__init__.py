@@ -155,13 +155,17 @@ async def _build_media_request(call: Call, facts: OpenAISettings, request: Media
 async def _build_video_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> UpstreamRequest:
     from tornado_gate_openai.provider import videos
 
-    asked = await videos.build_request(call, facts, request)
-    if asked.body is not None:
-        return _build_upstream_request(call, facts, asked.path, asked.body)
+    upstream_request = await videos.build_request(call, facts, request)
+    if upstream_request.body is not None:
+        return _build_upstream_request(call, facts, upstream_request.path, upstream_request.body)
     headers = {name: value for name, value in facts.get_headers(call.target).items() if name != "content-type"}
-    url = call.target.base_url + asked.path
+    url = call.target.base_url + upstream_request.path
     return UpstreamRequest(
-        method=asked.method, url=url, headers=headers, context=asked.context, file_types=asked.file_types
+        method=upstream_request.method,
+        url=url,
+        headers=headers,
+        context=upstream_request.context,
+        file_types=upstream_request.file_types,
     )
 
 
@@ -318,5 +322,5 @@ def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResu
 
 def _get_audio_type(request: ChatRequest) -> str:
     """The media type of the requested audio; the response does not contain it."""
-    wanted = (request.audio or {}).get("format")
-    return _AUDIO_TYPES.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""
+    audio_format = (request.audio or {}).get("format")
+    return _AUDIO_TYPES.get(audio_format, f"audio/{audio_format}") if isinstance(audio_format, str) else ""

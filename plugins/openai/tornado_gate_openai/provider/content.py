@@ -110,8 +110,13 @@ def fit_content(call: Call, request: ChatRequest, rules: ContentRules) -> ChatRe
         messages = tuple(
             _fit_message(call, message, rules, partial(request.path, number)) for number, message in enumerate(messages)
         )
-    wanted = request.response_format
-    if rules.json_word and wanted is not None and wanted.kind == "json_object" and _lacks_word(messages, rules):
+    response_format = request.response_format
+    if (
+        rules.json_word
+        and response_format is not None
+        and response_format.kind == "json_object"
+        and _lacks_word(messages, rules)
+    ):
         messages = (*messages, Message(role="developer", parts=(Text(text=_JSON_ORDER),)))
     return request if messages is request.messages else replace(request, messages=messages)
 

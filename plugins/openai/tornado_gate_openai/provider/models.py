@@ -140,19 +140,19 @@ def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatur
         return _refrain_from_reasoning(call, request, features)
     if reasoning is None:
         return request
-    asked = _get_asked_effort(reasoning, features)
+    wanted_effort = _get_asked_effort(reasoning, features)
     if not features.efforts:
-        if asked not in (None, "none") or reasoning.enabled:
+        if wanted_effort not in (None, "none") or reasoning.enabled:
             call.drop_field(request.field_name("reasoning"))
         return replace(request, reasoning=None)
     efforts = features.efforts
     if api == "chat":
         efforts = tuple(effort for effort in efforts if effort not in features.responses_efforts)
-    fitted = asked and fit_effort(asked, efforts)
-    if fitted == reasoning.effort and asked is not None:
+    fitted = wanted_effort and fit_effort(wanted_effort, efforts)
+    if fitted == reasoning.effort and wanted_effort is not None:
         return request
     computed = reasoning.effort is None and (reasoning.budget_tokens or 0) > 0
-    if fitted != asked and (not computed or fitted is None):
+    if fitted != wanted_effort and (not computed or fitted is None):
         call.drop_field(request.field_name("reasoning"))
     return replace(request, reasoning=Reasoning(effort=fitted, summary=reasoning.summary, visible=reasoning.visible))
 
@@ -174,8 +174,8 @@ def _fit_summary(call: Call, request: ChatRequest, features: OpenAIModelFeatures
 
 def _refrain_from_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
     """`request` with the effort none: at the chat API the model calls tools only then."""
-    asked = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
-    if asked not in (None, "none"):
+    effort = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
+    if effort not in (None, "none"):
         call.drop_field(request.field_name("reasoning"))
     return replace(request, reasoning=Reasoning(effort="none"))
 
@@ -188,8 +188,8 @@ def _get_asked_effort(reasoning: Reasoning, features: OpenAIModelFeatures) -> st
         return "none"
     if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
         return find_effort(reasoning.budget_tokens)
-    wanted = reasoning.enabled or reasoning.budget_tokens is not None
-    return _DEFAULT_EFFORT if wanted and features.default_effort == "none" else None
+    is_enabled = reasoning.enabled or reasoning.budget_tokens is not None
+    return _DEFAULT_EFFORT if is_enabled and features.default_effort == "none" else None
 
 
 def _fit_sampling(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:

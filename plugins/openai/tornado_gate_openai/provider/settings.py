@@ -171,12 +171,12 @@ class OpenAISettings:
         if self.api != "auto":
             return self.api
         features = self.model_table.find(model)
-        wanted = features.tools_api if request.tools else features.api
+        api = features.tools_api if request.tools else features.api
         if not self.responses:
             return "chat"
-        if wanted == "chat" and (needs_responses(request, features) or wants_server_tool(request, features)):
+        if api == "chat" and (needs_responses(request, features) or wants_server_tool(request, features)):
             return "responses"
-        return wanted
+        return api
 
     @property
     def operations(self) -> frozenset[str]:
@@ -188,7 +188,7 @@ class OpenAISettings:
         """`models`, with token counts for models with chat if the upstream counts tokens."""
         if not self.input_tokens:
             return self.models
-        return {pattern: _add_counts(found) for pattern, found in self.models.items()}
+        return {pattern: _add_counts(operations) for pattern, operations in self.models.items()}
 
     @property
     def changes_nothing(self) -> bool:

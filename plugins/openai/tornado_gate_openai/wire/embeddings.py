@@ -113,7 +113,7 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
 
     Raises the same errors as `parse_response`, and UpstreamError if the body is not JSON.
     """
-    found: list[tuple[Any, Vector]] = []
+    vectors: list[tuple[Any, Vector]] = []
     envelope: list[bytes] = []
     pending: list[bytes] = []
     work = 0
@@ -124,7 +124,7 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
         text, position = b"".join(pending), 0
         for match in _ENTRY_PATTERN.finditer(text):
             entry = parse_json(match[0], incoming.provider)
-            found.append((entry.get("index"), _parse_vector(entry.get("embedding"))))
+            vectors.append((entry.get("index"), _parse_vector(entry.get("embedding"))))
             envelope += (text[position : match.start()], b"0")
             position = match.end()
             work += len(match[0])
@@ -133,11 +133,11 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
                 await asyncio.sleep(0)
         pending = [text[position:]]
     body = parse_json(b"".join([*envelope, *pending]), incoming.provider)
-    if not found:
+    if not vectors:
         return parse_response(body, count=count)
-    if not isinstance(body, Mapping) or body.get("data") != [0] * len(found):
+    if not isinstance(body, Mapping) or body.get("data") != [0] * len(vectors):
         raise wrong_format_error()
-    return _make_result(body, found, count)
+    return _make_result(body, vectors, count)
 
 
 def _make_result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:

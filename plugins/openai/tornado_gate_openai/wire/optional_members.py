@@ -100,8 +100,8 @@ def _resolve(schema: Any, root: Any) -> Any:
 
 def _select_branch(branches: list[Any], kind: str, root: Any) -> Mapping[str, Any] | None:
     """The only branch of a union that is an object, or an array; None if there are several, or none."""
-    found = [branch for branch in (_resolve(one, root) for one in branches) if _is_kind(branch, kind)]
-    return found[0] if len(found) == 1 else None
+    matching = [branch for branch in (_resolve(candidate, root) for candidate in branches) if _is_kind(branch, kind)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _is_kind(schema: Any, kind: str) -> bool:

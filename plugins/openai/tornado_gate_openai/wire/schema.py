@@ -88,8 +88,8 @@ def _find_definition(reference: Any, root: Any) -> Mapping[str, Any] | None:
     """The definition of a reference such as ``#/$defs/place``; None for any other reference."""
     match str(reference).split("/"):
         case ["#", "$defs" | "definitions" as place, name]:
-            found = (root.get(place) or {}).get(name) if isinstance(root, Mapping) else None
-            return found if isinstance(found, Mapping) else None
+            definition = (root.get(place) or {}).get(name) if isinstance(root, Mapping) else None
+            return definition if isinstance(definition, Mapping) else None
     return None
 
 
@@ -105,10 +105,12 @@ def _is_in_subset(schema: Any, depth: int) -> bool:
     if ("object" in kinds and not _is_closed(schema)) or ("array" in kinds and "items" not in schema):
         return False
     deeper = depth + ("properties" in schema or "items" in schema)
-    inner = [(one, deeper if name == "properties" else depth) for name in _MAPS for one in _list_values(schema, name)]
-    inner += [(one, depth) for one in (schema["anyOf"] if isinstance(schema.get("anyOf"), list) else [])]
+    inner = [
+        (member, deeper if name == "properties" else depth) for name in _MAPS for member in _list_values(schema, name)
+    ]
+    inner += [(member, depth) for member in (schema["anyOf"] if isinstance(schema.get("anyOf"), list) else [])]
     inner += [(schema["items"], deeper)] if "items" in schema else []
-    return all(_is_in_subset(one, level) for one, level in inner)
+    return all(_is_in_subset(member, level) for member, level in inner)
 
 
 def _list_values(schema: Mapping[str, Any], name: str) -> list[Any]:
@@ -133,7 +135,7 @@ def _is_small(schema: Mapping[str, Any]) -> bool:
         words = [str(word) for word in inner["enum"]] if isinstance(inner.get("enum"), list) else []
         if len(words) > LONG_ENUM and sum(map(len, words)) > MAX_ENUM_LETTERS:
             return False
-        names = [name for place in _MAPS if isinstance(inner.get(place), Mapping) for name in inner[place]]
+        names = [name for keyword in _MAPS if isinstance(inner.get(keyword), Mapping) for name in inner[keyword]]
         properties += len(_list_values(inner, "properties"))
         values += len(words)
         letters += sum(map(len, (*words, *names, str(inner.get("const", "")))))

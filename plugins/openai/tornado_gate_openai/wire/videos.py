@@ -137,11 +137,11 @@ def _parse_failure(error: Any, word: str) -> tuple[str, str]:
     if not KEY_CODES.isdisjoint(text.names):
         refused = key_refused()
         return refused.message, refused.code
-    said = text.message
-    if not said and word.lower() != "failed":
-        said = f"The upstream reports the video status '{word.lower()}'."
+    message = text.message
+    if not message and word.lower() != "failed":
+        message = f"The upstream reports the video status '{word.lower()}'."
     code = error.get("code") if isinstance(error, Mapping) else None
-    return said, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
+    return message, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
 
 
 def _read_progress(value: Any) -> int | None:

@@ -103,11 +103,11 @@ class MarkerWriter(State, eq=False):
 
 def find_markable(blocks: Iterable[Holder]) -> Holder | None:
     """The last block or tool that may have a marker."""
-    found = None
+    markable = None
     for block in blocks:
         if block.get("type") not in _UNMARKABLE_TYPES:
-            found = block
-    return found
+            markable = block
+    return markable
 
 
 def list_blocks(content: Any) -> list[Holder]:

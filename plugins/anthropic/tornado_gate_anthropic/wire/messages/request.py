@@ -170,8 +170,8 @@ def _end_with_user_turn(
     call: Call, request: ChatRequest, abilities: ModelFeatures, turns: list[dict[str, Any]]
 ) -> None:
     """Add a user turn after a last assistant turn, where the model does not continue one: at most models, and never as JSON."""
-    wanted = request.response_format
-    has_schema = wanted is not None and wanted.schema is not None
+    response_format = request.response_format
+    has_schema = response_format is not None and response_format.schema is not None
     if (has_schema or not abilities.prefill) and turns and turns[-1]["role"] == "assistant":
         report_begun_answer(call, request)
         turns.append({"role": "user", "content": CONTINUE})
@@ -256,23 +256,25 @@ def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
 
 
 def _render_output(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
-    wanted = request.response_format
-    if wanted is None or wanted.kind == "text":
+    response_format = request.response_format
+    if response_format is None or response_format.kind == "text":
         return {}
     name = request.field_name("response_format")
-    if wanted.schema is None:  # wants_json
+    if response_format.schema is None:  # wants_json
         return {}
-    if wanted.description is not None:
+    if response_format.description is not None:
         call.drop_field(f"{name}.description")
-    for member, value in wanted.extra.items():
+    for member, value in response_format.extra.items():
         if value is not None:
             call.drop_field(f"{name}.{member}")
     if request.wire_format == WIRE_FORMAT:
-        schema: Any = wanted.schema
+        schema: Any = response_format.schema
     elif abilities.schema == "closed":
-        schema = restrict_schema(wanted.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip(".")))
+        schema = restrict_schema(
+            response_format.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip("."))
+        )
     else:
-        schema = close_objects(wanted.schema)
+        schema = close_objects(response_format.schema)
     return {"format": {"type": "json_schema", "schema": schema}}
 
 
@@ -304,7 +306,7 @@ def _restore_member(body: dict[str, Any], name: str, value: Any) -> None:
     if parent not in _NESTED_MEMBERS:
         add_extra(body, {name: value})
         return
-    place = body
+    container = body
     for step in parent.split("."):
-        place = place.setdefault(step, {})
-    place.setdefault(member, value)
+        container = container.setdefault(step, {})
+    container.setdefault(member, value)

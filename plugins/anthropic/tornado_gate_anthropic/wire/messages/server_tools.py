@@ -105,20 +105,22 @@ def _parse_use(block: Mapping[str, Any]) -> ServerToolUse | None:
 
 
 def _parse_call(block: Mapping[str, Any]) -> ServerToolUse | None:
-    name, given = read_string(block.get("name")), block.get("input")
+    name, arguments = read_string(block.get("name")), block.get("input")
     kind = _KIND_OF_NAME.get(name)
     if kind is None:
         return None
-    given = given if isinstance(given, Mapping) else {}
-    query, url = read_string(given.get("query")), read_string(given.get("url"))
-    code = read_string(given.get("code")) or (read_string(given.get("command")) if name.startswith("bash") else "")
+    arguments = arguments if isinstance(arguments, Mapping) else {}
+    query, url = read_string(arguments.get("query")), read_string(arguments.get("url"))
+    code = read_string(arguments.get("code")) or (
+        read_string(arguments.get("command")) if name.startswith("bash") else ""
+    )
     return ServerToolUse(
         id=read_string(block.get("id")),
         kind=kind,
         step="call",
         queries=(query,) if query and kind == "web_search" else (),
         url=url if kind == "web_fetch" else "",
-        code=code or dump_compact(given) if kind == "code_execution" else "",
+        code=code or dump_compact(arguments) if kind == "code_execution" else "",
     )
 
 
@@ -141,9 +143,9 @@ def render_vendor_blocks(part: VendorPart) -> list[dict[str, Any]]:
     identity = FOREIGN_ID_PREFIX + re.sub(r"[^A-Za-z0-9_]", "", use.id or make_unique_id())
     blocks: list[dict[str, Any]] = []
     if use.step != "result":
-        given = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
+        arguments = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
         blocks.append(
-            {"type": "server_tool_use", "id": identity, "name": use.kind, "input": given, "caller": dict(_DIRECT)}
+            {"type": "server_tool_use", "id": identity, "name": use.kind, "input": arguments, "caller": dict(_DIRECT)}
         )
     if use.step != "call":
         content = _render_search_result(use) if use.kind == "web_search" else _render_code_result(use)

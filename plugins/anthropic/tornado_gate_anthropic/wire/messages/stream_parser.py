@@ -179,8 +179,8 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         )
 
     def _note_usage(self, usage: Any) -> None:
-        if isinstance(usage, dict) and (told := drop_null(usage)):
-            self._usage |= told
+        if isinstance(usage, dict) and (reported := drop_null(usage)):
+            self._usage |= reported
             self._untold_usage = True
 
     def _report_usage(self) -> Iterator[StreamEvent]:
@@ -192,11 +192,11 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
 
     def _read_message_delta(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         delta = frame.get("delta")
-        told = drop_null(delta) if isinstance(delta, dict) else {}
+        reported = drop_null(delta) if isinstance(delta, dict) else {}
         self._note_usage(frame.get("usage"))
-        if told.get("stop_reason") or self._stop is not None:
+        if reported.get("stop_reason") or self._stop is not None:
             yield from self._start_response({})
-            self._stop = (self._stop or {}) | told
+            self._stop = (self._stop or {}) | reported
             yield from self._end_all_blocks()
             yield from self._report_usage()
 

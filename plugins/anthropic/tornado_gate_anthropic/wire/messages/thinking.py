@@ -131,8 +131,8 @@ def allow_unbound_thinking(
     """
     if not abilities.bound_thinking or (thinking is not None and thinking["type"] != "adaptive"):
         return None
-    said = [message["content"] for message in messages if message["role"] == "assistant"]
-    blocks = [block for content in said if isinstance(content, list) for block in content]
+    contents = [message["content"] for message in messages if message["role"] == "assistant"]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
     if not any(block["type"] in ("thinking", "redacted_thinking") for block in blocks):
         return None
     return {**(thinking or {"type": "adaptive"}), "block_binding": dict(_IGNORE_UNBOUND)}
@@ -171,10 +171,10 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
 
     Without a limit, the model's largest response leaves room for its usual one, or is shared in halves.
     """
-    asked = reasoning.budget_tokens
-    if asked is None or asked < 0:  # no budget given: use the budget of the effort level
-        asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
-    budget = max(asked, MIN_BUDGET)
+    wanted_budget = reasoning.budget_tokens
+    if wanted_budget is None or wanted_budget < 0:  # no budget given: use the budget of the effort level
+        wanted_budget = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
+    budget = max(wanted_budget, MIN_BUDGET)
     if limit is None and abilities.max_output is not None:
         budget = min(budget, max(abilities.max_output - abilities.default_output, abilities.max_output // 2))
     if limit is not None and budget >= limit:

@@ -43,8 +43,8 @@ def is_raw(media_type: str) -> bool:
 
 def parse_sample_rate(media_type: str) -> int:
     """Samples per second."""
-    found = _RATE_PARAMETER.search(media_type)
-    return int(found[1]) if found else DEFAULT_SAMPLE_RATE
+    match = _RATE_PARAMETER.search(media_type)
+    return int(match[1]) if match else DEFAULT_SAMPLE_RATE
 
 
 def make_wav_header(rate: int, size: int | None) -> bytes:

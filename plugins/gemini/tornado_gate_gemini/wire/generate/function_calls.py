@@ -96,9 +96,9 @@ class CallRegistry:
 
     def _match_call_id(self, identity: str, name: str) -> str:
         """The id of the call that a response belongs to."""
-        for wanted, place in ((identity, 0), (name, 1)):
+        for value, column in ((identity, 0), (name, 1)):
             for call in self._open:
-                if wanted and call[place] == wanted:
+                if value and call[column] == value:
                     self._open.remove(call)
                     return call[0]
         return identity or self._make_id()

@@ -70,16 +70,16 @@ def choose_shape(
         resolution = None
     if request.size in (None, "auto"):
         return ratio, resolution
-    found = _SIZE.fullmatch(request.size or "")
-    if found is None or ratio is not None:
+    match = _SIZE.fullmatch(request.size or "")
+    if match is None or ratio is not None:
         call.drop_field(request.field_name("size"))
         return ratio, resolution
-    width, height = int(found[1]), int(found[2])
+    width, height = int(match[1]), int(match[2])
     ratio, exact = _find_nearest_ratio(width, height, ratios)
-    wanted = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
-    if not exact or (wanted and not resolutions):
+    resolution_name = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
+    if not exact or (resolution_name and not resolutions):
         call.drop_field(request.field_name("size"))
-    return ratio, resolution or (wanted if resolutions else None)
+    return ratio, resolution or (resolution_name if resolutions else None)
 
 
 def _find_nearest_ratio(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
@@ -105,7 +105,7 @@ def render_image_request(
         call.drop_field(request.field_name("n"))
     ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
     parts: list[dict[str, Any]] = [{"text": request.prompt}]
-    parts += [{"inlineData": {"mimeType": one.media_type, "data": one.base64}} for one in pictures]
+    parts += [{"inlineData": {"mimeType": picture.media_type, "data": picture.base64}} for picture in pictures]
     config = drop_none(
         responseModalities=["TEXT", "IMAGE"],
         imageConfig=drop_none(aspectRatio=ratio, imageSize=resolution) or None,

@@ -158,8 +158,8 @@ def restore_spelling(body: Any, path: str) -> str:
 
 def _find_step(value: Any, word: str) -> tuple[str, Any]:
     if isinstance(value, list):
-        place = int(word) if word.isdecimal() else len(value)
-        return word, value[place] if place < len(value) else None
+        index = int(word) if word.isdecimal() else len(value)
+        return word, value[index] if index < len(value) else None
     if not isinstance(value, Mapping) or word in value:
         return word, value.get(word) if isinstance(value, Mapping) else None
     snake = _CAPITAL.sub(lambda match: "_" + match[1].lower(), word)

@@ -162,15 +162,15 @@ def _parse_parts(values: Sequence[Mapping[str, Any]], wav: bool) -> Iterator[Par
 
 def _add_sources(parts: tuple[Part, ...], candidate: Mapping[str, Any]) -> tuple[Part, ...]:
     """`parts` with the citations of their texts, after the uses of tools that the candidate has metadata about."""
-    places = [place for place, part in enumerate(parts) if isinstance(part, Text)]
-    texts = [(place, part.text) for place, part in enumerate(parts) if isinstance(part, Text)]
-    found = list(parts)
+    places = [index for index, part in enumerate(parts) if isinstance(part, Text)]
+    texts = [(index, part.text) for index, part in enumerate(parts) if isinstance(part, Text)]
+    updated = list(parts)
     for number, citation in read_citations(candidate, texts) if texts else ():
-        said = found[places[number]]
-        assert isinstance(said, Text), "citations belong to texts"
-        found[places[number]] = replace(said, citations=(*said.citations, citation))
-    first = places[0] if places else len(found)
-    return (*found[:first], *read_uses(candidate, make_call_id), *found[first:])
+        text = updated[places[number]]
+        assert isinstance(text, Text), "citations belong to texts"
+        updated[places[number]] = replace(text, citations=(*text.citations, citation))
+    first = places[0] if places else len(updated)
+    return (*updated[:first], *read_uses(candidate, make_call_id), *updated[first:])
 
 
 def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") -> Part:
@@ -178,15 +178,15 @@ def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") ->
     call = part.get("functionCall")
     if not isinstance(call, dict):
         try:
-            said = parse_part(part)
+            parsed = parse_part(part)
         except UnreadableFile as fault:
             raise UpstreamError(f"The upstream sent a file that {fault.reason}. Retry the request.") from None
-        if isinstance(said, Audio) and isinstance(said.source, Data):
-            decode_base64(said.source.base64)  # validate now: later code relies on valid base64
-            return replace(said, source=convert_to_wav(said.source)) if wav else said
-        if isinstance(said, VendorPart) and (use := parse_code_part(part, code_id)) is not None:
-            return replace(said, server=use)
-        return said
+        if isinstance(parsed, Audio) and isinstance(parsed.source, Data):
+            decode_base64(parsed.source.base64)  # validate now: later code relies on valid base64
+            return replace(parsed, source=convert_to_wav(parsed.source)) if wav else parsed
+        if isinstance(parsed, VendorPart) and (use := parse_code_part(part, code_id)) is not None:
+            return replace(parsed, server=use)
+        return parsed
     signature = parse_signature(part.get("thoughtSignature"))
     return ToolCall(
         id=read_string(call.get("id")) or make_call_id(),

@@ -155,13 +155,13 @@ class _CandidateParser:
                 continue
             if "executableCode" in part:
                 self._code_id = make_call_id()
-            said = parse_said(part, code_id=self._code_id)
-            if isinstance(said, Text | Thinking):
-                mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
-                yield from self._append_text(said, mine)
+            parsed = parse_said(part, code_id=self._code_id)
+            if isinstance(parsed, Text | Thinking):
+                mine, logprobs = (logprobs, ()) if isinstance(parsed, Text) else ((), logprobs)
+                yield from self._append_text(parsed, mine)
             else:
                 yield from self._close_part()
-                yield from self._emit_part(said)
+                yield from self._emit_part(parsed)
         if logprobs and self._open is not None:
             yield PartDelta(index=self._open[1], logprobs=logprobs)
         for name, member in value.items():
@@ -236,13 +236,16 @@ class _CandidateParser:
         """
         texts = [(0, "".join(pieces)) for pieces in self._texts.values()]
         last = len(texts) - 1
-        found = read_citations(self._extra, texts or [(0, "")])
-        if found and (self._open is None or self._open[0] != "text"):
+        located = read_citations(self._extra, texts or [(0, "")])
+        if located and (self._open is None or self._open[0] != "text"):
             yield from self._close_part()
             index, last = self._next_part(), -1
             self._open = ("text", index)
             yield PartStart(index=index, kind="text", choice=self._number)
-        citations = (one if place == last else replace(one, start=None, end=None) for place, one in found)
+        citations = (
+            citation if text_index == last else replace(citation, start=None, end=None)
+            for text_index, citation in located
+        )
         yield from self._close_part(tuple(citations))
         for part in read_uses(self._extra, make_call_id):
             yield from self._emit_part(part)

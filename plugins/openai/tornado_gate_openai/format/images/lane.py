@@ -212,9 +212,11 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
 
     async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         result = await images.parse_response(body)
-        asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
+        image_request = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
         what: images.StreamKind = "image_edit" if request.operation == "image_edits" else "image_generation"
-        frames = images.render_stream(iterate_events(iter([result])), what=what, asked=asked, created=int(time.time()))
+        frames = images.render_stream(
+            iterate_events(iter([result])), what=what, asked=image_request, created=int(time.time())
+        )
         async for frame in frames:
             yield frame
 

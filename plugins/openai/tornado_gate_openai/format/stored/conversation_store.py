@@ -83,8 +83,8 @@ def make_head(conversation_id: str) -> str:
 def get_id(body: Mapping[str, Any]) -> str:
     """Return the id in ``conversation`` of a body, which is a string or an object; "" without one."""
     value = body.get("conversation")
-    found = value.get("id") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else ""
+    identity = value.get("id") if isinstance(value, dict) else value
+    return identity if isinstance(identity, str) else ""
 
 
 def not_found_error(conversation_id: str, param: str) -> NotFound:
@@ -134,10 +134,10 @@ async def find(call: Call, conversation_id: str) -> Conversation | None:
 
 async def get(call: Call, conversation_id: str, param: str) -> Conversation:
     """Return a conversation of the caller's account. Raises NotFound; `param` is the field or parameter with the id."""
-    found = await find(call, conversation_id)
-    if found is None:
+    conversation = await find(call, conversation_id)
+    if conversation is None:
         raise not_found_error(conversation_id, param)
-    return found
+    return conversation
 
 
 async def set_metadata(call: Call, conversation: Conversation, metadata: Mapping[str, str]) -> Conversation:
@@ -160,8 +160,8 @@ async def add_turn(
 ) -> None:
     """Add the input items and the output of a complete response, unless the conversation no longer exists."""
     head = make_head(conversation_id)
-    said = [make_item(item) for item in items if item.get("type") != "compaction_trigger"]
-    members = _make_members(head, said)
+    new_items = [make_item(item) for item in items if item.get("type") != "compaction_trigger"]
+    members = _make_members(head, new_items)
     members |= _make_members(head, output, first=len(members), provider=provider, stored=stored)
     await call.memory.extend_group(head, members, call.responses.seconds)
 
@@ -209,20 +209,20 @@ def make_portable(items: Iterable[Item], drop: Callable[[], None]) -> list[dict[
 
     `drop` is called for each item whose content only the first has, such as a web search; it is left out.
     """
-    found: list[dict[str, Any]] = []
+    portable: list[dict[str, Any]] = []
     for item in items:
         if get_item_type(item) == "reasoning":
             continue
         if is_self_contained(item):
-            found.append({name: value for name, value in item.items() if name != "id"})
+            portable.append({name: value for name, value in item.items() if name != "id"})
         else:
             drop()
-    return found
+    return portable
 
 
 def select_items(call: Call, conversation: Conversation, before: str = "") -> list[dict[str, Any]]:
     """Return the items of a conversation as input for the target of `call`; with `before` none after the member of this name."""
-    found: list[dict[str, Any]] = []
+    selected: list[dict[str, Any]] = []
     for entry in conversation.entries:
         if before and entry.name > before:
             break
@@ -231,9 +231,9 @@ def select_items(call: Call, conversation: Conversation, before: str = "") -> li
             and entry.provider == call.target.provider
             and (entry.stored or is_self_contained(entry.item))
         ):
-            found.append(entry.item)
+            selected.append(entry.item)
         elif entry.provider or call.target.provider:
-            found += make_portable([entry.item], lambda: call.drop_field("conversation"))
+            selected += make_portable([entry.item], lambda: call.drop_field("conversation"))
         else:
-            found.append(entry.item)
-    return found
+            selected.append(entry.item)
+    return selected

@@ -71,8 +71,8 @@ def note_turn(
 ) -> None:
     """Let the core keep the turn of a response, if it is complete, before the caller receives its end."""
     if response.get("status") in ("completed", "incomplete") and isinstance(response.get("output"), list):
-        said = response.get("store")
-        stored = said if isinstance(said, bool) else state.stored
+        reported = response.get("store")
+        stored = reported if isinstance(reported, bool) else state.stored
         issued.save = partial(_save, call, kept, response, stored)
 
 

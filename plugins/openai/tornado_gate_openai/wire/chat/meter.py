@@ -80,10 +80,10 @@ class AudioStreamMeter(ChatStreamMeter):
 
 def note_audio(issued: IssuedObjects, raw: bytes, noted: set[bytes]) -> None:
     """Note the ids of generated audio in a body or a frame, unless they are in `noted`, and add them to it."""
-    for found in _AUDIO_ID.finditer(raw):
-        if found[1] not in noted:
-            noted.add(found[1])
-            issued.ids.append(("audio", found[1].decode()))
+    for match in _AUDIO_ID.finditer(raw):
+        if match[1] not in noted:
+            noted.add(match[1])
+            issued.ids.append(("audio", match[1].decode()))
             issued.due = True
 
 
@@ -95,7 +95,7 @@ def note_body(meter: Meter, body: Any) -> None:
         raise wrong_format_error()
     note_usage(meter, body)
     for choice in body["choices"]:
-        if type(said := choice.get("message")) is dict and "images" in said:
+        if type(message := choice.get("message")) is dict and "images" in message:
             meter.images += count_images(body, "message")
             break
     meter.finish_reason = finish_of(body) or meter.finish_reason
@@ -106,8 +106,8 @@ def count_images(body: Mapping[str, Any], member: str) -> int:
     total = 0
     choices = body.get("choices")
     for choice in choices if type(choices) is list else ():
-        said = choice.get(member) if type(choice) is dict else None
-        images = said.get("images") if type(said) is dict else None
+        message = choice.get(member) if type(choice) is dict else None
+        images = message.get("images") if type(message) is dict else None
         total += len(images) if type(images) is list else 0
     return total
 

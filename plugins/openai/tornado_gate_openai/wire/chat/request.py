@@ -281,13 +281,13 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
 
 
 def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    wanted = request.response_format
-    if wanted is None:
+    response_format = request.response_format
+    if response_format is None:
         return None
-    value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":
-        value["json_schema"] = render_json_schema(request, wanted)
-    return _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+    value: dict[str, Any] = {"type": response_format.kind}
+    if response_format.kind == "json_schema":
+        value["json_schema"] = render_json_schema(request, response_format)
+    return _add_extra(call, own, value, response_format.extra, request.field_name("response_format"))
 
 
 def _render_reasoning(call: Call, request: ChatRequest) -> str | None:

@@ -92,15 +92,9 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         """
         if type(frame) is not dict:
             return None
-        said = frame.get
-        choices = said("choices")
-        if (
-            type(choices) is not list
-            or len(choices) != 1
-            or said("usage")
-            or said("error")
-            or said("object") == "error"
-        ):
+        get = frame.get
+        choices = get("choices")
+        if type(choices) is not list or len(choices) != 1 or get("usage") or get("error") or get("object") == "error":
             return None
         entry = choices[0]
         number = entry.get("index") if type(entry) is dict else None
@@ -176,9 +170,9 @@ class _ChoiceParser:
 
     def continue_text(self, value: Mapping[str, Any]) -> PartDelta | None:
         """Return the event of an entry that only adds text to the open part; None for any other entry."""
-        said = value.get
-        delta = said("delta")
-        if self._open is None or type(delta) is not dict or said("logprobs") or said("finish_reason") or said("usage"):
+        get = value.get
+        delta = get("delta")
+        if self._open is None or type(delta) is not dict or get("logprobs") or get("finish_reason") or get("usage"):
             return None
         word, text = "", ""
         for name, member in delta.items():

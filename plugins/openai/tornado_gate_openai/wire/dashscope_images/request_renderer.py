@@ -61,17 +61,17 @@ def render_task(call: Call, request: ImageRequest) -> dict[str, Any]:
     extra = _select_own_extra(call, request)
     if extra.pop(MESSAGES, None) is not None:
         call.drop_field(MESSAGES)
-    asked: dict[str, Any] = {"prompt": request.prompt}
+    task_input: dict[str, Any] = {"prompt": request.prompt}
     parameters = _render_parameters(call, request)
     if "negative_prompt" in parameters and not model.startswith("qwen"):
-        asked["negative_prompt"] = parameters.pop("negative_prompt")
+        task_input["negative_prompt"] = parameters.pop("negative_prompt")
     if request.images and "imageedit" in model:
-        asked |= {"function": _EDIT_FUNCTION, "base_image_url": render_image_source(request.images[0])}
+        task_input |= {"function": _EDIT_FUNCTION, "base_image_url": render_image_source(request.images[0])}
         for index in range(1, len(request.images)):
             call.drop_field(request.names.get(f"images.{index}") or request.field_name("images"))
     elif request.images:
-        asked["images"] = [render_image_source(source) for source in request.images]
-    return _render_body(call, asked, parameters, extra)
+        task_input["images"] = [render_image_source(source) for source in request.images]
+    return _render_body(call, task_input, parameters, extra)
 
 
 def render_image_source(source: FileSource) -> str:

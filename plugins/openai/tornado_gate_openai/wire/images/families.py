@@ -136,11 +136,11 @@ def describe_owners(field: str) -> str:
 
 def uses_family_three(body: Mapping[str, Any]) -> bool:
     """Return whether a body, not yet validated, has fields or values that only family three supports."""
-    said = {name: value for name, value in body.items() if value is not None}
+    members = {name: value for name, value in body.items() if value is not None}
     one, three = _FAMILY_BY_NAME["one"], _FAMILY_BY_NAME["three"]
     return (
-        any(name in said for name in _FAMILY_THREE_FIELDS)
-        or said.get("stream") in (True, "true")
-        or (said.get("size") in three.sizes and said["size"] not in one.sizes)
-        or said.get("quality") in ("low", "medium", "high")
+        any(name in members for name in _FAMILY_THREE_FIELDS)
+        or members.get("stream") in (True, "true")
+        or (members.get("size") in three.sizes and members["size"] not in one.sizes)
+        or members.get("quality") in ("low", "medium", "high")
     )

@@ -206,8 +206,8 @@ def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
         case "conversation.item.create":
             check_item(body["item"], "item", input_format)
         case "response.create":
-            asked = body.get("response") or {}
-            for index, item in enumerate(need_array(asked.get("input") or [], "response.input")):
+            response = body.get("response") or {}
+            for index, item in enumerate(need_array(response.get("input") or [], "response.input")):
                 check_item(item, f"response.input.{index}", input_format, references=True)
 
 

@@ -113,8 +113,8 @@ def render_transcript(items: Iterable[Item], path: str = "input") -> list[dict[s
 def _render_for_summary(item: dict[str, Any]) -> dict[str, Any]:
     match get_item_type(item):
         case "function_call" | "custom_tool_call":
-            given = item.get("input" if item.get("type") == "custom_tool_call" else "arguments")
-            return _say("assistant", f"[Call of the tool '{item.get('name')}' with: {given}]")
+            arguments = item.get("input" if item.get("type") == "custom_tool_call" else "arguments")
+            return _say("assistant", f"[Call of the tool '{item.get('name')}' with: {arguments}]")
         case "function_call_output" | "custom_tool_call_output":
             return _render_output(item.get("output"))
         case "reasoning":

@@ -96,7 +96,7 @@ def note_issued(issued: IssuedObjects, response: Mapping[str, Any], *, stored: b
     its caller.
     """
     background, unfinished = response.get("background") is True, is_unfinished(response)
-    issued.ids += [one for one in list_issued(response, stored) if one not in issued.ids]
+    issued.ids += [issued_id for issued_id in list_issued(response, stored) if issued_id not in issued.ids]
     issued.due = background or not unfinished
     issued.unmetered = background and unfinished
 

@@ -234,16 +234,16 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
 
 
 def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    wanted = request.response_format
+    response_format = request.response_format
     unsaid = dict(request.extra.get("text") or {}) if own else {}
-    if wanted is None:
+    if response_format is None:
         return unsaid or None
-    value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":
-        value |= render_json_schema(request, wanted)
+    value: dict[str, Any] = {"type": response_format.kind}
+    if response_format.kind == "json_schema":
+        value |= render_json_schema(request, response_format)
         if not own:
             value.setdefault("strict", False)  # the default is true here, and false in chat
-    value = _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+    value = _add_extra(call, own, value, response_format.extra, request.field_name("response_format"))
     return {"format": value, **unsaid}
 
 

@@ -117,15 +117,17 @@ def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
     failed = "failed" if item.get("status") == "failed" else ""
     match item:
         case {"type": "web_search_call", "action": {"type": "search"} as action}:
-            queries = [one for one in read_list(action.get("queries")) or [action.get("query")] if isinstance(one, str)]
-            urls = [one.get("url") for one in read_list(action.get("sources")) if isinstance(one, Mapping)]
+            queries = [
+                value for value in read_list(action.get("queries")) or [action.get("query")] if isinstance(value, str)
+            ]
+            urls = [value.get("url") for value in read_list(action.get("sources")) if isinstance(value, Mapping)]
             sources = tuple(Citation(url=url) for url in urls if isinstance(url, str))
             return ServerToolUse(id=identity, kind="web_search", queries=tuple(queries), sources=sources, error=failed)
         case {"type": "web_search_call", "action": {"url": str(url)}}:
             return ServerToolUse(id=identity, kind="web_fetch", url=url, error=failed)
         case {"type": "code_interpreter_call"}:
-            logs = [one.get("logs") for one in read_list(item.get("outputs")) if isinstance(one, Mapping)]
-            output = "".join(one for one in logs if isinstance(one, str))
+            logs = [value.get("logs") for value in read_list(item.get("outputs")) if isinstance(value, Mapping)]
+            output = "".join(value for value in logs if isinstance(value, str))
             code = item.get("code")
             return ServerToolUse(id=identity, kind="code_execution", code=str(code or ""), output=output, error=failed)
     return None
@@ -173,16 +175,16 @@ class ServerToolCalls:
     def __init__(self) -> None:
         self._open: dict[str, tuple[Any, ServerToolUse]] = {}
 
-    def start(self, use: ServerToolUse, place: Any) -> None:
+    def start(self, use: ServerToolUse, position: Any) -> None:
         """Note the position of a call's item."""
-        self._open[use.id] = (place, use)
+        self._open[use.id] = (position, use)
 
     def finish(self, use: ServerToolUse) -> tuple[Any, ServerToolUse] | None:
         """Return the position of a result's call, and both as one use; None for a result without a call."""
-        if (found := self._open.pop(use.id, None)) is None:
+        if (started := self._open.pop(use.id, None)) is None:
             return None
-        place, call = found
-        return place, merge(call, use)
+        position, call = started
+        return position, merge(call, use)
 
     def drain(self) -> list[tuple[Any, ServerToolUse]]:
         """Return the calls without a result, and remove them."""

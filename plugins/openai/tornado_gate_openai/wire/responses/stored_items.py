@@ -62,8 +62,8 @@ def list_issued(response: Mapping[str, Any], stored: bool) -> Iterator[tuple[str
 
     A response that is not stored leaves only containers, and items that the client can only send back by id.
     """
-    said = response.get("store")
-    stored = said if isinstance(said, bool) else stored
+    reported = response.get("store")
+    stored = reported if isinstance(reported, bool) else stored
     if stored and isinstance(response.get("id"), str):
         yield "response", response["id"]
     output = response.get("output")
