@@ -55,18 +55,9 @@ def read_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def parse(path: Path) -> ast.Module:
-    """The tree of a file, without what it imports for type checkers alone."""
-    tree = read_tree(path)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    return tree
-
-
 def imports_of(path: Path) -> set[str]:
-    """The top modules of ours that a file imports, also inside functions, but not for type checkers alone."""
-    tree = parse(path)
+    """The top modules of ours that a file imports, also inside functions and for type checkers alone."""
+    tree = read_tree(path)
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "tornado_gate":
@@ -165,12 +156,12 @@ def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
 
 
 def import_graph(package: Path) -> dict[str, set[str]]:
-    """For each module of a package, by its full name, those of the package that it imports, also inside functions."""
+    """For each module of a package, by its full name, those of the package that it imports, also for type checkers alone."""
     files = {name_of(path, package.parent): path for path in package.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, path in files.items():
         found: set[str] = set()
-        for node in ast.walk(parse(path)):
+        for node in ast.walk(read_tree(path)):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -194,6 +185,34 @@ def test_no_modules_of_a_package_import_each_other_in_a_circle(package: Path) ->
         TopologicalSorter(import_graph(package)).prepare()
     except CycleError as error:
         pytest.fail(f"import cycle: {' -> '.join(reversed(error.args[1]))}")
+
+
+def test_a_call_is_made_in_one_module() -> None:
+    makers = {
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        for node in ast.walk(read_tree(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Call"
+    }
+    assert makers == {"pipeline/calls.py", "testing/calls.py"}
+
+
+COUNTS_INLINE = "streams/passthrough.py"
+"""Counts the frames of a stream without a call for each chunk."""
+
+
+def test_measurements_change_by_their_methods_only() -> None:
+    parts = (types.Meter, types.Progress, types.Charge, types.ResponseAdditions)
+    fields = {name for part in parts for name in part.__struct_fields__}
+    owners = {"meter", "_meter", "measured", "progress", "charge", "additions"}
+    plugins = ROOT.glob("plugins/*/tornado_gate_*/**/*.py")
+    for path in [*FILES, *plugins]:
+        if path == PACKAGE / COUNTS_INLINE:
+            continue
+        for node in ast.walk(read_tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in fields:
+                owner = getattr(node.value, "attr", None) or getattr(node.value, "id", None)
+                assert owner not in owners, f"{path}:{node.lineno} assigns {owner}.{node.attr}"
 
 
 def test_every_public_name_is_there() -> None:

@@ -242,7 +242,7 @@ async def test_a_model_is_refused_what_only_others_of_its_provider_can_do(send: 
 
 def test_a_model_list_says_what_each_model_can_do(gate: Gate) -> None:
     caller = types.Caller(id="k", account="k")
-    offered = {model.id: set(model.operations) for model in gate.snapshot.list_models(caller)}
+    offered = {model.id: set(model.operations) for model in gate.snapshot.targets.list_models(caller)}
     assert offered["tts-1"] == {"speech"}
     assert offered["m"] == {"images", "embeddings"}
     assert offered["both"] == {"images", "embeddings", "speech"}
@@ -303,7 +303,7 @@ async def test_a_format_may_decline_the_verbatim_lane(send: Any, gate: Gate, pro
 
 
 def rebuilt(gate: Gate) -> Any:
-    from tornado_gate.pipeline.snapshot import build
+    from tornado_gate.pipeline.snapshot_builder import build
 
     return build(gate.snapshot.config, gate.host, gate.snapshot.number + 1)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from qa.matrix.declared import add_declared, declared_row
 from qa.matrix.fields import (
     ALWAYS_STRICT,
     LABEL,
@@ -23,6 +24,7 @@ from qa.matrix.fields import (
     put,
     row,
 )
+from tornado_gate_openai.fields.chat import ChatBodySchema
 
 BASE: Final[dict[str, Any]] = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}]}
 TOOL: Final[dict[str, Any]] = {
@@ -87,24 +89,25 @@ BREAK: Final = {"mode": "explicit"}
 
 plain, custom, streamed = (partial(row, base) for base in (BASE, WITH_CUSTOM, STREAMED))
 tooled, quiet = partial(row, WITH_TOOL), partial(row, QUIET)
+declared = partial(declared_row, ChatBodySchema, BASE)
 parts, called, turns, legacy = (partial(row, base) for base in (PARTS, CALLED, TURNS, LEGACY))
 
-GROUPS: Final = (
+_GROUPS: Final = (
     Group(
         "Length and sampling",
         (
-            plain("max_completion_tokens", 2),
-            plain("max_tokens", 2),
-            plain("temperature", 0.5),
-            plain("top_p", 0.5),
-            plain("n", 2),
+            declared("max_completion_tokens"),
+            declared("max_tokens"),
+            declared("temperature"),
+            declared("top_p"),
+            declared("n"),
             row(SAYING, "stop", "mark-stop", "a string"),
             row(SAYING, "stop", ["mark-stop", "mark-end"], "an array"),
-            plain("seed", 7),
-            plain("presence_penalty", 0.5),
-            plain("frequency_penalty", 0.5),
-            plain("logit_bias", {"50256": -100}),
-            plain("logprobs", True),
+            declared("seed"),
+            declared("presence_penalty"),
+            declared("frequency_penalty"),
+            declared("logit_bias"),
+            declared("logprobs"),
             row({**BASE, "logprobs": True}, "top_logprobs", 2),
         ),
     ),
@@ -115,9 +118,9 @@ GROUPS: Final = (
             plain("response_format", {"type": "json_object"}, "json_object"),
             plain("response_format", JSON, "json_schema"),
             row(WITH_JSON, "response_format.json_schema.name", "mark-name", instead="answer", idle=LABEL),
-            row(WITH_JSON, "response_format.json_schema.description", "mark-description"),
+            declared_row(ChatBodySchema, WITH_JSON, "response_format.json_schema.description"),
             row(WITH_JSON, "response_format.json_schema.strict", True, idle=ALWAYS_STRICT),
-            plain("modalities", ["text", "audio"]),
+            declared("modalities"),
             row({**BASE, "modalities": ["text", "audio"]}, "audio", {"voice": "mark-voice", "format": "wav"}),
             row(SPOKEN, "audio.format", "mp3", instead="wav"),
             row(SPOKEN, "audio.voice", {"id": "mark-own-voice"}, "a voice of the caller's", instead="alloy"),
@@ -125,9 +128,9 @@ GROUPS: Final = (
                 "reasoning_effort", "none", "none", instead="high", idle=anyway("some models never think", "anthropic")
             ),
             *(plain("reasoning_effort", word, word) for word in ("minimal", "low", "high", "xhigh")),
-            plain("verbosity", "low"),
-            plain("prediction", {"type": "content", "content": "mark-guess"}),
-            plain("stream", True),
+            declared("verbosity"),
+            declared("prediction"),
+            declared("stream"),
             streamed(
                 "stream_options.include_usage",
                 True,
@@ -135,7 +138,7 @@ GROUPS: Final = (
                     "usage is requested from the upstream for every stream, and shown to callers that request it"
                 ),
             ),
-            streamed("stream_options.include_obfuscation", False),
+            declared_row(ChatBodySchema, STREAMED, "stream_options.include_obfuscation"),
         ),
     ),
     Group(
@@ -174,7 +177,7 @@ GROUPS: Final = (
             row(WITH_TOOLS, "parallel_tool_calls", False),
             plain("functions", LEGACY["functions"]),
             row({**BASE, "functions": LEGACY["functions"]}, "function_call", {"name": "get_weather"}),
-            plain("web_search_options", {"search_context_size": "low"}),
+            declared("web_search_options"),
         ),
     ),
     Group(
@@ -244,15 +247,16 @@ GROUPS: Final = (
     Group(
         "Account, cache and service",
         (
-            plain("user", "mark-user"),
-            plain("safety_identifier", "mark-person"),
-            plain("metadata", {"team": "mark-team"}),
-            plain("store", True),
-            plain("service_tier", "flex"),
-            plain("moderation", {"model": "mark-moderation"}),
-            plain("prompt_cache_key", "mark-key"),
-            plain("prompt_cache_options", {"mode": "explicit"}),
-            plain("prompt_cache_retention", "24h"),
+            declared("user"),
+            declared("safety_identifier"),
+            declared("metadata"),
+            declared("store"),
+            declared("service_tier"),
+            declared("moderation"),
+            declared("prompt_cache_key"),
+            declared("prompt_cache_options"),
+            declared("prompt_cache_retention"),
         ),
     ),
 )
+GROUPS: Final = add_declared(_GROUPS, ChatBodySchema, {"": BASE})

@@ -8,36 +8,41 @@ import pytest
 
 from tornado_gate.admission.estimates import estimate_request
 from tornado_gate.ledger.costs import NANO, Price, TokenRates, estimate_cost
+from tornado_gate.types import Route
+
+ROUTE = Route("POST", "/plain", "chat")
 
 
 @pytest.mark.parametrize(
     ("body", "tokens"),
     [
-        ({"max_tokens": 100}, 100),
-        ({"max_tokens": 100, "n": 8}, 800),
-        ({"max_completion_tokens": 100, "n": 8}, 800),
-        ({"max_tokens": 100, "n": 2, "best_of": 5}, 500),
-        ({"generationConfig": {"maxOutputTokens": 100, "candidateCount": 4}}, 400),
-        ({"generation_config": {"max_output_tokens": 100, "candidate_count": 4}}, 400),
-        ({"max_tokens": 100, "n": 0}, 100),
-        ({"max_tokens": 100, "n": -3}, 100),
-        ({"max_tokens": 100, "n": True}, 100),
-        ({"max_tokens": 100, "n": None}, 100),
+        ({"most": 100}, 100),
+        ({"most": 100, "n": 8}, 800),
+        ({"most": 100, "n": 2, "options": {"samples": 5}}, 500),
+        ({"options": {"most": 100, "samples": 4}}, 400),
+        ({"most": -1, "options": {"most": 100}}, 100),
+        ({"most": 100, "n": 0}, 100),
+        ({"most": 100, "n": -3}, 100),
+        ({"most": 100, "n": True}, 100),
+        ({"most": 100, "n": None}, 100),
+        ({"most": 100, "options": None}, 100),
     ],
 )
 def test_each_of_several_answers_may_be_as_long_as_the_limit(body: Any, tokens: int) -> None:
-    estimate = estimate_request("chat", body, 7)
+    limits, counts = ("most", "options.most"), ("n", "options.samples")
+    route = Route("POST", "/plain", "chat", answer_limits=limits, answer_counts=counts)
+    estimate = estimate_request("chat", route, body, 7)
     assert [each.output_tokens for each in estimate.list_quantities(1000)] == [tokens, tokens]
 
 
 @pytest.mark.parametrize("operation", ["chat", "images", "image_edits", "speech", "transcription"])
 def test_an_answer_without_a_limit_is_as_long_as_usual(operation: str) -> None:
-    least, most = estimate_request(operation, {}, 7).list_quantities(4000)
+    least, most = estimate_request(operation, ROUTE, {}, 7).list_quantities(4000)
     assert (least.output_tokens, most.output_tokens) == (0, 4000)
 
 
 def test_embeddings_have_no_answer_to_pay_for() -> None:
-    assert [each.output_tokens for each in estimate_request("embeddings", {}, 7).list_quantities(4000)] == [0, 0]
+    assert [each.output_tokens for each in estimate_request("embeddings", ROUTE, {}, 7).list_quantities(4000)] == [0, 0]
 
 
 VARIANTS = {"1024x1024": 40, "hd 1024x1024": 80, "hd 1792x1024": 120}
@@ -55,11 +60,11 @@ VARIANTS = {"1024x1024": 40, "hd 1024x1024": 80, "hd 1792x1024": 120}
 )
 def test_an_image_costs_what_its_size_costs_or_else_the_least(body: Any, cents: int) -> None:
     price = Price(per_image={name: milli * 10**12 for name, milli in VARIANTS.items()})
-    estimate = estimate_request("images", body, 7)
+    estimate = estimate_request("images", ROUTE, body, 7)
     assert estimate_cost(price, estimate.quantities) == cents * NANO // 100
     assert estimate_cost(None, estimate.quantities) == 0
 
 
 def test_a_cost_that_is_unknown_reserves_nothing() -> None:
     rates = TokenRates(**dict.fromkeys(TokenRates.__struct_fields__))
-    assert estimate_cost(Price(rates=rates), estimate_request("chat", {}, 7).quantities) == 0
+    assert estimate_cost(Price(rates=rates), estimate_request("chat", ROUTE, {}, 7).quantities) == 0

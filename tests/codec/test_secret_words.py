@@ -14,7 +14,7 @@ from tornado_gate.codec.secret_words import (
     mask_address,
     quote_value,
 )
-from tornado_gate.pipeline.snapshot import collect_secrets
+from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.telemetry.redaction import Scrubber
 
 CONF = """

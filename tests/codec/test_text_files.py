@@ -17,7 +17,7 @@ from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_anthropic.wire.messages.sources import render_document
 from tornado_gate_gemini.fields.texts import GENERATE
 from tornado_gate_gemini.wire.generate.parts import parse_part as parse_gemini_part
-from tornado_gate_openai.fields.chat_texts import CHAT
+from tornado_gate_openai.fields.chat_answers import CHAT
 from tornado_gate_openai.wire.chat.parts import parse_part
 
 CANARY = b"the canary sings"

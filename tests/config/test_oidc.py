@@ -6,7 +6,7 @@ import pytest
 
 from tests.config.support import Conf
 from tornado_gate.config.model import OidcConfig, Secret
-from tornado_gate.pipeline.snapshot import collect_secrets
+from tornado_gate.pipeline.conf_secrets import collect_secrets
 
 ISSUER = "issuer: https://login.example.org"
 ADDRESS = "must be the provider's issuer, such as https://login.example.org (http only for this machine)"

@@ -11,8 +11,9 @@ import pytest
 from tornado_gate import guard_impl, types
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.errors import BlockedByGuard, NotReviewed, PluginUnavailable, UnknownModel
-from tornado_gate.guards.decisions import NO_MAP, Guards, Review, apply_decision, begin_review, begin_session_review
+from tornado_gate.guards.decisions import NO_MAP, Guards, Review, apply_decision, begin_session_review
 from tornado_gate.guards.inner_texts import RequestTexts
+from tornado_gate.pipeline.reviews import begin_review
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.wrappers import Scope
@@ -129,22 +130,16 @@ def test_every_text_of_a_request_between_models_can_be_replaced() -> None:
     assert request.messages[0].parts == parts
 
 
-class Conf:
-    """What guards read of a snapshot."""
-
-    def __init__(self, *lanes: GuardLane) -> None:
-        self.guards = Guards(lanes)
-
-    def resolve_model_name(self, wire: types.WireRequest, caller: Caller) -> str:
-        return str(wire.json["model"])
+class Models:
+    """The models that a request may name."""
 
     def find_model(self, name: str, caller: Caller) -> None:
         if name == "unknown":
             raise UnknownModel(name)
 
 
-GATE = cast(Any, SimpleNamespace(metrics=Metrics()))
-"""What a review that begins needs of the gate."""
+SERVICES = cast(Any, SimpleNamespace(metrics=Metrics()))
+"""What a review that begins needs of the process."""
 
 
 def begin(route: types.Route, *lanes: GuardLane, model: str = "m", strict: bool = False) -> Review | None:
@@ -152,7 +147,8 @@ def begin(route: types.Route, *lanes: GuardLane, model: str = "m", strict: bool 
         route=route, path=route.path, path_arguments={}, query={}, headers={}, raw=b"{}", json={"model": model}
     )
     call = types.Call(id="r", operation=route.operation, format="plain", caller=ANN, strict=strict)
-    return begin_review(GATE, cast(Any, Conf(*lanes)), call, wire)
+    snapshot = SimpleNamespace(guards=Guards(lanes), targets=Models(), config=SimpleNamespace(defaults={}))
+    return begin_review(cast(Any, SimpleNamespace(guarding=SERVICES)), cast(Any, snapshot), call, wire)
 
 
 def test_a_route_whose_texts_are_not_known_is_closed_by_a_required_guard_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,7 +179,7 @@ def test_a_session_whose_messages_are_not_known_is_closed_by_a_required_guard_on
 
     def begin_session(lane: GuardLane, texts: TextMap = NO_MAP) -> Review | None:
         served = types.replace(route, texts=texts)
-        return begin_session_review(GATE, cast(Any, Conf(lane)), call, served)
+        return begin_session_review(SERVICES, Guards([lane]), call, served)
 
     with pytest.raises(PluginUnavailable):
         begin_session(make_guard(required=True))

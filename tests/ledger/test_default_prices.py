@@ -23,7 +23,8 @@ from tornado_gate.ledger.default_prices import (
     load_prices,
     load_table,
 )
-from tornado_gate.ledger.prices import FREE, Price, Quantities, compute_cost
+from tornado_gate.ledger.prices import FREE, Price, compute_cost
+from tornado_gate.types.quantities import Quantities
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OPENAI = "https://api.openai.com/v1"

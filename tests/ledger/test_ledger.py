@@ -26,7 +26,7 @@ from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.rows import DAY, UsageQuery
 from tornado_gate.ledger.writing import write_rows
-from tornado_gate.types import Caller, Meter, Target, Usage
+from tornado_gate.types import Caller, Charge, Meter, Progress, Target, Usage
 
 dialect = databases.each_dialect
 
@@ -38,7 +38,8 @@ def make_entry(request_id: str = "r", **changes: Any) -> Entry:
     values: dict[str, Any] = {
         **{"ended": time.time_ns() // 1000, "request_id": request_id, "caller": CALLER, "target": TARGET, "model": "m"},
         **{"operation": "chat", "format": "plain", "status": 200, "error_code": "", "outcome": ""},
-        **{"meter": Meter(model="m", usage=Usage(input_tokens=3, output_tokens=4)), "total_ms": 1.0, "headers": {}},
+        **{"meter": Meter(usage=Usage(input_tokens=3, output_tokens=4)), "progress": Progress(model="m")},
+        **{"charge": Charge(), "total_ms": 1.0, "headers": {}},
     }
     return Entry(**{**values, **changes})
 
@@ -243,15 +244,16 @@ def test_absurd_counts_of_an_upstream_are_bounded(ledger: Ledger, database: Data
 
 
 def test_the_body_of_a_request_is_not_kept(ledger: Ledger) -> None:
-    meter = Meter(usage=Usage(input_tokens=1, output_tokens=1), finish_reason="stop", estimate_prompt=lambda: 1)
-    meter.produced_frames = 3
-    ledger.add(make_entry("r0", meter=meter))
-    assert meter.estimate_prompt is None
+    meter = Meter(usage=Usage(input_tokens=1, output_tokens=1), finish_reason="stop", produced_frames=3)
+    charge = Charge(estimate_prompt=lambda: 1)
+    ledger.add(make_entry("r0", meter=meter, charge=charge))
+    assert charge.estimate_prompt is None
 
 
 def test_an_aborted_stream_costs_an_estimate(ledger: Ledger, database: Database) -> None:
-    meter = Meter(is_asked=True, estimate_prompt=lambda: 11, produced_frames=5, produced_bytes=400, frame_bytes=40)
-    ledger.add(make_entry("r0", meter=meter, outcome="aborted"))
+    meter = Meter(produced_frames=5, produced_bytes=400, frame_bytes=40)
+    sent, charge = Progress(is_sent=True), Charge(estimate_prompt=lambda: 11)
+    ledger.add(make_entry("r0", meter=meter, progress=sent, charge=charge, outcome="aborted"))
     assert ledger.flush()
     found = Reports(database).find_requests("r0")[0]
     assert (found.input_tokens, found.output_tokens, found.estimated, found.outcome) == (11, 50, True, "aborted")

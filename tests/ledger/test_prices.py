@@ -11,7 +11,8 @@ from hypothesis import strategies as some
 
 from tornado_gate.config.model import Config, PriceEntry, ProviderConfig
 from tornado_gate.config.prices import PriceSchema, build_price
-from tornado_gate.ledger.prices import FREE, PricePatterns, PriceTable, Quantities, compute_cost, format_usd, make_price
+from tornado_gate.ledger.prices import FREE, PricePatterns, PriceTable, compute_cost, format_usd, make_price
+from tornado_gate.types.quantities import Quantities
 
 NANO = 10**9
 CHAT: dict[str, Any] = {"input": 2.5, "cached_input": 1.25, "output": 10}

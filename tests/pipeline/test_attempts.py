@@ -22,7 +22,7 @@ from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.pipeline import pipeline
 from tornado_gate.pipeline.explain import explain
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.realtime import connect
 from tornado_gate.realtime.inner_models import InnerModels
 from tornado_gate.server.dispatch import dispatch
@@ -146,7 +146,7 @@ def harness(tmp_path: Path) -> Harness:
     config = make_config(tmp_path, entries, providers=("first", "second"), circuits=CIRCUITS)
     services = make_services(tmp_path, config, plain=EveryRoute, first=first, second=second)
     harness = Harness(services, first, second)
-    services.gate.health.clock = lambda: harness.now
+    services.gate.health.circuits.clock = lambda: harness.now
     return harness
 
 
@@ -212,7 +212,7 @@ def test_the_next_target_is_tried_when_one_fails(harness: Harness, ask: Way, cap
     run(ask, harness)
     (failed,), (served,) = harness.first.asked, harness.second.asked
     assert (failed.target.provider, served.target.provider) == ("first", "second")
-    assert served.meter.attempts == 2
+    assert served.progress.attempts == 2
     assert harness.metric("first", "upstream_error") == 1
     (line,) = [record for record in caplog.records if record.message == "target failed: upstream_error"]
     fields = {"request_id": "r", "provider": "first", "model": "m", "upstream_model": "m", "status": 502}
@@ -284,7 +284,7 @@ def test_a_caller_who_leaves_gives_the_probe_back(harness: Harness, ask: Way) ->
 def test_failures_open_the_circuit_and_the_target_is_skipped(harness: Harness, ask: Way) -> None:
     run(ask, harness, times=FAILURES + 5)
     assert len(harness.first.asked) == FAILURES
-    assert [call.meter.attempts for call in harness.second.asked] == [2] * FAILURES + [1] * 5
+    assert [call.progress.attempts for call in harness.second.asked] == [2] * FAILURES + [1] * 5
 
 
 @every_way
@@ -410,7 +410,7 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(harness: Harness
     assert asyncio.run(main()) == ["first"] * 3
     harness.first.raises = None
     run(begin_upstream, harness)
-    circuit = harness.gate.health.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    circuit = harness.gate.health.circuits.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
     assert circuit is not None
     assert circuit.state("a", harness.now) == "closed"
 

@@ -37,7 +37,7 @@ async def check(checks: HealthChecks, gate: Gate, times: int = 1) -> bool:
         for name in rules:
             checks._states.setdefault(name, CheckState()).due = 0.0
         await checks.run_once(gate.snapshot, rules)
-    return "up" in gate.health.down
+    return "up" in gate.health.circuits.down
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -48,17 +48,17 @@ def test_failures_in_a_row_take_a_provider_out_and_successes_bring_it_back(tmp_p
     async def main() -> None:
         gate, up = make(tmp_path, BY_MODEL)
         checks = HealthChecks(gate, tmp_path)
-        target = gate.snapshot.make_task_target("m", "up", "m")
+        target = gate.snapshot.targets.make_task_target("m", "up", "m")
         assert not await check(checks, gate, 2)
         up.raises = DOWN
         assert not await check(checks, gate)
         assert await check(checks, gate)
-        assert not gate.health.allows(target, "a")
+        assert not gate.health.circuits.allows(target, "a")
         assert 'tornado_gate_providers_down{provider="up"} 1.0' in gate.metrics.render()[0].decode()
         up.raises = None
         assert await check(checks, gate)
         assert not await check(checks, gate)
-        assert gate.health.allows(target, "a")
+        assert gate.health.circuits.allows(target, "a")
         await checks.close()
 
     run(main)
@@ -129,16 +129,16 @@ def test_recovery_lets_open_circuits_be_probed_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         gate, up = make(tmp_path, BY_MODEL)
         checks = HealthChecks(gate, tmp_path)
-        target = gate.snapshot.make_task_target("m", "up", "m")
-        circuit = gate.health.find_or_create(target, "a")
+        target = gate.snapshot.targets.make_task_target("m", "up", "m")
+        circuit = gate.health.circuits.find_or_create(target, "a")
         assert circuit is not None
         for account in ("a", "b", "a", "b", "a"):
-            circuit.record_failure(account, gate.health.clock(), gate.snapshot.config.circuits)
+            circuit.record_failure(account, gate.health.circuits.clock(), gate.snapshot.config.circuits)
         up.raises = DOWN
         assert await check(checks, gate, 2)
         up.raises = None
         assert not await check(checks, gate, 2)
-        assert gate.health.would_allow(target, "a")
+        assert gate.health.circuits.would_allow(target, "a")
         await checks.close()
 
     run(main)

@@ -32,7 +32,8 @@ class Watch:
         call.when_ended(self.ended.append)
         call.when_ended(_fail)
         call.add_response_header("x-watched", "yes")
-        call.meter.cached = self.cached
+        if self.cached is not None:
+            call.progress.record_cache(is_hit=self.cached)
         return pending
 
 
@@ -87,14 +88,14 @@ async def test_a_cached_answer_uses_nothing(ask: Ask, watch: Watch, services: Se
 def test_a_cached_answer_says_nothing_of_its_target(tmp_path: Path, fake: FakeProvider) -> None:
     gate = make_gate(tmp_path, fake=fake)
     call = call_to()
-    circuit = gate.health.find_or_create(call.target, call.caller.account)
+    circuit = gate.health.circuits.find_or_create(call.target, call.caller.account)
     assert circuit is not None
     rules = gate.snapshot.config.circuits
     for _ in range(rules.failures - 1):
-        outcomes.note_failure(gate, call, errors.UpstreamUnreachable("away"))
-    call.meter.cached = True
-    outcomes.note_start(gate, call)
-    outcomes.note_success(gate, call)
+        outcomes.note_failure(gate.health, call, errors.UpstreamUnreachable("away"))
+    call.progress.record_cache(is_hit=True)
+    outcomes.note_start(gate.health, call)
+    outcomes.note_success(gate.health, call)
     assert circuit.blocked is None
-    outcomes.note_failure(gate, call, errors.UpstreamUnreachable("away"))
+    outcomes.note_failure(gate.health, call, errors.UpstreamUnreachable("away"))
     assert circuit.blocked is not None, "the cached answer has not ended the series of failures"

@@ -99,7 +99,7 @@ def test_a_name_that_is_too_long_is_unknown_and_not_kept_or_repeated(tmp_path: P
         run(gate, {"model": name + "x" * 1000})
     assert caught.value.code == "model_not_found"
     assert len(caught.value.message) < 250
-    assert gate.snapshot.models.find(name + "x") is None
+    assert gate.snapshot.targets.models.find(name + "x") is None
 
 
 @pytest.mark.parametrize("speaks", [frozenset(), frozenset({"plain"})], ids=["common", "verbatim"])
@@ -174,7 +174,7 @@ def two(tmp_path: Path, first: FakeProvider, second: FakeProvider) -> Gate:
 def test_the_next_target_is_tried_when_one_fails(tmp_path: Path, error: errors.GateError) -> None:
     first = FakeProvider(raises=error)
     answer = asyncio.run(send_request(two(tmp_path, first, FakeProvider())))
-    assert (answer.call.target.provider, answer.call.meter.attempts) == ("second", 2)
+    assert (answer.call.target.provider, answer.call.progress.attempts) == ("second", 2)
     assert first.closed == ["r"]
 
 

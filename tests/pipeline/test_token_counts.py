@@ -17,7 +17,7 @@ from tornado_gate.types import Call, Caller
 def counts_upstream(gate: Gate, **fields: Any) -> bool:
     caller = Caller(id="k", account="a")
     defaults = {"id": "r", "operation": "count_tokens", "format": "plain", "model": "m", "caller": caller}
-    return must_estimate(gate.snapshot, Call(**{**defaults, **fields}))
+    return must_estimate(gate.snapshot.targets, Call(**{**defaults, **fields}))
 
 
 @pytest.mark.parametrize(("operations", "estimated"), [({"chat"}, True), ({"chat", "count_tokens"}, False)])

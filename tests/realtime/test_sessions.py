@@ -15,7 +15,7 @@ from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.accounts.keys import KeyStore, digest_key
 from tornado_gate.config.model import Config, KeyEntry, RealtimeConfig, Secret
 from tornado_gate.errors import GateError, RateLimited
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller
@@ -58,7 +58,7 @@ async def serving(tmp_path: Path, *keys: KeyEntry) -> AsyncIterator[Services]:
 
 async def opened(services: Services, key: str, model: str = "m") -> Session:
     changes = services.gate.keys.changes
-    session = Session(await services.gate.authenticate(key), model, key)
+    session = Session(await services.gate.callers.authenticate(key), model, key)
     services.sessions.add(session, RULES, changes)
     return session
 
@@ -147,7 +147,7 @@ async def test_a_key_that_is_revoked_while_a_session_is_opened_ends_it(tmp_path:
     key, stored = keys.create("ann")
     async with serving(tmp_path) as services:
         changes = services.gate.keys.changes
-        session = Session(await services.gate.authenticate(key), key=key)
+        session = Session(await services.gate.callers.authenticate(key), key=key)
         keys.revoke(stored.id)
         await services.gate.keys.check()
         services.sessions.add(session, RULES, changes)

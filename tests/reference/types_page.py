@@ -26,6 +26,10 @@ names of `tornado_gate.types`, except the entries of conf (`PluginEntry`, `Provi
 MODULES: Final = (
     "hookspecs",
     "types.call",
+    "types.measurements",
+    "types.bounds",
+    "types.quantities",
+    "types.target",
     "types.common_request",
     "types.requests",
     "types.tools",

@@ -26,7 +26,7 @@ from tornado_gate import types
 from tornado_gate.admission import body_budget, body_rates
 from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.app import GateApplication, make_app
 from tornado_gate.server.services import Services
 from tornado_gate.types import replace
@@ -56,7 +56,7 @@ def assert_nothing_held(services: Services) -> None:
     assert not services.bodies._shares
     assert not services.forms._shares
     assert len(services.rates) == 0
-    assert services.gate.open_requests == 0
+    assert services.gate.requests.count == 0
 
 
 class Line:
@@ -114,7 +114,7 @@ async def until(is_true: Callable[[], bool]) -> None:
     "pieces", [0, 1, 2], ids=["before its body", "within its body", "before the answer's first step"]
 )
 async def test_a_request_whose_caller_leaves_holds_nothing(services: Services, pieces: int, form: bool) -> None:
-    await services.gate.authenticate(KEY)
+    await services.gate.callers.authenticate(KEY)
     raw = FORM if form else BODY
     handler, _ = begin(services, "Transfer-Encoding: chunked", form=form)
     for piece in (raw[:-1], raw[-1:])[:pieces]:
@@ -136,7 +136,7 @@ async def test_a_request_whose_caller_leaves_holds_nothing(services: Services, p
 async def test_an_error_while_the_error_is_rendered_releases_everything(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await services.gate.authenticate(KEY)
+    await services.gate.callers.authenticate(KEY)
     handler, _ = begin(services, f"Content-Length: {len(BODY)}")
     handler.data_received(BODY)
     monkeypatch.setattr(handler, "answer", lambda: 1 / 0)
@@ -175,7 +175,7 @@ def test_resets_right_after_a_chunked_request_leak_nothing(tmp_path: Path, front
             answer, *_ = await running.ask(head("Transfer-Encoding: chunked") + CHUNKED_BODY)
             assert answer.status == 200
             await until(lambda: not services.bodies.held)
-            await services.gate.idle.wait()
+            await services.gate.requests.wait_until_idle()
             await turn()
             assert_nothing_held(services)
         await services.close()
@@ -260,7 +260,7 @@ async def test_a_body_that_the_gateway_does_not_read_is_not_slow(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body_rates, "WINDOW_SECONDS", 0.001)
-    await services.gate.authenticate(KEY)
+    await services.gate.callers.authenticate(KEY)
     limit(services, bodies_bytes=1000, body_bytes_per_second=1_000_000)
     blocker = services.bodies.open("another account")
     assert blocker.grow(1000) is None
@@ -378,7 +378,7 @@ async def test_no_hook_processes_a_large_body_in_the_event_loop(
 ) -> None:
     fake.speaks, fake.chunks = speaks, (b"{}",)
     limit(services)
-    lanes = services.gate.snapshot.formats["plain"], services.gate.snapshot.providers["fake"].usable_lane
+    lanes = services.gate.snapshot.formats["plain"], services.gate.snapshot.targets.providers["fake"].usable_lane
     threads: dict[str, set[bool]] = {"small": set(), "large": set()}
     size = ""
 

@@ -17,7 +17,7 @@ from tornado_gate import errors, types
 from tornado_gate.config.model import PriceEntry, Rates
 from tornado_gate.ledger.reports import Reports, RequestRow
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.types.value import replace
 
 PRICE = PriceEntry(rates=Rates(input=Decimal("2.5"), output=Decimal(10)))
@@ -162,8 +162,8 @@ async def test_what_an_abandoned_attempt_reported_is_not_charged_to_the_next(
 
     async def report_and_fail(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
         if len(provider.asked) == 1:
-            call.meter.usage = types.Usage(input_tokens=10**6, output_tokens=10**6)
-            call.meter.images = 7
+            call.meter.record_usage(types.Usage(input_tokens=10**6, output_tokens=10**6))
+            call.meter.add_images(7)
             raise errors.UpstreamTimeout("The upstream did not answer in time.")
         for event in (START, *WORDS, types.Finish(reason="stop", raw="end")):
             yield event

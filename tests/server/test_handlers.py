@@ -274,7 +274,7 @@ async def test_a_fault_of_the_gateway_itself_shows_nothing(
 
 @pytest.mark.gen_test
 async def test_while_draining_new_requests_are_answered_but_the_process_is_not_ready(ask: Ask, gate: Gate) -> None:
-    gate.draining = True
+    gate.readiness.is_draining = True
     assert (await ask("/plain", CHAT)).code == 200
     assert (await ask("/readyz")).code == 503
     assert (await ask("/healthz")).code == 200
@@ -341,10 +341,10 @@ async def test_a_caller_who_leaves_closes_the_upstream_at_once(
     fake.script = waits
     stream = await raw_request(base_url, {**CHAT, "stream": streaming})
     await asked.wait()
-    assert gate.open_requests == 1
+    assert gate.requests.count == 1
     stream.close()
     await fake.left.wait()
-    await gate.idle.wait()
+    await gate.requests.wait_until_idle()
     assert len(fake.closed) == 1
 
 
@@ -470,15 +470,15 @@ async def test_a_value_that_no_header_can_hold_is_cleaned_and_is_never_a_500(
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("at", ["find_cached_caller", "authenticate_digest"])
+@pytest.mark.parametrize("at", ["find_cached", "authenticate_digest"])
 async def test_what_nobody_foresaw_before_the_body_is_a_500_in_the_envelope(
     ask: Ask, gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at: str
 ) -> None:
     def broken(_: bytes) -> None:
         raise OSError("a disk is gone")
 
-    monkeypatch.setattr(gate, "find_cached_caller", lambda _: None)
-    monkeypatch.setattr(gate, at, broken)
+    monkeypatch.setattr(gate.callers, "find_cached", lambda _: None)
+    monkeypatch.setattr(gate.callers, at, broken)
     response = await ask("/plain", CHAT)
     assert response.code == 500
     assert error_of(response)["type"] == "server_error"

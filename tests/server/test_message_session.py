@@ -22,7 +22,7 @@ from tests.support.gates import model as make_model
 from tornado_gate import format_impl, types
 from tornado_gate.config.model import LimitsConfig, RealtimeConfig
 from tornado_gate.http.server.front import HttpServer
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.app import make_app
 from tornado_gate.server.handlers.message_lanes import MAX_PARALLEL, MAX_WAITING, Lanes
 from tornado_gate.server.handlers.message_socket import MessageSocketHandler
@@ -138,7 +138,7 @@ async def test_memory_is_released_after_each_request_and_with_the_connection(tmp
             assert services.bodies.held == 0
             assert 150_000 < services.turns.held < 300_000, "one turn is kept, not three"
         await until(lambda: services.turns.held == 0)
-        assert services.gate.open_requests == 0
+        assert services.gate.requests.count == 0
 
 
 @pytest.mark.gen_test(timeout=40)

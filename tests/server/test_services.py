@@ -11,7 +11,7 @@ import pytest
 from tests.support.gates import FakeProvider, make_config, make_services
 from tornado_gate.config.model import LimitsConfig, RealtimeConfig, VideosConfig
 from tornado_gate.errors import GateError
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.services import Services
 from tornado_gate.types import Caller, replace
 
@@ -65,7 +65,7 @@ def test_sessions_end_when_the_process_drains(services: Services) -> None:
 
     services.sessions.add(Session(), RealtimeConfig(), services.gate.keys.changes)
     services.close_sessions()
-    assert services.gate.closing
+    assert services.gate.readiness.is_closing
     assert ended == [True]
 
 

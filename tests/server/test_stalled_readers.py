@@ -17,7 +17,7 @@ from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import Limit
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.types import replace
 
@@ -81,7 +81,7 @@ async def test_the_total_timeout_ends_a_stream_that_nobody_reads(
     reconfigure(gate, total=TOTAL_SECONDS)
     client = await ask_and_stall(base_url)
     async with asyncio.timeout(30):
-        await gate.idle.wait()
+        await gate.requests.wait_until_idle()
     assert flooding.closed, "the upstream was not closed"
     client.reset()
 
@@ -95,7 +95,7 @@ async def test_a_reader_without_progress_is_cut_and_its_upstream_closed(
     http_server.refusals = GateRefusals(gate)
     client = await ask_and_stall(base_url)
     async with asyncio.timeout(30):
-        await gate.idle.wait()
+        await gate.requests.wait_until_idle()
     assert flooding.closed, "the upstream was not closed"
     assert "server.stalled_reader_seconds" in caplog.text
     assert f'connection_limits_total{{limit="{Limit.STALLED}"}} 1.0' in gate.metrics.render()[0].decode()

@@ -339,5 +339,5 @@ async def test_a_reader_who_leaves_lets_go_of_the_file(
     stream = await begin(address(store, kept), http_port)
     assert not store._remove_file(kept.id)
     stream.close()
-    await gate.idle.wait()
+    await gate.requests.wait_until_idle()
     assert store._remove_file(kept.id)

@@ -74,7 +74,7 @@ class Meter:
     def note(self, raw: bytes) -> None:
         body = orjson.loads(raw)
         if "why" in body:
-            self.call.meter.finish_reason = body["why"]
+            self.call.meter.record_finish(body["why"])
             self.finished = self.done = True
 
 

@@ -22,14 +22,14 @@ from tornado_gate.types.text_maps import Shape, TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini.fields import texts as gemini
-from tornado_gate_openai.fields import chat_texts, media_texts, realtime_texts, response_texts
+from tornado_gate_openai.fields import chat_answers, media_texts, realtime_texts, response_answers
 
 SECRET = re.compile(r"<[^>]{0,12}>")
 LONGEST = 14
 FIXTURES = Path(__file__).parents[2] / "plugins"
 RECORDED = [
-    ("format-openai", "*.reply.sse", chat_texts.CHAT),
-    ("format-openai", "responses/*.reply.sse", response_texts.RESPONSES),
+    ("format-openai", "*.reply.sse", chat_answers.CHAT),
+    ("format-openai", "responses/*.reply.sse", response_answers.RESPONSES),
     ("format-anthropic", "*.reply.sse", MESSAGES),
     ("format-gemini", "*.reply.sse", gemini.GENERATE),
 ]
@@ -83,7 +83,7 @@ def join_said(values: list[Any]) -> str:
     st.integers(LONGEST, 40),
 )
 def test_no_more_than_the_lookahead_is_held_back(pieces: list[str], lookahead: int) -> None:
-    texts = open_texts(chat_texts.CHAT.event, lookahead)
+    texts = open_texts(chat_answers.CHAT.event, lookahead)
     whole = "".join(pieces)
     replaced = SECRET.sub("#", whole)
     said, heard = "", 0
@@ -165,7 +165,7 @@ def test_nothing_but_reviewed_data_and_names_of_events_passes() -> None:
 def test_an_error_event_comes_after_the_text_before_it() -> None:
     error = frame({"error": {"message": "It <failed>.", "type": "server_error"}})
     values = [
-        orjson.loads(one[6:]) for one in sse.split(b"".join(run(chat_texts.CHAT, [frame(say("So <far>")), error])))
+        orjson.loads(one[6:]) for one in sse.split(b"".join(run(chat_answers.CHAT, [frame(say("So <far>")), error])))
     ]
     assert [join_said(values[:-1]), values[-1]["error"]["message"]] == ["So #", "It #."]
 
@@ -175,13 +175,13 @@ def test_a_block_ends_the_stream() -> None:
         raise GateError("No.", status=400)
 
     with pytest.raises(GateError, match="No"):
-        run(chat_texts.CHAT, [frame(say("Hello " * 9))], block)
+        run(chat_answers.CHAT, [frame(say("Hello " * 9))], block)
 
 
 def test_unknown_members_and_usage_survive() -> None:
     usage = {"id": "c", "choices": [], "usage": {"total_tokens": 3}, "x_new": 1}
     frames = [frame(say("<a>", x_part=7)), frame(say("", finish_reason="stop")), frame(usage), b"data: [DONE]\n\n"]
-    out = b"".join(run(chat_texts.CHAT, frames))
+    out = b"".join(run(chat_answers.CHAT, frames))
     assert out.endswith(b"".join(frames[1:]))
     assert orjson.loads(sse.split(out)[1][6:])["choices"][0]["x_part"] == 7
 
@@ -192,7 +192,7 @@ def test_parallel_choices_and_calls_are_held_back_apart() -> None:
         return {"choices": [{"index": 1, "delta": {"tool_calls": [function]}}]}
 
     values = [call(0, '{"a": "<x'), say("<y"), call(1, '{"b": "<z'), call(0, '>"}'), say("> "), call(1, '>"}')]
-    out = feed(open_texts(chat_texts.CHAT.event), values, final=True)
+    out = feed(open_texts(chat_answers.CHAT.event), values, final=True)
     calls = ["", ""]
     for value in out:
         for one in value["choices"][0]["delta"].get("tool_calls", ()):
@@ -203,7 +203,7 @@ def test_parallel_choices_and_calls_are_held_back_apart() -> None:
 
 def test_reasoning_ends_when_the_answer_begins() -> None:
     thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "Hm <s>"}}]}
-    out = feed(open_texts(chat_texts.CHAT.event), [thought, say("Yes")], final=True)
+    out = feed(open_texts(chat_answers.CHAT.event), [thought, say("Yes")], final=True)
     order = [
         next(iter(value["choices"][0]["delta"].items())) for value in out if any(value["choices"][0]["delta"].values())
     ]
@@ -215,7 +215,7 @@ def test_a_replacement_that_may_grow_is_held_back_up_to_a_limit() -> None:
         return [Span(number, text.sent, len(text.text), "#") for number, text in enumerate(texts)]
 
     frames = [frame(say("x" * 1000)) for _ in range(80)]
-    out = run(chat_texts.CHAT, frames, everything)
+    out = run(chat_answers.CHAT, frames, everything)
     assert b"x" not in b"".join(out).replace(b"index", b"")
     values = [orjson.loads(one[6:]) for one in sse.split(b"".join(out))]
     assert 2 <= join_said(values).count("#") < 10
@@ -240,7 +240,7 @@ def test_responses_repeat_what_was_replaced_also_in_citations() -> None:
         {"type": "response.completed", "response": {"id": "r", "instructions": "Be <kind>.", "output": [item]}},
     ]
     numbered = [{**value, "sequence_number": number} for number, value in enumerate(values)]
-    out = feed(open_texts(response_texts.RESPONSES.event), numbered, final=True)
+    out = feed(open_texts(response_answers.RESPONSES.event), numbered, final=True)
     assert [value["sequence_number"] for value in out] == list(range(len(values)))
     assert "secret" not in str(out)
     assert "<" not in str(out)
@@ -259,7 +259,7 @@ def test_a_text_that_was_only_repeated_is_reviewed_once() -> None:
 
     names = ("created", "in_progress", "completed")
     frames = [frame({"type": f"response.{name}", "response": {"instructions": "Be kind."}}) for name in names]
-    run(response_texts.RESPONSES, frames, count)
+    run(response_answers.RESPONSES, frames, count)
     assert seen == ["Be kind."]
 
 
@@ -303,7 +303,7 @@ def test_an_image_stream_passes_as_it_is() -> None:
 
 
 def test_a_stream_that_breaks_off_inside_an_event_says_what_it_has() -> None:
-    assert b"".join(run(chat_texts.CHAT, [frame(say("Hi <x>")), b'data: {"cho'])).count(b"Hi #") == 1
+    assert b"".join(run(chat_answers.CHAT, [frame(say("Hi <x>")), b'data: {"cho'])).count(b"Hi #") == 1
     assert Event(b"", None).value is None
 
 

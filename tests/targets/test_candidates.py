@@ -22,12 +22,13 @@ from tornado_gate.config.model import Config, ModelEntry, ModelTarget, PriceEntr
 from tornado_gate.config.routing import Affinity, RetriesConfig, RetryBudget
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.pipeline import pipeline
+from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import build, collect_secrets
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.targets.candidates import Candidates, Needs, select_candidates
 from tornado_gate.targets.loads import TargetLoad
+from tornado_gate.targets.object_access import ObjectAccess
 from tornado_gate.targets.offers import list_retries
-from tornado_gate.targets.upstream_objects import ObjectAccess
 from tornado_gate.telemetry.redaction import make_mask
 from tornado_gate.types import replace
 
@@ -90,9 +91,9 @@ class Setup:
         }
         self.config: Config = replace(config, providers=provided)
         self.gate: Gate = make_gate(tmp_path, self.config, **self.upstreams)
-        self.gate.snapshot.chance.seed(1)
+        self.gate.snapshot.targets.chance.seed(1)
         self.now = 1000.0
-        self.gate.health.clock = lambda: self.now
+        self.gate.health.circuits.clock = lambda: self.now
 
     async def ask(self, account: str = "a", model: str = "m", **headers: str) -> str:
         """The provider that answered one request."""
@@ -153,7 +154,7 @@ def test_a_refused_or_limited_key_is_replaced_within_the_request_and_rests(keyed
     up.refusals[KEYS[0]] = error
     keyed.run(6)
     assert up.keys == ["first", "second", "third", "second", "third", "second", "third"]
-    assert keyed.gate.health.find(up.asked[0].target) is None  # no circuit counts it
+    assert keyed.gate.health.circuits.find(up.asked[0].target) is None  # no circuit counts it
 
 
 def test_a_limited_key_is_back_after_its_retry_after(keyed: Setup) -> None:
@@ -204,7 +205,7 @@ def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_p
     up.refusals[KEYS[0]] = refused(401)
     setup.run(2)
     assert len(up.asked) == 2
-    assert setup.gate.health.find(up.asked[0].target) is not None  # the circuit counts it
+    assert setup.gate.health.circuits.find(up.asked[0].target) is not None  # the circuit counts it
     up.refusals[KEYS[0]] = LIMITED
     setup.run(4)
     assert len(up.asked) == 3
@@ -212,7 +213,7 @@ def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_p
 
     async def main() -> None:
         setup.gate.replace(build(replace(setup.config, providers=changed), setup.gate.host, 2))
-        await asyncio.gather(*setup.gate._closing)
+        await asyncio.gather(*setup.gate.pools._closing)
         for _ in range(4):
             await setup.ask()
 
@@ -252,16 +253,16 @@ def test_all_keys_are_masked_whichever_is_used(keyed: Setup) -> None:
     assert mask is not None
     assert mask.mask_text(f"a {KEYS[0]} b {KEYS[2]}") == "a *** b ***"
     assert set(KEYS) <= collect_secrets(keyed.config)
-    assert not any(key in repr((target, keyed.config, keyed.gate.snapshot.providers)) for key in KEYS)
+    assert not any(key in repr((target, keyed.config, keyed.gate.snapshot.targets.providers)) for key in KEYS)
 
 
 def test_an_object_is_asked_for_with_the_key_that_made_it(keyed: Setup) -> None:
     keyed.run(2)
     second = keyed.upstreams["up"].asked[1].target
     kept = types.KeptObject(provider="up", model="m", upstream_model="m", key=second.key)
-    target = keyed.gate.snapshot.make_task_target("m", "up", "m", kept.key)
+    target = keyed.gate.snapshot.targets.make_task_target("m", "up", "m", kept.key)
     assert target.api_key == KEYS[1]
-    gone = keyed.gate.snapshot.make_task_target("m", "up", "m", "0" * 12)
+    gone = keyed.gate.snapshot.targets.make_task_target("m", "up", "m", "0" * 12)
     assert gone.api_key == KEYS[0]
 
 
@@ -328,7 +329,7 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
     async def main() -> None:
         tasks = [asyncio.create_task(setup.ask()) for _ in range(waiting)]
         await all_there.wait()
-        loads = [setup.gate.snapshot.loads.find(one.asked[0].target) for one in setup.upstreams.values()]
+        loads = [setup.gate.snapshot.targets.loads.find(one.asked[0].target) for one in setup.upstreams.values()]
         assert [load.in_flight for load in loads] == [30, 10]
         for task in tasks:
             task.cancel()
@@ -344,8 +345,8 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
 def test_a_model_that_needs_no_measurement_is_not_measured(tmp_path: Path) -> None:
     setup = Setup(tmp_path, make_entry(*targets("a")), "a")
     setup.run(3)
-    assert setup.gate.snapshot.measured == frozenset()
-    assert setup.gate.snapshot.loads.find(setup.upstreams["a"].asked[0].target).latency is None
+    assert setup.gate.snapshot.targets.measured == frozenset()
+    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["a"].asked[0].target).latency is None
 
 
 # Drained targets
@@ -362,9 +363,9 @@ def test_a_drained_target_gets_nothing_but_what_it_keeps(tmp_path: Path) -> None
     reference = types.ObjectReference(kind="response", id="r1", param="x")
     call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
     needs = Needs(access=ObjectAccess("plain", ((reference, kept),)))
-    (only,) = select_candidates(setup.gate, setup.gate.snapshot, call, ("chat",), needs)
+    (only,) = select_candidates(setup.gate.health, setup.gate.snapshot.targets, call, ("chat",), needs)
     assert only[0].provider == "old"
-    first, *_ = select_candidates(setup.gate, setup.gate.snapshot, call, ("chat",), Needs(issuer="old"))
+    first, *_ = select_candidates(setup.gate.health, setup.gate.snapshot.targets, call, ("chat",), Needs(issuer="old"))
     assert first[0].provider == "old"
 
 
@@ -411,14 +412,14 @@ def test_a_request_is_repeated_where_that_may_help(tmp_path: Path, error: errors
         with pytest.raises(type(error)):
             setup.run()
     assert len(setup.upstreams["up"].asked) == asked
-    assert setup.gate.snapshot.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
+    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
 
 
 def test_only_a_retry_waits(tmp_path: Path) -> None:
     setup = retrying(tmp_path, "first", "second", same_target=1, backoff_seconds=1.0)
     call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
-    found = select_candidates(setup.gate, setup.gate.snapshot, call, ("chat",))
-    candidates = Candidates(setup.gate, setup.gate.snapshot, "a", found)
+    found = select_candidates(setup.gate.health, setup.gate.snapshot.targets, call, ("chat",))
+    candidates = Candidates(setup.gate.health, setup.gate.snapshot.targets, "a", found)
     pauses = []
     for target, _ in candidates:
         pauses.append((target.provider, candidates.pause > 0))
@@ -512,13 +513,13 @@ def test_a_conversation_that_had_to_move_stays_until_it_was_silent(tmp_path: Pat
         assert setup.run(session_id="s") == {other: 1}
     setup.now += 101
     assert setup.run(session_id="s") == {home: 1}
-    assert len(setup.gate.moved_sessions) == 0
+    assert len(setup.gate.health.moved_sessions) == 0
 
 
 def test_a_target_with_too_many_requests_of_a_conversation_gives_the_next_ones_away(tmp_path: Path) -> None:
     setup = affine(tmp_path, "a", "b", "c")
     (home,) = setup.run(session_id="s")
-    loads = setup.gate.snapshot.loads
+    loads = setup.gate.snapshot.targets.loads
     busy = [loads.find(setup.upstreams[home].asked[0].target) for _ in range(8)]
     for load in busy[:7]:
         load.begin()
@@ -540,7 +541,7 @@ def test_a_target_may_have_more_requests_by_its_weight_and_by_conf(tmp_path: Pat
         for upstream, count in (("a", 12), ("b", 4)):
             target = replace(setup.upstreams["a"].asked[0].target, provider=upstream)
             for _ in range(count):
-                setup.gate.snapshot.loads.find(target).begin()
+                setup.gate.snapshot.targets.loads.find(target).begin()
         assert setup.run(session_id=session) == {served: 1}, (most_load, weight)
 
 

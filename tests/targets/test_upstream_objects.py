@@ -13,11 +13,11 @@ from tests.support.gates import FakeProvider, make_config, make_gate, model
 from tornado_gate.config.model import ProviderConfig
 from tornado_gate.errors import GateError, InvalidField, NotFound
 from tornado_gate.hookspecs import Capabilities
-from tornado_gate.pipeline.snapshot import ConfiguredProvider
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.streams import stages
 from tornado_gate.targets import upstream_objects
-from tornado_gate.targets.upstream_objects import ObjectAccess
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.object_access import ObjectAccess
 from tornado_gate.testing import call_to, target_of
 from tornado_gate.types import (
     BufferedBody,
@@ -183,5 +183,5 @@ def test_targets_know_what_their_entry_shares(tmp_path: Path) -> None:
     config = make_config(tmp_path, {"m": model("m", "fake")})
     entry = replace(config.providers["fake"], shared_objects=frozenset({"file"}))
     gate = make_gate(tmp_path, replace(config, providers={"fake": entry}), fake=FakeProvider())
-    ((target, _),) = gate.snapshot.select_targets(call_to(model="m"), ("chat",))
+    ((target, _),) = gate.snapshot.targets.select_targets(call_to(model="m"), ("chat",))
     assert (target.shares("file"), target.shares("prompt")) == (True, False)

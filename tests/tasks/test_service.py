@@ -18,7 +18,7 @@ from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.pipeline.pipeline import PreparedAnswer
-from tornado_gate.pipeline.snapshot import build
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.services import Services
 from tornado_gate.tasks.provider_client import ProviderClient
@@ -240,7 +240,7 @@ def test_no_header_of_a_translation_reaches_the_disk(tmp_path: Path) -> None:
 def test_a_translation_of_an_older_configuration_is_not_used(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         gate = world.services.gate
-        lane = gate.snapshot.providers["fake"].lane
+        lane = gate.snapshot.targets.providers["fake"].lane
         assert lane is not None
         call = types.Call(id="r1", operation="videos", format="film", caller=types.Caller(id="k", account="a"))
         request = types.VideoRequest(model="film", prompt="a fox", task_id="video_" + "0" * 32)

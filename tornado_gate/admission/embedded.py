@@ -39,9 +39,10 @@ from tornado_gate.admission.counters import (
     take_from_window,
 )
 from tornado_gate.admission.leases import Leases
-from tornado_gate.admission.store import Level, Moment, Outcome, StoreUnavailable
+from tornado_gate.admission.store import Level, Outcome, StoreUnavailable
 from tornado_gate.ledger.spending import Period, Used, find_period
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.text_lengths import count_characters
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN
-from tornado_gate.types import Meter, WireRequest
+from tornado_gate.types import Call, Route, WireRequest
+from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import Value, replace
 
 USUAL_ANSWER_TOKENS: Final = 1000
@@ -18,10 +18,6 @@ MOST_DIGITS: Final = 10
 """A longer number of answers in a form is none."""
 USUAL_VIDEO_SECONDS: Final = 5.0
 """The estimate for a video whose request does not say how long it is."""
-ANSWER_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-"""The names of the limit in bodies of all formats."""
-CHOICE_COUNTS: Final = ("n", "best_of", "candidateCount", "candidate_count")
-"""The names of the number of answers, each of which may be as long as the limit."""
 OPEN_OPERATIONS: Final = frozenset({"chat", "images", "image_edits", "speech", "transcription"})
 """Operations whose answers have a length that differs by the model, and is learned."""
 CHARGED_UNITS: Final = frozenset({"images", "image_edits", "speech"})
@@ -71,10 +67,10 @@ class UsualAnswers:
         self._tokens = {name: tokens for name, tokens in self._tokens.items() if name in models}
 
 
-def estimate_request(operation: str, body: Mapping[str, Any], prompt_tokens: int) -> Estimate:
+def estimate_request(operation: str, route: Route, body: Mapping[str, Any], prompt_tokens: int) -> Estimate:
     """What a request may use: its prompt and its answers; the images or the text that it asks for."""
     asked, is_open = Quantities(input_tokens=prompt_tokens, output_tokens=0), operation in OPEN_OPERATIONS
-    if operation == "chat" and (answer := _find_answer_tokens(body)) is not None:
+    if operation == "chat" and (answer := _find_answer_tokens(route, body)) is not None:
         asked, is_open = replace(asked, output_tokens=answer), False
     elif operation in ("images", "image_edits"):
         size, quality = (text if isinstance(text := body.get(name), str) else "" for name in ("size", "quality"))
@@ -92,16 +88,21 @@ def _read_count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
 
 
-def _find_answer_tokens(body: Mapping[str, Any]) -> int | None:
-    """The limit of the tokens of all answers together in a body of any format; None without one."""
-    nested = (body.get("generationConfig"), body.get("generation_config"))
-    places = (body, *(each for each in nested if isinstance(each, Mapping)))
-    for place in places:
-        for name in ANSWER_LIMITS:
-            limit = place.get(name)
-            if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
-                return limit * max(_read_count(each.get(count)) for each in places for count in CHOICE_COUNTS)
+def _find_answer_tokens(route: Route, body: Mapping[str, Any]) -> int | None:
+    """The limit of the tokens of all answers together; None without one."""
+    for place in route.answer_limits:
+        limit = _read_place(body, place)
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+            return limit * max([_read_count(_read_place(body, count)) for count in route.answer_counts], default=1)
     return None
+
+
+def _read_place(body: Mapping[str, Any], place: str) -> Any:
+    """The value at a place such as ``generationConfig.maxOutputTokens``; None without one."""
+    value: Any = body
+    for name in place.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def get_counted_body(wire: WireRequest) -> Any:
@@ -136,14 +137,15 @@ class PromptEstimate:
         return self._tokens
 
 
-def begin_charge(meter: Meter, operation: str, wire: WireRequest, tokens: int | None) -> None:
-    """Prepare the meter of a request for the case that its upstream does not report what it used.
+def begin_charge(call: Call, wire: WireRequest, tokens: int | None) -> None:
+    """Prepare a request for the case that its upstream does not report what it used.
 
     `tokens` are those of the prompt, if they are already known.
     """
+    operation, units = call.operation, None
     if operation not in CHARGED_PROMPTS:
         return
-    meter.estimate_prompt = PromptEstimate(wire, tokens)
-    meter.measures_text = operation == "chat"
     if operation in CHARGED_UNITS:
-        meter.asked = estimate_request(operation, wire.json, tokens or 0).quantities
+        units = estimate_request(operation, wire.route, wire.json, tokens or 0).quantities
+    call.meter.measure_text(is_measured=operation == "chat")
+    call.charge.expect(PromptEstimate(wire, tokens), units)

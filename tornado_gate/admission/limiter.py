@@ -15,13 +15,13 @@ from typing import Any, Final, Protocol
 
 from tornado_gate.admission.bounds import OPEN, REQUESTS, make_bound
 from tornado_gate.admission.embedded import EmbeddedStore
-from tornado_gate.admission.refusals import NO_LEVELS, find_lowest, make_refusal, render_headers
-from tornado_gate.admission.store import Level, Moment, Outcome, Store, StoreUnavailable
+from tornado_gate.admission.refusals import find_lowest, make_refusal, render_headers
+from tornado_gate.admission.store import Level, Outcome, Store, StoreUnavailable
 from tornado_gate.errors import RateLimited
 from tornado_gate.ledger.costs import MAX_COST
 from tornado_gate.ledger.spending import Used, find_period
-from tornado_gate.types import Bound, LimitLevels
-from tornado_gate.types.value import State, field
+from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment, Reservation, Reservations
 
 log = logging.getLogger(__name__)
 
@@ -48,38 +48,9 @@ class LimiterMetrics(Protocol):
     def count_dropped_counters(self, count: int) -> None: ...
 
 
-class Reservation(State):
-    """The amounts reserved for each bound, with the moment and the store. Empty `bounds`: an empty reservation."""
-
-    bounds: tuple[Bound, ...]
-    amounts: list[int]
-    moment: Moment
-    store: Store | None
-
-
-class Claim(State):
-    """The reservations of one request: for its caller and its model, and for the account that serves it.
-
-    `has_begun`: only the request itself is reserved, because guards review it. Its tokens and money are reserved when it is
-    admitted.
-    """
-
-    of_request: list[Reservation] = field(default_factory=list)
-    of_target: Reservation | None = None
-    has_begun: bool = False
-    levels: LimitLevels = NO_LEVELS
-
-    @property
-    def counts_amounts(self) -> bool:
-        """Return whether a bound is settled to the tokens or the money that the request has used."""
-        return any(
-            bound.family not in (REQUESTS, OPEN)
-            for reservation in self.list_reservations()
-            for bound in reservation.bounds
-        )
-
-    def list_reservations(self) -> list[Reservation]:
-        return self.of_request if self.of_target is None else [*self.of_request, self.of_target]
+def counts_amounts(reservations: Reservations) -> bool:
+    """Return whether a reservation is settled to the tokens or the money that the request has used."""
+    return any(bound.family not in (REQUESTS, OPEN) for each in reservations.list_all() for bound in each.bounds)
 
 
 class Limiter:

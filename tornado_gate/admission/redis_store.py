@@ -22,10 +22,11 @@ from importlib.resources import files
 from typing import Any, Final
 
 from tornado_gate.admission.bounds import OPEN, PERIOD_NAMES, PERIODS
-from tornado_gate.admission.store import Level, Moment, Outcome, StoreUnavailable
+from tornado_gate.admission.store import Level, Outcome, StoreUnavailable
 from tornado_gate.errors import ConfigError
 from tornado_gate.ledger.spending import Period, Used, find_period
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 try:
     from redis import asyncio as client

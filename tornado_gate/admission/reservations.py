@@ -11,22 +11,22 @@ request and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tornado_gate.admission.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, get_title, list_bounds, needs_estimate
 from tornado_gate.admission.estimates import USUAL_ANSWER, Estimate, UsualAnswers
-from tornado_gate.admission.limiter import Claim, Limiter, Reservation
+from tornado_gate.admission.limiter import Limiter
 from tornado_gate.admission.overrides import NO_OVERRIDES, Overrides
-from tornado_gate.admission.refusals import find_lowest, format_amount, render_headers
+from tornado_gate.admission.refusals import find_lowest, format_amount
 from tornado_gate.admission.store import Level
+from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, RateLimited, UpstreamError
 from tornado_gate.ledger.costs import Price, estimate_cost
-from tornado_gate.types import Bound, Budget, Call, LimitLevels, Limits, Meter, Target
-
-if TYPE_CHECKING:
-    from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.ledger.prices import PriceTable
+from tornado_gate.types import Bound, Budget, Call, Charge, Limits, Target
+from tornado_gate.types.bounds import Reservation, Reservations
 
 NO_BOUNDS: Final[tuple[Bound, ...]] = ()
 OF_THE_WHOLE: Final = CALLER_KINDS | {GATEWAY}
@@ -42,13 +42,15 @@ class Admission:
         self.usual = UsualAnswers()
         self.is_active = False
         self._estimates_all = False
+        self._config: Config | None = None
+        self._find_entry_name: Callable[[str], str] = str
         self._of_all = NO_BOUNDS
         self._of_models: dict[str, tuple[Bound, ...]] = {}
         self._of_providers: dict[str, tuple[Bound, ...]] = {}
 
-    def apply(self, snapshot: Snapshot) -> None:
-        """Take over the bounds of a configuration."""
-        config = snapshot.config
+    def apply(self, config: Config, find_entry_name: Callable[[str], str]) -> None:
+        """Adopt the bounds of a configuration. `find_entry_name` returns the name of the entry for a model."""
+        self._config, self._find_entry_name = config, find_entry_name
         self._of_all = self.list_bounds(GATEWAY, "", config.limits.gateway.limits, config.limits.gateway.budget)
         self._of_models = {
             name: bounds
@@ -65,6 +67,15 @@ class Admission:
         self._estimates_all = needs_estimate(shared)
         self.usual.forget_others(config.models)
 
+    def override(self, overrides: Overrides) -> bool:
+        """Adopt what administrators have overridden for a time. Returns whether bounds have changed."""
+        before, self.overrides = self.overrides, overrides
+        if before == overrides:
+            return False
+        if self._config is not None:
+            self.apply(self._config, self._find_entry_name)
+        return True
+
     def list_bounds(
         self, kind: str, subject: str, limits: Limits | None, budget: Budget | None, title: str = ""
     ) -> tuple[Bound, ...]:
@@ -78,83 +89,85 @@ class Admission:
         return self._estimates_all or needs_estimate(call.caller.bounds)
 
     async def enter(
-        self, snapshot: Snapshot, call: Call, target: Target, estimate: Estimate | None = None
+        self, prices: PriceTable, call: Call, target: Target, estimate: Estimate | None = None
     ) -> RateLimited | None:
         """Reserve what a request may use at `target`. Returns the error when only this target may not be used.
 
         Raises RateLimited when a bound of the caller, of the model or of the gateway refuses the request.
         """
-        meter = call.meter
-        claim: Claim | None = meter.claim
-        asked = self._find_asked(snapshot, call)
-        of_request = self._list_unreserved(call, asked, claim)
+        charge = call.charge
+        reservations = charge.reservations
+        requested = self._find_requested(call.model)
+        of_request = self._list_unreserved(call, requested, reservations)
         of_target = self._of_providers.get(target.provider, NO_BOUNDS)
-        if target.model != (asked[0].subject if asked else call.model):
+        if target.model != (requested[0].subject if requested else call.model):
             of_target += self._of_models.get(target.model, NO_BOUNDS)
         bounds = of_request + of_target
         if not bounds:
-            if claim is not None:
-                claim.has_begun = False
+            if reservations is not None:
+                reservations.has_begun = False
             return None
         if estimate is None:
             estimate = USUAL_ANSWER
-        price = snapshot.prices.find(target.provider, target.upstream_model)
-        least, amounts = self._estimate_amounts(bounds, meter, target, price, estimate)
+        price = prices.find(target.provider, target.upstream_model)
+        least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate)
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
             refused = error.exceeded["subject"]
-            if refused == "provider" or (refused == "model" and not asked):
+            if refused == "provider" or (refused == "model" and not requested):
                 return error
             raise
         number = len(of_request)
-        claim = claim or Claim()
+        reservations = reservations or Reservations()
         if number:
-            claim.of_request.append(
+            reservations.of_request.append(
                 Reservation(bounds[:number], reservation.amounts[:number], reservation.moment, reservation.store)
             )
         if of_target:
-            claim.of_target = Reservation(
+            reservations.of_target = Reservation(
                 of_target, reservation.amounts[number:], reservation.moment, reservation.store
             )
-        claim.levels = find_lowest(levels, claim.levels)
-        claim.has_begun = False
-        meter.claim = claim
+        reservations.levels = find_lowest(levels, reservations.levels)
+        reservations.has_begun = False
+        charge.reserve(reservations)
         return None
 
-    def _list_unreserved(self, call: Call, asked: tuple[Bound, ...], claim: Claim | None) -> tuple[Bound, ...]:
+    def _list_unreserved(
+        self, call: Call, requested: tuple[Bound, ...], reservations: Reservations | None
+    ) -> tuple[Bound, ...]:
         """The bounds of the caller, the gateway and the model that was asked for, of which nothing is reserved yet."""
-        if claim is not None and not claim.has_begun:
+        if reservations is not None and not reservations.has_begun:
             return NO_BOUNDS
-        bounds = (*call.caller.bounds, *self._of_all, *asked)
-        return bounds if claim is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
+        bounds = (*call.caller.bounds, *self._of_all, *requested)
+        return (
+            bounds if reservations is None else tuple(bound for bound in bounds if bound.family not in (REQUESTS, OPEN))
+        )
 
-    async def begin(self, snapshot: Snapshot, call: Call) -> None:
+    async def begin(self, call: Call) -> None:
         """Count a request before guards review it, so that their work is bounded, too; `enter` reserves the rest.
 
         Raises RateLimited. If the request is not admitted for another reason than a guard's, call `give_up`.
         """
         if not self.is_active and not call.caller.bounds:
             return
-        bounds = self._list_unreserved(call, self._find_asked(snapshot, call), None)
+        bounds = self._list_unreserved(call, self._find_requested(call.model), None)
         bounds = tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
         if bounds:
             reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
-            call.meter.claim = Claim([reservation], levels=find_lowest(levels), has_begun=True)
+            call.charge.reserve(Reservations([reservation], levels=find_lowest(levels), has_begun=True))
 
-    def give_up(self, meter: Meter) -> None:
+    def give_up(self, charge: Charge) -> None:
         """A request that had begun was refused: it counts nowhere, unless it was admitted meanwhile."""
-        if meter.claim is not None and meter.claim.has_begun:
-            self.cancel(meter)
+        if charge.reservations is not None and charge.reservations.has_begun:
+            self.cancel(charge)
 
-    def _find_asked(self, snapshot: Snapshot, call: Call) -> tuple[Bound, ...]:
-        if not self._of_models:
-            return NO_BOUNDS
-        found = snapshot.models.find(call.model)
-        return NO_BOUNDS if found is None else self._of_models.get(found.entry.name, NO_BOUNDS)
+    def _find_requested(self, model: str) -> tuple[Bound, ...]:
+        """The bounds of the model that a request names."""
+        return self._of_models.get(self._find_entry_name(model), NO_BOUNDS) if self._of_models else NO_BOUNDS
 
     def _estimate_amounts(
-        self, bounds: Iterable[Bound], meter: Meter, target: Target, price: Price | None, estimate: Estimate
+        self, bounds: Iterable[Bound], charge: Charge, target: Target, price: Price | None, estimate: Estimate
     ) -> tuple[list[int], list[int]]:
         """What the request uses at least of each bound, and what it will probably use."""
         least, most = estimate.list_quantities(self.usual.find(target.model))
@@ -163,7 +176,7 @@ class Admission:
         lowest, probable = [], []
         for bound in bounds:
             if bound.family in (REQUESTS, OPEN):
-                low = high = 0 if meter.is_inner and bound.kind in OF_THE_WHOLE else 1
+                low = high = 0 if charge.is_inner and bound.kind in OF_THE_WHOLE else 1
             else:
                 low, high = costs if bound.name.startswith("usd") else tokens
                 high = max(low, min(high, max(bound.limit, 1)))  # a guess is no request that is always too large
@@ -175,51 +188,50 @@ class Admission:
 
     def note_failure(self, call: Call, error: BaseException) -> None:
         """An attempt has failed. What the caller must correct counts nowhere; another target reserves anew."""
-        claim: Claim | None = call.meter.claim
-        if claim is None or not isinstance(error, GateError):
+        reservations = call.charge.reservations
+        if reservations is None or not isinstance(error, GateError):
             return
         if error.status < 500 and not isinstance(error, UpstreamError):
-            self.cancel(call.meter)
-        elif error.retryable and claim.of_target is not None:
-            self.limiter.settle(claim.of_target, 0, 0)
-            claim.of_target = None
+            self.cancel(call.charge)
+        elif error.retryable and reservations.of_target is not None:
+            self.limiter.settle(reservations.of_target, 0, 0)
+            reservations.of_target = None
 
-    def cancel(self, meter: Meter) -> None:
+    def cancel(self, charge: Charge) -> None:
         """The request was not admitted after all."""
-        claim: Claim | None = meter.claim
-        meter.claim = None
-        if claim is not None:
-            for reservation in claim.list_reservations():
+        reservations = charge.take_reservations()
+        if reservations is not None:
+            for reservation in reservations.list_all():
                 self.limiter.cancel(reservation)
 
-    def settle(self, claim: Claim, tokens: int, cost: int) -> None:
+    def settle(self, reservations: Reservations, tokens: int, cost: int) -> None:
         """A request has ended and has used this."""
-        for reservation in claim.list_reservations():
+        for reservation in reservations.list_all():
             self.limiter.settle(reservation, tokens, cost)
 
-    async def add_used(self, claim: Claim, tokens: int, cost: int) -> RateLimited | None:
+    async def add_used(self, reservations: Reservations, tokens: int, cost: int) -> RateLimited | None:
         """A session goes on and has used this in all. Returns the error to end it with when a bound is exhausted."""
-        for reservation in claim.list_reservations():
+        for reservation in reservations.list_all():
             self.limiter.add_used(reservation, tokens, cost)
         bounds = [
             bound
-            for reservation in claim.list_reservations()
+            for reservation in reservations.list_all()
             for bound in reservation.bounds
             if bound.family not in (REQUESTS, OPEN)
         ]
         levels = [level for level in await self.limiter.read(bounds) if level.used > level.bound.limit]
         return self.limiter.make_exhausted_error(levels) if levels else None
 
-    def describe_claim(self, meter: Meter) -> list[Any]:
-        """What a task keeps of its request's claim until it ends, as JSON values. The rest ends with the request."""
-        claim: Claim | None = meter.claim
-        described = [self.limiter.describe(one) for one in claim.list_reservations()] if claim is not None else []
-        return [one for one in described if one]
+    def describe_reservations(self, charge: Charge) -> list[Any]:
+        """What a task keeps of its request's reservations until it ends, as JSON values. The rest ends with the request."""
+        reservations = charge.reservations
+        described = map(self.limiter.describe, reservations.list_all() if reservations is not None else ())
+        return [values for values in described if values]
 
-    def leave_to_task(self, meter: Meter) -> None:
-        """The task will settle what `describe_claim` described: the request does not."""
-        claim: Claim | None = meter.claim
-        for reservation in claim.list_reservations() if claim is not None else ():
+    def leave_to_task(self, charge: Charge) -> None:
+        """The task will settle what `describe_reservations` described: the request does not."""
+        reservations = charge.reservations
+        for reservation in reservations.list_all() if reservations is not None else ():
             self.limiter.leave(reservation)
 
     def settle_task(self, kept: Iterable[Any], tokens: int, cost: int) -> None:
@@ -229,10 +241,10 @@ class Admission:
 
     # What is left
 
-    async def describe_limits(self, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
+    async def describe_limits(self, call: Call, target: Target) -> dict[str, Any]:
         """What is left of the bounds of a request, as JSON values."""
-        asked = self._find_asked(snapshot, call)
-        bounds = (*call.caller.bounds, *self._of_all, *asked, *self._of_providers.get(target.provider, ()))
+        requested = self._find_requested(call.model)
+        bounds = (*call.caller.bounds, *self._of_all, *requested, *self._of_providers.get(target.provider, ()))
         levels = await self.limiter.read(bounds) if bounds else ()
         found: dict[str, Any] = {}
         lowest = find_lowest(levels)
@@ -255,12 +267,3 @@ def _describe_level(level: Level) -> Mapping[str, Any]:
         "left": format_amount(bound, max(0, bound.limit - level.used)),
         "reset_seconds": round(level.reset, 3),
     }
-
-
-def render_limit_headers(
-    snapshot: Snapshot, call: Call | None, levels: LimitLevels, format: str = ""
-) -> dict[str, str]:
-    """The headers that say what is left: ``x-ratelimit-*``, and those of the caller's wire format."""
-    headers = render_headers(levels)
-    lane = snapshot.formats.get(call.format if call is not None else format)
-    return headers if lane is None else headers | lane.limit_headers(call, levels)

@@ -12,8 +12,9 @@ from typing import Final
 
 from tornado_gate.admission.bounds import OPEN, make_counter_id
 from tornado_gate.admission.embedded import LOCK_SECONDS, EmbeddedStore
-from tornado_gate.admission.store import Moment, StoreUnavailable
+from tornado_gate.admission.store import StoreUnavailable
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from tornado_gate.ledger.spending import Period, Used
 from tornado_gate.types import Bound
+from tornado_gate.types.bounds import Moment
 
 
 class StoreUnavailable(Exception):
@@ -23,14 +24,6 @@ class Level(NamedTuple):
     used: int
     wait: float = 0.0
     reset: float = 0.0
-
-
-class Moment(NamedTuple):
-    """The moment of a reservation: on the store's clock in milliseconds, and its day and month (UTC)."""
-
-    clock: int
-    day: int
-    month: int
 
 
 class Outcome(NamedTuple):

@@ -41,15 +41,15 @@ def check(conf_file: Path | None) -> None:
     for where, why in config.inactive:
         click.echo(f"note: {'.'.join(map(str, where))} is inactive: {why}")
     failed = host.load_deferred_modules()
-    failed |= snapshot.failed
+    failed |= snapshot.plugins.failed
     if failed:
         faults: list[Fault] = [(("plugins", name), f"cannot work: {error}") for name, error in failed.items()]
         exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
-    for fault in describe(snapshot.warnings, path, config.lines):
+    for fault in describe(snapshot.plugins.warnings, path, config.lines):
         click.echo(f"warning: {fault}")
     for name, claim in host.foreign_claims.items():
         click.echo(f"warning: plugins.{name}: {claim}")
     for path_file in find_path_files():
         click.echo(f"warning: {path_file.describe()}")
-    models, providers = len(config.models), len(snapshot.providers)
+    models, providers = len(config.models), len(snapshot.targets.providers)
     click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")

@@ -174,7 +174,9 @@ def _check_operations(path: Path | None, config: Config, operations: tuple[str, 
     except ConfigError as error:
         exit_with_faults(error, path)
     routes = [route for lane in snapshot.formats.values() for route in lane.routes]
-    known = KnownNames(list_operations(routes, [provider.capabilities for provider in snapshot.providers.values()]))
+    known = KnownNames(
+        list_operations(routes, [provider.capabilities for provider in snapshot.targets.providers.values()])
+    )
     for operation in operations:
         if operation not in known:
             message = known.describe_unknown(f"operation '{operation}'", operation)

@@ -12,7 +12,7 @@ from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_mes
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tornado_gate.pipeline.snapshot import ConfiguredProvider
+    from tornado_gate.targets.configured_provider import ConfiguredProvider
     from tornado_gate.types import Target
 
 
@@ -40,7 +40,7 @@ def show_model(name: str, conf_file: Path | None, as_json: bool) -> None:
         snapshot = check_plugins(config, PluginHost())
     except ConfigError as error:
         exit_with_faults(error, path)
-    targets = [_describe_target(target, provider) for target, provider in snapshot.list_targets(name)]
+    targets = [_describe_target(target, provider) for target, provider in snapshot.targets.list_targets(name)]
     if not targets:
         known = ", ".join(config.models) or "none"
         exit_with_message(f"no model '{name}' in {path or 'the built-in configuration'}; models there: {known}")

@@ -37,8 +37,8 @@ def _find_capabilities(host: PluginHost, plugin: Plugin, config: Config) -> dict
     """
     from tornado_gate.config.model import ProviderConfig
     from tornado_gate.errors import ConfigError, GateError
-    from tornado_gate.pipeline.snapshot import configure_entry
     from tornado_gate.plugins.lanes import ProviderLane
+    from tornado_gate.targets.configured_provider import configure_entry
 
     lane = ProviderLane(host, plugin, [])
     entries = [entry for entry in config.providers.values() if entry.plugin == plugin.name]

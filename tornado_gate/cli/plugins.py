@@ -128,8 +128,8 @@ def _describe_plugin(host: PluginHost, plugin: Plugin, config: Config, noted: di
 
 def _list_operations(host: PluginHost, plugin: Plugin, config: Config) -> list[str]:
     """Return the operations of a plugin: from the routes of a format, or from the capabilities of a provider's entries."""
-    from tornado_gate.pipeline.snapshot import configure_entry
     from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+    from tornado_gate.targets.configured_provider import configure_entry
 
     if plugin.error or plugin.wrapper:
         return []

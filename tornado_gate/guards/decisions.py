@@ -10,24 +10,23 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.admission.body_worker import BodyWorker
 from tornado_gate.codec.text_files import ADVICE
 from tornado_gate.errors import BlockedByGuard, GateError, InvalidField, NotReviewed, PluginError, Unavailable
 from tornado_gate.guards.form_texts import view_files
 from tornado_gate.guards.inner_texts import RequestTexts
+from tornado_gate.guards.review_threads import ReviewThreads
 from tornado_gate.guards.text_views import TextView, view_request
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, Upload, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
-
-if TYPE_CHECKING:
-    from tornado_gate.pipeline.gate import Gate
-    from tornado_gate.pipeline.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +35,14 @@ OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
 """The operations whose requests and responses hold only names of conf."""
 MANY_SPANS: Final = 1000
 """More replacements are checked in a thread."""
+
+
+class GuardServices(NamedTuple):
+    """What reviews use of the process: the thread for large bodies, and those for reviews of large texts."""
+
+    metrics: Metrics
+    worker: BodyWorker
+    threads: ReviewThreads
 
 
 class Guards:
@@ -83,7 +90,7 @@ class Review:
 
     def __init__(
         self,
-        gate: Gate,
+        services: GuardServices,
         guards: Sequence[GuardLane],
         text_map: TextMap,
         call: Call,
@@ -91,13 +98,13 @@ class Review:
         unseen: Iterable[GuardLane] = (),
     ) -> None:
         """Raise NotReviewed if the caller requires a guard that is `unseen` or cannot work."""
-        self._gate = gate
+        self._services = services
         self.text_map = text_map
         self.call = call
         self.guards = [guard for guard in guards if not guard.error]
         self.losses: list[str] = []
         for guard in (*unseen, *(guard for guard in guards if guard.error)):
-            gate.metrics.guards.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
+            services.metrics.guards.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
@@ -120,7 +127,7 @@ class Review:
         """The result of a function that parses or writes a whole body of `size` bytes: of a large one in the gate's thread."""
         if size <= SMALL_BYTES:
             return function(*arguments)
-        return await self._gate.worker.run(self.call.caller.account, function, *arguments)
+        return await self._services.worker.run(self.call.caller.account, function, *arguments)
 
     async def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
         """Run like `run`, in a thread of the account, for a function whose time depends on the texts.
@@ -130,7 +137,7 @@ class Review:
         if size <= SMALL_BYTES:
             return function(*arguments)
         try:
-            return await self._gate.reviews.run(self.call.caller.account, function, *arguments)
+            return await self._services.threads.run(self.call.caller.account, function, *arguments)
         except ReviewTimeout:
             message = "The gateway could not process the texts of this request in time. Send fewer or shorter texts."
             raise Unavailable(message, code="overloaded", headers={"Retry-After": "10"}) from None
@@ -146,9 +153,9 @@ class Review:
 
         def view(body: Any) -> TextView:
             nonlocal rounded
-            texts = view_request(self.text_map, body)
-            rounded = rounded or texts.is_rounded
-            return texts
+            text_view = view_request(self.text_map, body)
+            rounded = rounded or text_view.is_rounded
+            return text_view
 
         body = await self.review_body("request", self.call, guards, view, wire.json, size)
         if body is wire.json and not rounded:
@@ -166,24 +173,26 @@ class Review:
         size: int,
     ) -> Any:
         """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
-        texts: TextView | RequestTexts | None = None
+        text_view: TextView | RequestTexts | None = None
         for number, guard in enumerate(guards):
             try:
-                if texts is None:
-                    texts = await self.run_edit(view, body, size=size)
-                if not texts.texts and not texts.unread:
+                if text_view is None:
+                    text_view = await self.run_edit(view, body, size=size)
+                if not text_view.texts and not text_view.unread:
                     break
-                if texts.unread:
-                    self.settle_unread(guard, texts.unread)
-                spans = await self.review_texts(side, guard, call, texts.texts, size=size) if texts.texts else ()
+                if text_view.unread:
+                    self.settle_unread(guard, text_view.unread)
+                spans = (
+                    await self.review_texts(side, guard, call, text_view.texts, size=size) if text_view.texts else ()
+                )
                 if spans:
-                    body = await self.run_edit(texts.apply, spans, size=size)
-                    texts = None
+                    body = await self.run_edit(text_view.apply, spans, size=size)
+                    text_view = None
             except ReviewHangs:
-                if texts is not None:  # what the guard has found cannot be replaced
+                if text_view is not None:  # what the guard has found cannot be replaced
                     raise make_hanging_error() from None
                 for other in guards[number:]:
-                    self._gate.metrics.guards.count_review(other.name, side, "failed", 0.0)
+                    self._services.metrics.guards.count_review(other.name, side, "failed", 0.0)
                     self._fail(other, other.fail_hanging())
                 break
         return body
@@ -246,11 +255,11 @@ class Review:
             outcome = "block"
             raise
         finally:
-            self._gate.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
+            self._services.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
 
     async def _ask(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int) -> Decision:
         if size > SMALL_BYTES:
-            return await guard.review(side, call, texts, size, partial(self._gate.reviews.run, call.caller.account))
+            return await guard.review(side, call, texts, size, partial(self._services.threads.run, call.caller.account))
         if call.worker is not None:  # only the request is large, not these texts
             call = call.replace(worker=None)
         return await guard.review(side, call, texts, size)
@@ -300,62 +309,41 @@ def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
         )
 
 
-def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
-    """The review of a request by the guards that cover it; None if no guard covers it.
-
-    Raises the errors of a request without a model, or with a model that the key may not use, before a guard runs.
-    """
-    route, guards = wire.route, snapshot.guards
-    if route.operation in OPERATIONS_WITHOUT_TEXTS:
-        return None
-    if route.model != "none":
-        call = replace(call, model=snapshot.resolve_model_name(wire, call.caller))
-        snapshot.find_model(call.model, call.caller)
+def begin_review(services: GuardServices, guards: Guards, call: Call, wire: WireRequest) -> Review | None:
+    """The review of a request by the guards that cover it; None if no guard covers it. `call` has the model of the request."""
+    route = wire.route
     covering = guards.select(call, route.operations)
     if not covering:
         return None
     if route.model != "none":
-        call.meter.model = call.model
+        call.progress.request_model(call.model)
     if route.texts is None or wire.plain:
         guards.refuse_unseen(covering, f"the texts of {route.path}, whose format does not say where they are")
-        return Review(gate, (), NO_MAP, call, unseen=covering)
-    return Review(gate, covering, route.texts, call)
+        return Review(services, (), NO_MAP, call, unseen=covering)
+    return Review(services, covering, route.texts, call)
 
 
-def begin_session_review(gate: Gate, snapshot: Snapshot, call: Call, route: Route) -> Review | None:
+def begin_session_review(services: GuardServices, guards: Guards, call: Call, route: Route) -> Review | None:
     """The review of a realtime session by the guards that cover it; None if none covers it. It has no guards if none can see it.
 
     Raises PluginUnavailable if a required guard cannot see its messages.
     """
-    covering = snapshot.guards.select(call, (call.operation,))
+    covering = guards.select(call, (call.operation,))
     if not covering:
         return None
     texts = route.texts
     if texts is None or texts.client_message is None or texts.server_message is None:
-        snapshot.guards.refuse_unseen(
-            covering, f"the messages of {route.path}, whose format does not say where their texts are"
-        )
-        return Review(gate, (), NO_MAP, call, unseen=covering)
-    return Review(gate, covering, texts, call)
+        guards.refuse_unseen(covering, f"the messages of {route.path}, whose format does not say where their texts are")
+        return Review(services, (), NO_MAP, call, unseen=covering)
+    return Review(services, covering, texts, call)
 
 
-async def review_inner_request(gate: Gate, guards: Guards, outer: Call, inner: Call, request: Request) -> Request:
+async def review_inner_request(
+    services: GuardServices, guards: Guards, outer: Call, inner: Call, request: Request
+) -> Request:
     """A request of a model of the gateway to another one, as the guards leave it. Raises as `Review`."""
     covering, unseen = guards.select_for_inner_call(outer, inner)
-    review = Review(gate, covering, NO_MAP, inner.replace(strict=outer.strict), unseen=unseen)
+    review = Review(services, covering, NO_MAP, inner.replace(strict=outer.strict), unseen=unseen)
     reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
     review.report_losses(outer)
     return reviewed
-
-
-async def review_alone(
-    gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest
-) -> tuple[WireRequest, Sequence[str]]:
-    """Return the reviewed request and its losses, for a request that is explained or checked and gets no response of a model.
-
-    Raises as `Review`.
-    """
-    review = begin_review(gate, snapshot, call, wire)
-    if review is None:
-        return wire, ()
-    return await review.review_request(wire), review.losses

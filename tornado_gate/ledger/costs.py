@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from tornado_gate.config.model import ANY_VARIANT
 from tornado_gate.types import Meter, Usage
+from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import Value, field, replace
 
 NANO = 10**9
@@ -21,41 +22,6 @@ MAX_COST = 10**15
 """A million US dollars. An absurd count of an upstream must not exceed the 64 bits of sums of many requests."""
 PRICED_APART = frozenset({"batch", "flex", "priority", "fast"})
 """Service tiers whose prices differ from the usual ones. If such a tier has no price, the cost is unknown."""
-
-
-class Quantities(Value, frozen=True, kw_only=True):
-    """The usage of a request in the units of prices. None: the upstream reported no count, or the request used no such
-    unit.
-
-    `input_tokens` count the whole prompt, including cached, cache-write, audio, image and video tokens. `output_tokens`
-    count the whole output, including reasoning, audio, image and video tokens. `cached_audio_input_tokens` are part of
-    `cached_input_tokens` and of `audio_input_tokens`; cached image tokens likewise. `cache_write_1h_tokens` are part of
-    `cache_write_tokens`. `seconds` is the duration of video or sound that was made or transcribed. `size` and `quality`
-    describe images or video. `service_tier` is the tier in which the upstream served the request, "" if the upstream
-    did not report it.
-    """
-
-    input_tokens: int | None = None
-    cached_input_tokens: int = 0
-    cache_write_tokens: int = 0
-    cache_write_1h_tokens: int = 0
-    audio_input_tokens: int = 0
-    cached_audio_input_tokens: int = 0
-    image_input_tokens: int = 0
-    cached_image_input_tokens: int = 0
-    video_input_tokens: int = 0
-    output_tokens: int | None = None
-    reasoning_tokens: int = 0
-    audio_output_tokens: int = 0
-    image_output_tokens: int = 0
-    video_output_tokens: int = 0
-    images: int | None = None
-    seconds: float | None = None
-    characters: int | None = None
-    web_searches: int = 0
-    size: str = ""
-    quality: str = ""
-    service_tier: str = ""
 
 
 class TokenRates(Value, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from tornado_gate.ledger.estimates import is_uncharged, settle_usage
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
-from tornado_gate.types import Caller, Meter, Target, Usage
+from tornado_gate.types import Caller, Charge, Meter, Progress, Target, Usage
 from tornado_gate.types.value import Value
 
 MAX_TAGS: Final = 20
@@ -44,9 +44,9 @@ VIDEO_TASK: Final = "video_tasks"
 class Entry(Value, frozen=True):
     """One request that has ended. `ended` is in microseconds since 1970, `headers` come from `select_headers`.
 
-    `outcome` "" follows from `status` and `error_code`. `end_user` is the user that the request's body names. `body` is
-    the body itself, if conf enables it. `row_id` is set for a request that may be recorded again after a restart.
-    `prices` is the table of the request's snapshot. The meter no longer changes.
+    `outcome` "" follows from `status` and `error_code`. `end_user` and `body` are what the request's body says, and the body
+    itself if conf wants it. `row_id` is given for a request that may be recorded again, after a restart. `prices` is the table
+    of the request's snapshot. `meter`, `progress` and `charge` do not change any more.
     """
 
     ended: int
@@ -60,6 +60,8 @@ class Entry(Value, frozen=True):
     error_code: str
     outcome: str
     meter: Meter
+    progress: Progress
+    charge: Charge
     total_ms: float
     headers: Mapping[str, str]
     end_user: str = ""
@@ -70,9 +72,9 @@ class Entry(Value, frozen=True):
 
 def make_row(entry: Entry) -> StoredRow:
     """Return the values of a request's row."""
-    meter, target, caller = entry.meter, entry.target, entry.caller
+    meter, target, caller, is_cached = entry.meter, entry.target, entry.caller, entry.progress.cached
     outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-    usage, is_estimated = settle_usage(meter, outcome)
+    usage, is_estimated = settle_usage(entry, outcome)
     texts = _render_texts(
         *(caller.id, caller.user, caller.team, entry.model, caller.name, caller.account),
         *(target.upstream_model, target.plugin, entry.format),
@@ -89,8 +91,8 @@ def make_row(entry: Entry) -> StoredRow:
         entry.status,
         outcome,
         *_list_counts(usage),
-        0 if meter.cached else meter.images,
-        0.0 if meter.cached else find_seconds(meter, usage),
+        0 if is_cached else meter.images,
+        0.0 if is_cached else find_seconds(meter, usage),
         price_row(entry, usage, outcome),
         _render_tags(caller.tags, entry.headers),
         _render_details(texts.details, entry, usage, is_estimated),
@@ -130,8 +132,9 @@ def _render_texts(  # noqa: PLR0913, PLR0917  each decides the texts
 
 def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) -> str:
     """Render the details of a row. Most rows do not use `render_details`, because it takes three times as long."""
-    meter, first = entry.meter, entry.meter.first_event_seconds
-    text = f'{begin}"total_ms":{entry.total_ms:.3f},"attempts":{meter.attempts}'
+    progress, characters = entry.progress, entry.meter.characters
+    first = progress.first_event_seconds
+    text = f'{begin}"total_ms":{entry.total_ms:.3f},"attempts":{progress.attempts}'
     if first is not None:
         text += f',"first_byte_ms":{first * 1000:.3f}'
     if (
@@ -147,10 +150,10 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
     user = _find_end_user(entry)
     if user:
         text += f',"end_user":{orjson.dumps(user).decode()}'
-    if is_estimated or entry.error_code or entry.body or meter.characters or meter.cached:
+    if is_estimated or entry.error_code or entry.body or characters or progress.cached:
         rare = {
-            "cached": bool(meter.cached),
-            "characters": 0 if meter.cached else meter.characters,
+            "cached": bool(progress.cached),
+            "characters": 0 if progress.cached else characters,
             "estimated": is_estimated,
             "error_code": clean_text(entry.error_code, TEXT_BYTES),
             "body": clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
@@ -191,16 +194,16 @@ def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
 
     If the caller received a cost with a complete response, the caller pays that cost.
     """
-    meter, target = entry.meter, entry.target
-    if meter.costs_nothing or not target.provider or entry.operation in _FREE_OPERATIONS:
+    meter, progress, charge, target = entry.meter, entry.progress, entry.charge, entry.target
+    if charge.is_counted_elsewhere or progress.cached or not target.provider or entry.operation in _FREE_OPERATIONS:
         return 0
-    if is_uncharged(meter, outcome):
+    if is_uncharged(progress, outcome):
         return 0
     is_used = usage.total_tokens is not None or meter.images or meter.characters or find_seconds(meter, usage)
-    if not is_used and (outcome in _IDLE_OUTCOMES or not meter.model):
+    if not is_used and (outcome in _IDLE_OUTCOMES or not progress.model):
         return 0
-    if meter.cost is not None and outcome == "complete":
-        return meter.cost
+    if charge.cost is not None and outcome == "complete":
+        return charge.cost
     price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
     return None if price is None else compute_cost(price, count_quantities(usage, meter))
 

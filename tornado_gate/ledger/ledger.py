@@ -49,12 +49,10 @@ RowResult = Literal["written", "spooled", "dropped"]
 
 
 def _shorten_entry(entry: Entry) -> Entry:
-    """Return the entry of a request for a model with a long name, without that name."""
-    meter, target = entry.meter, entry.target
-    model = meter.model = entry.model[:MODEL_BYTES]
-    short = replace(target, model=target.model[:MODEL_BYTES], upstream_model=target.upstream_model[:MODEL_BYTES])
-    meter.target = short
-    return replace(entry, model=model, target=short)
+    """The entry of a request for a model with a long name, without that name."""
+    target, model = entry.target, entry.model[:MODEL_BYTES]
+    target = replace(target, model=target.model[:MODEL_BYTES], upstream_model=target.upstream_model[:MODEL_BYTES])
+    return replace(entry, model=model, target=target, progress=replace(entry.progress, model=model, target=target))
 
 
 class LedgerMetrics(Protocol):
@@ -94,13 +92,13 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         """Record a request. Never raises and never waits. Releases the request's body after a moment."""
-        entries, meter = self._entries, entry.meter
+        entries, charge = self._entries, entry.charge
         if len(entries) >= MAX_ENTRIES:
             self._overflow += 1
             return
-        if meter.estimate_prompt is not None:
-            if not needs_estimate(meter, entry.outcome or find_outcome(entry.status, entry.error_code)):
-                meter.estimate_prompt = None  # it holds the body
+        if charge.estimate_prompt is not None:
+            if not needs_estimate(entry, entry.outcome or find_outcome(entry.status, entry.error_code)):
+                charge.release_body()
             else:
                 self._held += 1
                 if not self._held % MAX_HELD_BODIES:

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from tornado_gate.config.globs import matches_model
 from tornado_gate.config.model import Config, PriceEntry, Rates
-from tornado_gate.ledger.costs import FREE, Price, Quantities, TokenRates, compute_cost, format_usd
+from tornado_gate.ledger.costs import FREE, Price, TokenRates, compute_cost, format_usd
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import replace
 
-__all__ = ["FREE", "DefaultPrices", "FreeModels", "Price", "PriceTable", "Quantities", "compute_cost", "format_usd"]
+__all__ = ["FREE", "DefaultPrices", "FreeModels", "Price", "PriceTable", "compute_cost", "format_usd"]
 
 FEMTO = 10**15
 MILLION = 10**6

@@ -13,15 +13,17 @@ from typing import TypeVar
 from tornado_gate.admission.estimates import Estimate
 from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import check_events
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, note_place, select_candidates
-from tornado_gate.targets.loads import MeasuredAttempt
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.health import TargetHealth
+from tornado_gate.targets.loads import MeasuredAttempt, TargetLoads
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import BufferedBody, Call, Meter, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
 
@@ -49,37 +51,41 @@ async def try_targets(
     (`admission/reservations.py`); a target whose own bounds are reached is skipped.
     Raises what `select_candidates` raises, the failure of the last target, or Unavailable when every circuit is open.
     """
-    targets = select_candidates(gate, snapshot, call, operations, needs)
+    health, table = gate.health, snapshot.targets
+    targets = select_candidates(health, table, call, operations, needs)
     is_bounded = gate.admission.is_active or bool(call.caller.bounds)
-    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
+    candidates = Candidates(health, table, call.caller.account, targets, needs)
     try:
         for target, provider in candidates:
             if candidates.pause:
                 await asyncio.sleep(candidates.pause)
-            if is_bounded and (refusal := await gate.admission.enter(snapshot, call, target, estimate)) is not None:
-                outcomes.release_probe(gate, replace(call, target=target))
+            if (
+                is_bounded
+                and (refusal := await gate.admission.enter(snapshot.prices, call, target, estimate)) is not None
+            ):
+                outcomes.release_probe(health, replace(call, target=target))
                 candidates.failure = candidates.failure or refusal
                 continue
             attempt = _begin_attempt(gate, call, target, provider, operations)
-            load = _begin_load(snapshot, attempt) if target.model in snapshot.measured else None
+            load = _begin_load(table.loads, attempt) if target.model in table.measured else None
             try:
                 if provider.entry.concurrency is not None:
                     queue = gate.target_queues.find(target.provider)
                     attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
                 result = await ask(attempt, provider)
             except BaseException as error:
-                await _end_failed(gate, attempt, error)
+                await _end_failed(health, attempt, error)
                 if is_bounded:
                     gate.admission.note_failure(call, error)
                 if not isinstance(error, GateError) or not error.retryable or call.failover is False:
                     raise
                 if load is not None and isinstance(error, UpstreamTimeout):
-                    load.note_latency(attempt.meter.streamed)
+                    load.note_latency(attempt.progress.is_streamed)
                 candidates.failure = error
             else:
-                _note_begun(gate, attempt, load, needs)
+                _note_begun(health, attempt, load, needs)
                 return result
-        raise candidates.failure or make_unavailable(gate, call, targets)
+        raise candidates.failure or make_unavailable(health, call, targets)
     finally:
         candidates.failure = None  # its traceback holds this frame
 
@@ -88,48 +94,36 @@ def _begin_attempt(
     gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
 ) -> Call:
     ANSWERED_ACCOUNT.set(call.caller.account)
-    meter = call.meter
-    meter.attempts += 1
-    meter.target = target
-    meter.cached = None
-    meter.attempt_error = ""
+    call.progress.begin_attempt(target)
     operation = target.first_supported_operation(operations)
-    return replace(call, target=target, operation=operation, losses=[], pool=gate.pool(provider))
+    return replace(call, target=target, operation=operation, losses=[], pool=gate.pools.find(provider))
 
 
-async def _end_failed(gate: Gate, attempt: Call, error: BaseException) -> None:
+async def _end_failed(health: TargetHealth, attempt: Call, error: BaseException) -> None:
     """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
     if isinstance(error, GateError):
         redact_error(attempt.target, error)
-        attempt.meter.attempt_error = error.code
-        _forget_measures(attempt.meter)
-    outcomes.note_failure(gate, attempt, error)
-    attempt.meter.late_error = None  # it may be this error, which refers to the meter by its traceback
+        attempt.progress.fail_attempt(error.code)
+        attempt.meter.forget()
+        attempt.charge.forget_requested()
+    outcomes.note_failure(health, attempt, error)
+    attempt.meter.record_late_error(None)  # it may be this error, which refers to the meter by its traceback
     await attempt.closing.aclose()
 
 
-def _forget_measures(meter: Meter) -> None:
-    """Forget what was measured of an attempt that failed: a failed upstream request costs nothing, also if another succeeds."""
-    meter.is_asked = False
-    meter.usage, meter.finish_reason, meter.asked = None, "", None
-    meter.produced_bytes = meter.produced_frames = meter.images = meter.characters = meter.web_searches = 0
-    meter.seconds = 0.0
-    meter.size = meter.quality = meter.service_tier = ""
-
-
-def _note_begun(gate: Gate, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
+def _note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
     """The response of the attempt has begun."""
-    if load is not None and not attempt.meter.cached:
-        load.note_latency(attempt.meter.streamed)
-    if not attempt.meter.error_code:
-        outcomes.note_start(gate, attempt)
+    if load is not None and not attempt.progress.cached:
+        load.note_latency(attempt.progress.is_streamed)
+    if not attempt.progress.error_code:
+        outcomes.note_start(health, attempt)
     if needs.session is not None:
-        note_place(gate, needs.session, attempt.target)
+        note_place(health, needs.session, attempt.target)
 
 
-def _begin_load(snapshot: Snapshot, attempt: Call) -> MeasuredAttempt:
+def _begin_load(loads: TargetLoads, attempt: Call) -> MeasuredAttempt:
     """Count the attempt at its target until it fails or its response ends."""
-    load = snapshot.loads.find(attempt.target)
+    load = loads.find(attempt.target)
     load.begin()
     attempt.closing.callback(load.end)
     return MeasuredAttempt(load)
@@ -142,8 +136,7 @@ def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> 
     """
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
-    call.meter.ends_at = deadlines.ends_at
-    call.meter.streamed = streaming
+    call.progress.limit_time(deadlines.ends_at, is_streamed=streaming)
     return deadlines
 
 
@@ -156,7 +149,7 @@ async def call_provider(
     """
     if outgoing is None:
         outgoing = await provider.translate_request(call, request)
-    call.meter.is_asked = True
+    call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornado_gate.codec.networks import compile_networks
-from tornado_gate.config.globs import matches_model
 from tornado_gate.errors import AuthenticationFailed, InvalidField, NotAllowed, NotFound
 from tornado_gate.http.forwarded import UNKNOWN
 from tornado_gate.types import Caller
@@ -84,11 +83,6 @@ def unknown_key_error() -> AuthenticationFailed:
     return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW_TO_SEND_KEY}")
 
 
-def may_use_model(caller: Caller, model: str) -> bool:
-    """Whether one of the key's globs matches the name of the model. A key without globs may use every model."""
-    return not caller.models or matches_model(caller.models, model)
-
-
 def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
     """The operations of a route that the key may use. Listing models is always allowed.
 
@@ -142,15 +136,6 @@ def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> N
             "to serve it on a port of its own (on 127.0.0.1 unless server.metrics_host is set).",
             code="metrics_off",
         )
-
-
-def check_model(caller: Caller, model: str) -> None:
-    """Raises NotAllowed when no glob of the key matches `model`."""
-    if not may_use_model(caller, model):
-        message = (
-            f"This API key does not allow the model '{model[:100]}'. GET /v1/models lists the models that it allows."
-        )
-        raise NotAllowed(message, param="model", code="model_not_allowed")
 
 
 def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:

@@ -13,13 +13,16 @@ import orjson
 
 from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec.secret_words import MASK, mask_address
-from tornado_gate.guards.decisions import review_alone
 from tornado_gate.pipeline import auth, server_tool_parts, signatures, token_counts
 from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.pipeline import RequestCache, find_needs, prepare_verbatim_request
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.reviews import review_alone
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.targets import outcomes
-from tornado_gate.targets.candidates import NO_NEEDS, Candidate, Candidates, Needs, make_unavailable, select_candidates
+from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, select_candidates
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.table import Candidate
 from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import Value, replace
 
@@ -43,13 +46,13 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
     Raises the GateError that its caller would get before the upstream is called.
     """
     unreviewed: Sequence[str] = ()
-    if snapshot.has_guards:
+    if snapshot.guards.lanes:
         wire, unreviewed = await review_alone(gate, snapshot, call, wire)
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    call = snapshot.targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, call.caller))
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
     call = replace(attempt.call, target=attempt.target, losses=[])
-    call.meter.model, call.meter.target = call.model, call.target
+    call.progress.explain(call.model, call.target)
     await _translate(call, once, attempt.provider)
     call.losses.extend(unreviewed)
     return call
@@ -57,8 +60,8 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
 
 async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, once: RequestCache) -> _Attempt:
     operations = auth.filter_operations(call.caller, once.wire.route.operations)
-    needs = await find_needs(snapshot, call, operations, once)
-    targets = select_candidates(gate, snapshot, call, operations, needs)
+    needs = await find_needs(snapshot.targets, call, operations, once)
+    targets = select_candidates(gate.health, snapshot.targets, call, operations, needs)
     (target, provider), is_last_resort = _choose(gate, snapshot, call, targets, needs)
     call = replace(call, operation=target.first_supported_operation(operations))
     why = _explain_order(snapshot, call, targets, needs, is_last_resort=is_last_resort)
@@ -69,13 +72,13 @@ def _choose(
     gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
 ) -> tuple[Candidate, bool]:
     """The target that a request would try first, and whether it is the last resort. Raises Unavailable."""
-    candidates = Candidates(gate, snapshot, call.caller.account, targets, needs)
+    candidates = Candidates(gate.health, snapshot.targets, call.caller.account, targets, needs)
     found = candidates.peek()
     if found is not None:
         return found, False
     found = candidates.find_last_resort()
     if found is None:
-        raise make_unavailable(gate, call, targets)
+        raise make_unavailable(gate.health, call, targets)
     return found, True
 
 
@@ -96,7 +99,7 @@ def _explain_order(
     parts = ["the first target whose circuit is closed and of which a key is not at rest"]
     if needs.keepers or (needs.access is not None and needs.access.copied):
         parts.append("those that keep what the request names or has signatures of first")
-    entry = snapshot.models.find(call.model)
+    entry = snapshot.targets.models.find(call.model)
     if needs.session is not None:
         parts.append(f"in the order of the conversation (cache affinity by {needs.session.source})")
     elif entry is not None:
@@ -123,11 +126,11 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
     unreviewed: Sequence[str] = ()
-    if snapshot.has_guards:
+    if snapshot.guards.lanes:
         wire, unreviewed = await review_alone(gate, snapshot, call, wire)
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
+    call = snapshot.targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, call.caller))
     auth.filter_operations(call.caller, wire.route.operations)
-    if token_counts.must_estimate(snapshot, call):
+    if token_counts.must_estimate(snapshot.targets, call):
         by = "the gateway itself, with an estimate: no target of the model counts tokens"
         return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
     once = RequestCache(wire, wire_format, gate)
@@ -138,7 +141,7 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
     return {
         **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
         **explained,
-        "limits": await gate.admission.describe_limits(snapshot, call, attempt.target),
+        "limits": await gate.admission.describe_limits(call, attempt.target),
     }
 
 
@@ -148,21 +151,21 @@ async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str
     Raises the GateError that its caller would get before the body is looked at.
     """
     operations = auth.filter_operations(call.caller, (call.operation,))
-    call = snapshot.for_model(call, call.model)
-    targets = snapshot.select_targets(call, operations)
+    call = snapshot.targets.for_model(call, call.model)
+    targets = snapshot.targets.select_targets(call, operations)
     (target, _), is_last_resort = _choose(gate, snapshot, call, targets)
     why = _explain_order(snapshot, call, targets, is_last_resort=is_last_resort)
     return {
         **_describe_choice(gate, snapshot, call, tuple(found for found, _ in targets), why),
         "target": _name_target(gate, target),
-        "limits": await gate.admission.describe_limits(snapshot, call, target),
+        "limits": await gate.admission.describe_limits(call, target),
     }
 
 
 def _describe_choice(
     gate: Gate, snapshot: Snapshot, call: Call, targets: tuple[Target, ...], why: str
 ) -> dict[str, Any]:
-    found = snapshot.models.find(call.model)
+    found = snapshot.targets.models.find(call.model)
     return {
         "operation": call.operation,
         "format": call.format,
@@ -175,22 +178,22 @@ def _describe_choice(
 
 
 def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
-    circuit, now = gate.health.find(target), gate.health.clock()
+    circuit, now = gate.health.circuits.find(target), gate.health.circuits.clock()
     state = "closed" if circuit is None else circuit.state(call.caller.account, now)
     described: dict[str, Any] = {
         "provider": target.provider,
         "model": target.upstream_model,
         "entry": target.model,
-        "circuit": "open" if target.provider in gate.health.down else state,
+        "circuit": "open" if target.provider in gate.health.circuits.down else state,
     }
-    keys = snapshot.providers[target.provider].keys
+    keys = snapshot.targets.providers[target.provider].keys
     if keys:
-        waits = [gate.key_health.get_wait(target, key.fingerprint, now) for key in keys]
+        waits = [gate.health.keys.get_wait(target, key.fingerprint, now) for key in keys]
         described["keys"] = [
             {"key": key.number, "rests_seconds": round(wait, 1)} for key, wait in zip(keys, waits, strict=True)
         ]
-    if target.model in snapshot.measured:
-        load = snapshot.loads.find(target)
+    if target.model in snapshot.targets.measured:
+        load = snapshot.targets.loads.find(target)
         described["in_flight"] = load.in_flight
         described["first_event_seconds"] = None if load.latency is None else round(load.latency, 4)
     return described
@@ -198,7 +201,7 @@ def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target)
 
 def _name_target(gate: Gate, target: Target) -> dict[str, Any]:
     named: dict[str, Any] = {"provider": target.provider, "model": target.upstream_model}
-    return named | {"key": int(outcomes.describe_key(gate, target))} if target.key else named
+    return named | {"key": int(outcomes.describe_key(gate.health, target))} if target.key else named
 
 
 async def _explain_attempt(

@@ -11,7 +11,6 @@ from tornado_gate.guards.decisions import Review
 from tornado_gate.guards.inner_texts import replace_spans
 from tornado_gate.guards.text_streams import guard_stream
 from tornado_gate.guards.text_views import view_response
-from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
@@ -24,16 +23,16 @@ _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "applicatio
 """Media types of files, which are no texts."""
 
 
-async def review_answer(review: Review, wire_format: FormatLane, answer: PreparedAnswer) -> PreparedAnswer:
-    """The answer with what the guards replace; the first chunk of a stream has been reviewed.
+async def review_reply(review: Review, wire_format: FormatLane, call: Call, reply: Reply) -> Reply:
+    """The reply with what the guards replace; the first chunk of a stream has been reviewed.
 
-    Raises the error for a blocked answer, or of a required guard, if nothing of the answer was sent yet; later its chunks do.
+    Raises the error for a blocked answer, or of a required guard, if nothing of the reply was sent yet; later its chunks do.
     """
-    guards, reply, call = review.reads("response"), answer.reply, answer.call
+    guards = review.reads("response")
     kind = media_type(reply.content_type)
     if not guards or kind.startswith(_UNSEEN):
-        return answer
-    call.meter.is_withheld = True
+        return reply
+    call.progress.withhold(is_withheld=True)
     if kind == "text/event-stream":
         reply = await _review_stream(review, guards, call, reply)
     elif kind.endswith("json"):
@@ -41,8 +40,8 @@ async def review_answer(review: Review, wire_format: FormatLane, answer: Prepare
     else:
         raw = await _read(reply, call)
         reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
-    call.meter.is_withheld = False
-    return PreparedAnswer(call, reply)
+    call.progress.withhold(is_withheld=False)
+    return reply
 
 
 async def _read(reply: Reply, call: Call) -> bytes:
@@ -100,7 +99,7 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
         async for chunk in chunks:
             yield chunk
     except GateError as error:
-        call.meter.error_code = error.code
+        call.progress.break_off(error.code)
         yield b",%b]" % wire_format.translate_error(call, error)
     finally:
         await stages.close(chunks)

@@ -22,10 +22,12 @@ from tornado_gate.config.routing import HealthCheck
 from tornado_gate.errors import GateError, UpstreamError, UpstreamKeyRefused, UpstreamRateLimited
 from tornado_gate.http.upstream import call_upstream
 from tornado_gate.pipeline.attempts import call_provider
+from tornado_gate.pipeline.calls import make_target_call
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.storage.private import make_folder, open_private
 from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.types import Call, Caller, ChatRequest, Message, Text, UpstreamRequest
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import State, replace
@@ -79,7 +81,7 @@ class HealthChecks:
         while True:
             snapshot = self._gate.snapshot
             rules = list_checks(snapshot)
-            if rules or self._gate.health.down:
+            if rules or self._gate.health.circuits.down:
                 try:
                     await self.run_once(snapshot, rules)
                 except OSError as error:
@@ -130,7 +132,7 @@ class HealthChecks:
 
     def _apply(self, down: set[str], snapshot: Snapshot) -> None:
         """Tell the circuits which entries are down. Those of one that is back are due for a probe at once."""
-        health, metrics = self._gate.health, self._gate.metrics
+        health, metrics = self._gate.health.circuits, self._gate.metrics
         for name in down - health.down.keys():
             health.mark_down(name)
             metrics.targets.set_down(name, is_down=True)
@@ -138,15 +140,15 @@ class HealthChecks:
         for name in health.down.keys() - down:
             health.mark_up(name)
             metrics.targets.set_down(name, is_down=False)
-            if name in snapshot.providers:
+            if name in snapshot.targets.providers:
                 log.info("the provider '%s' passes its health checks again", name)
 
     async def _check(self, snapshot: Snapshot, name: str, rules: HealthCheck) -> None:
         state = self._states[name]
         state.due = time.monotonic() + rules.interval
-        provider = snapshot.providers[name]
+        provider = snapshot.targets.providers[name]
         try:
-            with self._gate.use_snapshot_in_background(snapshot):
+            with self._gate.requests.hold_in_background(snapshot):
                 async with asyncio.timeout(rules.timeout):
                     await check_provider(self._gate, snapshot, provider, rules)
         except (UpstreamKeyRefused, UpstreamRateLimited):
@@ -175,7 +177,7 @@ def list_checks(snapshot: Snapshot) -> dict[str, HealthCheck]:
     """The checks of conf, by provider entry, without entries whose plugin has failed."""
     return {
         name: provider.entry.health_check
-        for name, provider in snapshot.providers.items()
+        for name, provider in snapshot.targets.providers.items()
         if provider.entry.health_check is not None and provider.lane is not None
     }
 
@@ -183,13 +185,12 @@ def list_checks(snapshot: Snapshot) -> dict[str, HealthCheck]:
 async def check_provider(gate: Gate, snapshot: Snapshot, provider: ConfiguredProvider, rules: HealthCheck) -> None:
     """Send one check. Raises GateError when it fails."""
     lane, name = provider.usable_lane, provider.entry.name
-    target = snapshot.make_task_target(rules.model or CHECK_ID, name, rules.model or CHECK_ID)
+    target = snapshot.targets.make_task_target(rules.model or CHECK_ID, name, rules.model or CHECK_ID)
     limits = replace(target.timeouts, first_event=rules.timeout, whole=None, total=rules.timeout)
     async with LazyExitStack() as closing:
-        call = Call(
-            id=CHECK_ID, operation="chat", format="", model=target.upstream_model, target=replace(target, timeouts=limits),
-            caller=Caller(id="", account=""), pool=gate.pool(provider), closing=closing,
-        )  # fmt: skip
+        caller, pool = Caller(id="", account=""), gate.pools.find(provider)
+        target = replace(target, timeouts=limits)
+        call = make_target_call(CHECK_ID, "chat", target.upstream_model, caller, target, pool, closing)
         request = ChatRequest(
             model=target.upstream_model,
             messages=(Message(role="user", parts=(Text(text="ping"),)),),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from tornado_gate.errors import ContractError, GateError
-from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
 from tornado_gate.targets import outcomes
+from tornado_gate.targets.health import TargetHealth
 from tornado_gate.types import (
     Call,
     EmbeddingResult,
@@ -31,8 +28,6 @@ from tornado_gate.types import (
 
 METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end a response and carry its usage."""
-_UNMETERED_EVENTS = frozenset({PartDelta, PartEnd})
-"""Most events: nothing of them is noted."""
 
 
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
@@ -45,41 +40,37 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         meter = self._meter
+        frames = length = 0
         for event in items:
-            if type(event) not in _UNMETERED_EVENTS:
-                _note_event(meter, event)
-        if meter.measures_text:  # only then is an estimate needed
-            texts = [event.data for event in items if type(event) is PartDelta and type(event.data) is str]
-            meter.produced_frames += len(texts)
-            meter.produced_bytes += sum(map(len, texts))
+            if type(event) is PartDelta:
+                if type(event.data) is str:
+                    frames += 1
+                    length += len(event.data)
+            elif type(event) is not PartEnd:
+                _record_event(meter, event)
+        if frames and meter.measures_text:  # only then is an estimate needed
+            meter.add_text(frames, length)
         out += items
 
 
-def _note_event(meter: Meter, event: StreamEvent) -> None:
+def _record_event(meter: Meter, event: StreamEvent) -> None:
     if isinstance(event, UsageReport):
-        meter.usage = event.usage
+        meter.record_usage(event.usage)
     elif isinstance(event, Finish):
-        meter.finish_reason = event.reason
+        meter.record_finish(event.reason)
     elif isinstance(event, PartStart):
-        meter.images += isinstance(event.part, Image)
+        meter.add_images(isinstance(event.part, Image))
     elif isinstance(event, ResponseStart):
-        meter.service_tier = _read_tier(event.extra)
+        meter.record_tier(event.extra.get("service_tier"))
     elif isinstance(event, StreamError):
-        meter.late_error = event.error
+        meter.record_late_error(event.error)
     elif isinstance(event, METERED_EVENTS):
-        if event.usage is not None:
-            meter.usage = event.usage
+        meter.record_usage(event.usage)
         if isinstance(event, ImageResult):
-            meter.images += len(event.images)
-            meter.size, meter.quality = event.size or "", event.quality or ""
+            meter.add_images(len(event.images))
+            meter.record_variant(event.size or "", event.quality or "")
         elif isinstance(event, TranscriptionResult):
-            meter.seconds = event.duration or 0.0
-
-
-def _read_tier(body: Mapping[str, Any]) -> str:
-    """The service tier that an upstream reports beside its usage, or ""."""
-    tier = body.get("service_tier")
-    return tier if isinstance(tier, str) else ""
+            meter.record_seconds(event.duration)
 
 
 class CheckedChunks(stages.Attributed[bytes]):
@@ -103,11 +94,11 @@ class OutcomeStep(CheckedChunks):
     An error before the first chunk is noted where the next target is tried.
     """
 
-    __slots__ = ("_begun", "_call", "_gate")
+    __slots__ = ("_begun", "_call", "_health")
 
-    def __init__(self, gate: Gate, call: Call, wire_format: FormatLane) -> None:
+    def __init__(self, health: TargetHealth, call: Call, wire_format: FormatLane) -> None:
         super().__init__(wire_format)
-        self._gate = gate
+        self._health = health
         self._call = call
         self._begun = False
 
@@ -116,9 +107,9 @@ class OutcomeStep(CheckedChunks):
         self._begun = True
 
     def end(self, out: list[bytes]) -> None:
-        outcomes.note_end(self._gate, self._call, self._call.meter.late_error)
+        outcomes.note_end(self._health, self._call, self._call.meter.late_error)
 
     def fail(self, error: GateError) -> GateError:
         if self._begun:
-            outcomes.note_end(self._gate, self._call, error)
+            outcomes.note_end(self._health, self._call, error)
         return error

@@ -11,9 +11,8 @@ log = logging.getLogger(__name__)
 
 def tell_observers(call: Call, status: int, error_code: str, outcome: str, seconds: float) -> None:
     """Tell each function once, the last one first, as an exit stack does. One that fails is logged: the response has ended."""
-    observers, call.meter.observers = call.meter.observers or (), None
     ended = RequestEnd(call=call, status=status, error_code=error_code, outcome=outcome, seconds=seconds)
-    for tell in reversed(observers):
+    for tell in call.additions.take_observers():
         try:
             tell(ended)
         except Exception:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.accounts.permissions import may_use_model
 from tornado_gate.errors import NotAllowed
-from tornado_gate.pipeline.auth import may_use_model
 from tornado_gate.targets.routing import MAX_NAME_LENGTH
 from tornado_gate.types import Caller
 

@@ -26,14 +26,17 @@ from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline import auth, embedding_batches, metering, server_tool_parts, signatures, token_counts
 from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.own_links import MARK, inline_own_links
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
 from tornado_gate.targets import affinity, outcomes, upstream_objects
 from tornado_gate.targets.candidates import NO_NEEDS, Needs
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.table import TargetTable
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import (
     NO_TARGET,
@@ -55,8 +58,6 @@ from tornado_gate.types.value import Value, replace
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-SIGNATURE_MARKS = (b"ignature", b"encrypted_content")
-"""One of them occurs in every body that has a signature of an upstream."""
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -71,28 +72,31 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    call = snapshot.for_model(call, snapshot.resolve_model_name(wire, call.caller))
-    call.meter.model = call.model
-    operations = auth.filter_operations(call.caller, wire.route.operations)
+    targets = snapshot.targets
+    caller = call.caller
+    call = targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, caller))
+    call.progress.request_model(call.model)
+    operations = auth.filter_operations(caller, wire.route.operations)
     once = RequestCache(wire, snapshot.formats[call.format], gate)
-    if token_counts.must_estimate(snapshot, call):
+    if token_counts.must_estimate(targets, call):
         return await _answer_estimate(gate, call, once)
-    needs = await find_needs(snapshot, call, operations, once)
+    needs = await find_needs(targets, call, operations, once)
     estimate = None
-    if (gate.admission.is_active or call.caller.bounds) and gate.admission.needs_estimate(call):
+    if (gate.admission.is_active or caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 
 
-async def find_needs(snapshot: Snapshot, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
+async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
     """What the request asks of its target: objects at an upstream, the issuer of its signatures, cache affinity."""
     wire = once.wire
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
     issuer = ""
-    if snapshot.has_choice(call.model, operations) and await once.contains(call, *SIGNATURE_MARKS):
+    marks = wire.route.signature_marks
+    if marks and targets.has_choice(call.model, operations) and await once.contains(call, marks):
         issuer = await _find_issuer(call, once)
-    session = affinity.find_session(snapshot, call, wire) if snapshot.has_affinity else None
+    session = affinity.find_session(targets.models, call, wire) if targets.has_affinity else None
     if access is None and session is None and not issuer:
         return NO_NEEDS
     return Needs(session, access, issuer)
@@ -138,7 +142,7 @@ class RequestCache:
         call.losses.extend(losses)
         return request
 
-    async def contains(self, call: Call, *marks: bytes) -> bool:
+    async def contains(self, call: Call, marks: tuple[bytes, ...]) -> bool:
         """Whether one of `marks` occurs in the body."""
         if self.is_large:
             return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
@@ -149,7 +153,7 @@ class RequestCache:
         if not self.is_large:
             return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
         if self._may_have_own_links is None:
-            self._may_have_own_links = await self.contains(call, MARK)
+            self._may_have_own_links = await self.contains(call, (MARK,))
         return self._may_have_own_links
 
     async def run_hook(
@@ -192,12 +196,12 @@ async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation,
     else:
         prompt = estimate_wire_tokens(once.wire)
     once.prompt_tokens = prompt
-    return estimate_request(operations[0], once.wire.json, prompt)
+    return estimate_request(operations[0], once.wire.route, once.wire.json, prompt)
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
-    begin_charge(call.meter, call.operation, once.wire, once.prompt_tokens)
+    begin_charge(call, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
@@ -243,7 +247,8 @@ async def prepare_verbatim_request(
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
     """Whether the body contains a signature that another provider issued, which this provider would reject."""
-    if not await once.contains(call, *SIGNATURE_MARKS):
+    marks = once.wire.route.signature_marks
+    if not marks or not await once.contains(call, marks):
         return False
     try:
         request = await once.request(call.replace(losses=[]))
@@ -271,7 +276,7 @@ async def _run_verbatim_lane(
     """Forward request and response without parsing them: caller and upstream use the same wire format."""
     slow_start = isinstance(request, VerbatimRequest) and request.slow_start
     deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
-    call.meter.is_asked = True
+    call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
@@ -281,9 +286,9 @@ async def _run_verbatim_lane(
     if request.issued is not None:
         reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
     if isinstance(reply.chunks, BufferedBody):
-        outcomes.note_success(gate, call)
+        outcomes.note_success(gate.health, call)
         return reply
-    last = metering.OutcomeStep(gate, call, wire_format)
+    last = metering.OutcomeStep(gate.health, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
@@ -294,7 +299,7 @@ async def _run_common_lane(
     wire_format = once.wire_format
     deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     if isinstance(request, SpeechRequest):
-        call.meter.characters = len(request.text)
+        call.meter.record_characters(len(request.text))
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
@@ -312,7 +317,7 @@ async def _run_common_lane(
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
     if reply.collected:
         deadlines.expect_whole()
-    last = metering.OutcomeStep(gate, call, wire_format)
+    last = metering.OutcomeStep(gate.health, call, wire_format)
     return await deadlines.wait_for_first_event(_read_first_chunk(reply, wire_format, last))
 
 
@@ -351,13 +356,13 @@ async def answer_stored_object(
     """
     reference = request.reference
     kept = await upstream_objects.find_kept(call, reference)
-    provider = snapshot.providers.get(kept.provider)
+    provider = snapshot.targets.providers.get(kept.provider)
     if provider is None:
         raise upstream_objects.gone_error(reference)
-    target = snapshot.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
-    call = call.replace(model=kept.model, target=target, pool=gate.pool(provider))
-    call.meter.attempts += 1
-    call.meter.counted_tokens = kept.counted_tokens
+    target = snapshot.targets.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
+    call = call.replace(model=kept.model, target=target, pool=gate.pools.find(provider))
+    call.progress.count_attempt()
+    call.charge.subtract(kept.counted_tokens)
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)
@@ -365,11 +370,11 @@ async def answer_stored_object(
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)
-        outcomes.note_failure(gate, call, error)
+        outcomes.note_failure(gate.health, call, error)
         if isinstance(error, UpstreamRefused) and error.status == 404:
             raise reference.not_found() from error
         raise
-    outcomes.note_start(gate, call)
+    outcomes.note_start(gate.health, call)
     if request.method == "DELETE":
         await upstream_objects.forget(call, reference)
     return PreparedAnswer(call, reply)

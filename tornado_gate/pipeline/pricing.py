@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tornado_gate.admission.estimates import OPEN_OPERATIONS
-from tornado_gate.errors import NotAllowed
+from tornado_gate.admission.limiter import counts_amounts
+from tornado_gate.admission.reservations import Admission
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
 from tornado_gate.ledger.entries import Entry, find_outcome, price_row
 from tornado_gate.ledger.estimates import NO_USAGE, get_uncounted_usage, needs_estimate, settle_units, settle_usage
-from tornado_gate.types import Call, Target
+from tornado_gate.ledger.ledger import Ledger
+from tornado_gate.ledger.prices import PriceTable
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.types import Call
 
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
-
-if TYPE_CHECKING:
-    from tornado_gate.pipeline.gate import Gate
-    from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
 
 
 def load_default_prices(snapshot: Snapshot) -> None:
     """Load the prices of models for which conf has none. Takes 20 ms, and half a second after an update of their package."""
     config = snapshot.config
     if config.default_prices:
-        providers = map(_get_priced_provider, snapshot.providers.values())
+        providers = map(_get_priced_provider, snapshot.targets.providers.values())
         snapshot.prices.add_defaults(load_prices(config.server.data_dir / "prices", providers))
 
 
@@ -37,56 +38,41 @@ def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
     return PricedProvider(name=entry.name, price_provider=name, base_url=base_url)
 
 
-def require_prices(
-    snapshot: Snapshot, model: str, targets: list[tuple[Target, ConfiguredProvider]]
-) -> list[tuple[Target, ConfiguredProvider]]:
-    """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
-    if snapshot.config.unpriced == "allow":
-        return targets
-    find = snapshot.prices.find
-    priced = [pair for pair in targets if find(pair[0].provider, pair[0].upstream_model) is not None]
-    if not priced:
-        message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
-        raise NotAllowed(message, param="model", code="unpriced_model")
-    return priced
-
-
-def compute_answer_cost(snapshot: Snapshot, call: Call) -> int | None:
+def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
     """The cost of a complete answer in nano-dollars, which its row in the ledger has too.
 
     None if it is unknown or the answer is no provider's, and if its tokens are an estimate, which is made later.
     """
-    target, meter = call.target, call.meter
+    target, charge = call.target, call.charge
     if not target.provider or call.operation in PRICED_LATER:
         return None
-    price = snapshot.prices.find(target.provider, target.upstream_model)
-    if meter.cached:
-        meter.cost = 0
-    elif price is not None and (price.rates is None or not needs_estimate(meter, "complete")):
-        meter.cost = compute_cost(price, count_quantities(get_uncounted_usage(meter), meter))
-    return meter.cost
+    price = prices.find(target.provider, target.upstream_model)
+    if call.progress.cached:
+        charge.quote(0)
+    elif price is not None and (price.rates is None or not needs_estimate(call, "complete")):
+        charge.quote(compute_cost(price, count_quantities(get_uncounted_usage(call), call.meter)))
+    return charge.cost
 
 
-def compute_session_cost(snapshot: Snapshot, call: Call) -> int:
+def compute_session_cost(prices: PriceTable, call: Call) -> int:
     """The cost of a session so far in nano-dollars; 0 if it is unknown."""
-    price = snapshot.prices.find(call.target.provider, call.target.upstream_model)
+    price = prices.find(call.target.provider, call.target.upstream_model)
     if price is None:
         return 0
     return compute_cost(price, count_quantities(call.meter.usage or NO_USAGE, call.meter)) or 0
 
 
-def record_usage(gate: Gate, entry: Entry) -> None:
+def record_usage(admission: Admission, ledger: Ledger, entry: Entry) -> None:
     """Add a request that has ended to the ledger, and settle what it had reserved of its bounds."""
-    meter, outcome = entry.meter, entry.outcome or find_outcome(entry.status, entry.error_code)
-    if meter.asked is not None:
-        settle_units(meter, outcome)
-    if meter.claim is not None:
-        claim, meter.claim = meter.claim, None
+    charge, outcome = entry.charge, entry.outcome or find_outcome(entry.status, entry.error_code)
+    if charge.requested is not None:
+        settle_units(entry, outcome)
+    if charge.reservations is not None and (reservations := charge.take_reservations()) is not None:
         tokens = cost = 0
-        if claim.counts_amounts:
-            usage, _ = settle_usage(meter, outcome)
+        if counts_amounts(reservations):
+            usage, _ = settle_usage(entry, outcome)
             tokens, cost = usage.total_tokens or 0, price_row(entry, usage, outcome) or 0
             if usage.output_tokens and entry.operation in OPEN_OPERATIONS and outcome == "complete":
-                gate.admission.usual.learn(entry.target.model, usage.output_tokens)
-        gate.admission.settle(claim, tokens, cost)
-    gate.ledger.add(entry)
+                admission.usual.learn(entry.target.model, usage.output_tokens)
+        admission.settle(reservations, tokens, cost)
+    ledger.add(entry)

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from tornado_gate.errors import UnsupportedOperation
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.targets.table import TargetTable
 from tornado_gate.types import Call, Reply, Request, TokenCount
 from tornado_gate.types.value import replace
 
@@ -15,17 +15,17 @@ ESTIMATE_HEADERS: Final = {"X-Gate-Estimate": "input_tokens"}
 """Tells the caller which value of the response is an estimate."""
 
 
-def must_estimate(snapshot: Snapshot, call: Call) -> bool:
+def must_estimate(targets: TargetTable, call: Call) -> bool:
     """Whether `call` asks for a token count that no target of its model has, although one answers chats.
 
-    Raises as `Snapshot.select_targets`: UnsupportedOperation for a model without chat.
+    Raises as `TargetTable.select_targets`: UnsupportedOperation for a model without chat.
     """
     if call.operation != "count_tokens":
         return False
     try:
-        snapshot.select_targets(call, ("count_tokens",))
+        targets.select_targets(call, ("count_tokens",))
     except UnsupportedOperation:
-        snapshot.select_targets(call, ("chat",))
+        targets.select_targets(call, ("chat",))
         return True
     return False
 

@@ -8,11 +8,12 @@ from tornado_gate.errors import NotAllowed
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.attempts import try_targets
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecretClaims, ClientSecrets
 from tornado_gate.realtime.inner_models import add_inner_models
 from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.outcomes import note_success
 from tornado_gate.types import (
     Call,
@@ -36,8 +37,8 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdap
     closing = LazyExitStack()  # used for the attempts only
     attempts = replace(call, closing=closing)
     connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
-    note_success(gate, connected[0])
-    call.closing.push_async_exit(closing)  # moved only now: `call.closing` is closed if the caller has disconnected
+    note_success(gate.health, connected[0])
+    call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller disconnected meanwhile
     return connected
 
 
@@ -60,7 +61,7 @@ async def make_client_secret(
 ) -> ClientSecret:
     """Create a short-lived key for one model from the caller's key. Raises GateError."""
     auth.filter_operations(call.caller, (OPERATION,))
-    snapshot.select_targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
+    snapshot.targets.select_targets(replace(call, model=request.model, operation=OPERATION), (OPERATION,))
     if not call.key_digest:
         raise NotAllowed("A client secret cannot create another client secret. Use an API key.")
     return await secrets.make(request, call.caller.account, call.key_digest)
@@ -71,4 +72,4 @@ async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) ->
     held = await secrets.find(value)
     if held is None:
         raise auth.unknown_key_error()
-    return await gate.authenticate_digest(held.key_digest), held
+    return await gate.callers.authenticate_digest(held.key_digest), held

@@ -13,15 +13,24 @@ from tornado_gate.errors import GateError
 from tornado_gate.guards.decisions import review_inner_request
 from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
 from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.pipeline.calls import make_inner_call
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.metering import MeterStep
 from tornado_gate.pipeline.observers import tell_observers
 from tornado_gate.pipeline.pricing import record_usage
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.outcomes import note_end
-from tornado_gate.types import Call, ChatRequest, Meter, Request, SpeechRequest, StreamEvent, Text
+from tornado_gate.types import (
+    Call,
+    ChatRequest,
+    Request,
+    SpeechRequest,
+    StreamEvent,
+    Text,
+)
 from tornado_gate.types.call import LazyExitStack
 from tornado_gate.types.value import State, field, replace
 
@@ -38,12 +47,10 @@ class InnerModels:
 
     async def ask(self, model: str, operation: str, request: Request) -> AsyncIterator[StreamEvent]:
         """Call `model` and yield the events of its response. Try targets in order; raise the GateError of the last one."""
-        self._call.meter.charged = True
+        self._call.charge.count_elsewhere()
         async with LazyExitStack() as closing:
-            call = replace(
-                self._call, model=model, operation=operation, losses=[], meter=_make_meter(request), strict=False,
-                closing=closing, notes=dict(self._call.notes),
-            )  # fmt: skip
+            call = make_inner_call(self._call, model, operation, closing)
+            _begin_charge(call, request)
             ending = _Ending()
             try:
                 async with aclosing(self._call_model(call, operation, request, ending)) as events:
@@ -59,8 +66,8 @@ class InnerModels:
     async def _call_model(
         self, call: Call, operation: str, request: Request, ending: _Ending
     ) -> AsyncGenerator[StreamEvent]:
-        if self._snapshot.has_guards:
-            request = await review_inner_request(self._gate, self._snapshot.guards, self._call, call, request)
+        if self._snapshot.guards.lanes:
+            request = await review_inner_request(self._gate.guarding, self._snapshot.guards, self._call, call, request)
         call, first, rest = await try_targets(
             self._gate, self._snapshot, call, (operation,), partial(_begin_events, request)
         )
@@ -69,39 +76,41 @@ class InnerModels:
             yield first
             async for event in rest:
                 yield event
-            note_end(self._gate, call, call.meter.late_error)
+            note_end(self._gate.health, call, call.meter.late_error)
         except GateError as error:
-            note_end(self._gate, call, error)
+            note_end(self._gate.health, call, error)
             raise
         finally:
             await close(rest)
 
     def _record(self, call: Call, ending: _Ending) -> None:
-        """Add the call to the ledger. It has a separate row, with the id of the caller's request."""
-        meter = call.meter
-        error_code = ending.error_code or meter.error_code
+        """Add the call to the ledger: it has a separate row, with the id of the caller's request."""
+        error_code = ending.error_code or call.progress.error_code
         outcome = find_outcome(ending.status, error_code)
         if not ending.status:
             outcome = "aborted"
         elif ending.has_begun and error_code:
             outcome = "broken"
         milliseconds = (time.monotonic() - ending.started) * 1000
-        if meter.observers is not None:
+        if call.additions.observers is not None:
             tell_observers(call, ending.status or CALLER_LEFT, error_code, outcome, milliseconds / 1000)
         record_usage(
-            self._gate,
+            self._gate.admission,
+            self._gate.ledger,
             Entry(
                 time.time_ns() // 1000,
                 call.id,
                 call.caller,
-                meter.target,
+                call.progress.target,
                 call.model,
                 call.operation,
                 call.format,
                 ending.status or CALLER_LEFT,
                 error_code,
                 outcome,
-                meter,
+                call.meter,
+                call.progress,
+                call.charge,
                 milliseconds,
                 select_headers(call.headers),
                 prices=self._snapshot.prices,
@@ -118,15 +127,14 @@ class _Ending(State):
     started: float = field(default_factory=time.monotonic)
 
 
-def _make_meter(request: Request) -> Meter:
-    meter = Meter(is_inner=True)
+def _begin_charge(call: Call, request: Request) -> None:
+    """Prepare an inner call for the case that its upstream does not report what it used."""
     if isinstance(request, ChatRequest):
         texts = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
-        meter.estimate_prompt = partial(estimate_prompt_tokens, texts)
-        meter.measures_text = True
+        call.charge.expect(partial(estimate_prompt_tokens, texts), None)
+        call.meter.measure_text(is_measured=True)
     elif isinstance(request, SpeechRequest):
-        meter.characters = len(request.text)
-    return meter
+        call.meter.record_characters(len(request.text))
 
 
 async def _begin_events(

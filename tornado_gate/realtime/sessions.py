@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from tornado_gate.accounts.permissions import may_use_model
 from tornado_gate.admission.bounds import LONGEST_TITLE, OPEN, make_counter_id
 from tornado_gate.config.model import RealtimeConfig
 from tornado_gate.errors import AuthenticationFailed, GateError, NotAllowed, RateLimited, Unavailable
@@ -145,7 +146,7 @@ class OpenSessions:
             of_key.setdefault(session.key_digest, []).append(session)
         for key_digest, of_one in of_key.items():
             try:
-                caller = await self._gate.authenticate_digest(key_digest)
+                caller = await self._gate.callers.authenticate_digest(key_digest)
             except Unavailable:
                 continue  # checked again when the key store can be read, because that counts as a change
             except AuthenticationFailed:
@@ -198,7 +199,7 @@ def find_refusal(session: OpenSession, caller: Caller | None) -> GateError | Non
             auth.check_address(caller, session.address)
         except NotAllowed as error:
             return error
-    if session.model and not auth.may_use_model(caller, session.model):
+    if session.model and not may_use_model(caller, session.model):
         return NotAllowed(
             "The API key of this session no longer allows its model.", param="model", code="model_not_allowed"
         )

@@ -29,6 +29,7 @@ from tornado_gate.admission.kept_bytes import KeptBytes
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.pipeline.calls import Calls
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.plugins.host import PluginHost
@@ -279,6 +280,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     tasks = _make_task_service(config, gate, fetcher)
     services = Services(
         gate=gate,
+        calls=Calls(memory, fetcher, media),
         database=keystore.database,
         identity_provider=IdentityProvider(),
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
@@ -300,7 +302,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         health_checks=HealthChecks(gate, data_dir),
     )
     services.apply(config)
-    gate.ready_checks += [services.bodies.explain_overload, services.forms.explain_overload]
+    gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]
     return services
 
 

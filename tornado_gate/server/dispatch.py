@@ -7,12 +7,12 @@ from collections.abc import Awaitable
 from typing import Final
 
 from tornado_gate.errors import AuthenticationFailed, BlockedByGuard, GateError
-from tornado_gate.guards.decisions import begin_review
 from tornado_gate.pipeline import pipeline
 from tornado_gate.pipeline.auth import HOW_TO_SEND_KEY
-from tornado_gate.pipeline.guarded_replies import review_answer
+from tornado_gate.pipeline.guarded_replies import review_reply
 from tornado_gate.pipeline.other_models import check_other_models
 from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.pipeline.reviews import begin_review
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.realtime import connect
@@ -43,7 +43,7 @@ def dispatch(
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
-    if snapshot.has_guards and not is_reviewed:
+    if snapshot.guards.lanes and not is_reviewed:
         return _answer_with_guards(services, snapshot, call, wire)
     if wire.route.model == "none":
         return _answer_without_model(services, snapshot, call, wire)
@@ -60,19 +60,19 @@ async def _answer_with_guards(
     if review is None:
         return await dispatch(services, snapshot, call, wire, is_reviewed=True)
     if wire.route.model != "none" and review.reads("request"):
-        await services.gate.admission.begin(snapshot, review.call)
+        await services.gate.admission.begin(review.call)
     try:
         wire = await review.review_request(wire)
         answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     except GateError as error:
         if not isinstance(error, BlockedByGuard):
-            services.gate.admission.give_up(call.meter)
+            services.gate.admission.give_up(call.charge)
         raise
     if isinstance(answer, MediaFile):
         return answer
-    answer = await review_answer(review, snapshot.formats[call.format], answer)
+    reply = await review_reply(review, snapshot.formats[call.format], answer.call, answer.reply)
     review.report_losses(answer.call)
-    return answer
+    return PreparedAnswer(answer.call, reply)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
@@ -118,7 +118,7 @@ async def _answer_with(
 
 async def _find_models(snapshot: Snapshot, call: Call, request: ModelsRequest) -> ModelList:
     if request.model is not None:
-        return ModelList(models=(snapshot.get_model(request.model, call.caller),), single=True)
+        return ModelList(models=(snapshot.targets.get_model(request.model, call.caller),), single=True)
     if len(snapshot.config.models) > MANY_MODELS:
-        return ModelList(models=await asyncio.to_thread(snapshot.list_models, call.caller))
-    return ModelList(models=snapshot.list_models(call.caller))
+        return ModelList(models=await asyncio.to_thread(snapshot.targets.list_models, call.caller))
+    return ModelList(models=snapshot.targets.list_models(call.caller))

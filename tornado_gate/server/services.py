@@ -15,6 +15,7 @@ from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.pipeline.calls import Calls
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -62,6 +63,7 @@ class Services(Value, frozen=True, kw_only=True):
     """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends."""
 
     gate: Gate
+    calls: Calls
     database: Database
     accounts: Accounts
     identity_provider: IdentityProvider
@@ -97,7 +99,7 @@ class Services(Value, frozen=True, kw_only=True):
 
     def close_sessions(self) -> None:
         """Open no new WebSocket sessions, and close the open ones, which do not end by themselves."""
-        self.gate.closing = True
+        self.gate.readiness.is_closing = True
         self.sessions.shut_down()
 
     def replace(self, snapshot: Snapshot) -> None:

@@ -25,7 +25,7 @@ import secrets
 import shutil
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -429,14 +429,19 @@ class MediaStore:
 
 
 class SignedFileStore:
-    """A store for the files of one response to `account`. Their URLs are below `public_url` (scheme and host, no
-    trailing slash).
-    """
+    """Stores the files of one response to `account`; `get_public_url` returns what their URLs are below, without a slash."""
 
-    def __init__(self, store: MediaStore, public_url: str, account: str) -> None:
+    __slots__ = ("_account", "_get_public_url", "_store")
+
+    def __init__(self, store: MediaStore, get_public_url: Callable[[], str], account: str) -> None:
         self._store = store
+        self._get_public_url = get_public_url
         self._account = account
-        self.public_url = public_url
+
+    @property
+    def public_url(self) -> str:
+        """Scheme and host of the gateway as the caller sees them."""
+        return self._get_public_url()
 
     async def keep(self, data: bytes | AsyncIterator[bytes], media_type: str, name: str = "") -> str:
         """Store a file and return its signed URL. Raises MediaFull (507), MediaUnavailable (503)."""

@@ -208,10 +208,9 @@ def _measure_body(meter: Meter, adapter: StreamAdapter, body: Any) -> None:
     """Count the text of a whole body, if its upstream has reported no usage."""
     usage = meter.usage
     if meter.measures_text and (usage is None or not usage.output_tokens):
-        meter.produced_frames += 1
         member = adapter.produced_member
         produced = body.get(member) if member and isinstance(body, dict) else body
-        meter.produced_bytes += count_text_values(produced)
+        meter.add_text(1, count_text_values(produced))
 
 
 async def _stream_body(
@@ -255,7 +254,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         self._begun = False  # the first frame with data has arrived
         self._sent = False
         self._is_measured = call.meter.measures_text
-        call.meter.frame_bytes = adapter.frame_bytes
+        call.meter.expect_frames(adapter.frame_bytes)
 
     def take(self, items: list[bytes], out: list[bytes]) -> bool | stages.Large:
         """Pass the complete frames on. End the stream after its end frame: some upstreams do not close it, or much later."""
@@ -313,9 +312,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
 
     def _measure(self, length: int, count: int) -> None:
         """Count frames in the meter; a long one holds a file rather than text."""
-        meter = self._call.meter
-        meter.produced_frames += count
-        meter.produced_bytes += _bound_length(length, count)
+        self._call.meter.add_text(count, _bound_length(length, count))
 
     def end(self, out: list[bytes]) -> None:
         self._pass_rest(out)
@@ -331,7 +328,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return error
         if self._meter.done:
             return []
-        self._call.meter.late_error = error
+        self._call.meter.record_late_error(error)
         return [self._adapter.render_ending(self._call, self._meter, error)]
 
     def _pass(self, frames: bytes, out: list[bytes]) -> None:
@@ -419,7 +416,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return True
         hidden = meter.note(raw) and self._hides_usage
         if meter.done and not meter.finished:
-            self._call.meter.late_error = self._adapter.parse_error(self._adapter.parse_frame(raw))
+            self._call.meter.record_late_error(self._adapter.parse_error(self._adapter.parse_frame(raw)))
         return not hidden
 
 

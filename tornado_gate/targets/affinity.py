@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 from cachetools import FIFOCache
@@ -25,11 +25,9 @@ from cachetools import FIFOCache
 from tornado_gate.config.model import ATTRIBUTION_HEADERS
 from tornado_gate.config.routing import SESSION_HEADERS
 from tornado_gate.targets.loads import TargetLoads
+from tornado_gate.targets.routing import ModelTable
 from tornado_gate.types import Call, Target, WireRequest
 from tornado_gate.types.value import State
-
-if TYPE_CHECKING:
-    from tornado_gate.pipeline.snapshot import Snapshot
 
 AGENT_HEADERS: Final = (*ATTRIBUTION_HEADERS["session"], "conversation_id", "conversation-id")
 """The headers with which coding agents name their session."""
@@ -58,12 +56,12 @@ class Session(State):
     full: frozenset[Place] = frozenset()
 
 
-def find_session(snapshot: Snapshot, call: Call, wire: WireRequest) -> Session | None:
+def find_session(models: ModelTable, call: Call, wire: WireRequest) -> Session | None:
     """The conversation of a request; None if nothing in it tells, or if the model's entry has no affinity.
 
     What a client says of its session is joined with its account: no account can send others to a target.
     """
-    found = snapshot.models.find(call.model)
+    found = models.find(call.model)
     affinity = found.entry.affinity if found is not None else None
     if affinity is None:
         return None

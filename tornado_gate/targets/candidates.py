@@ -26,15 +26,14 @@ from tornado_gate.errors import (
     UpstreamRateLimited,
     UpstreamUnreachable,
 )
-from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot
 from tornado_gate.targets.affinity import Session, rank_name
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.health import TargetHealth
+from tornado_gate.targets.object_access import ObjectAccess
 from tornado_gate.targets.provider_keys import ProviderKey
-from tornado_gate.targets.upstream_objects import ObjectAccess
+from tornado_gate.targets.table import Candidate, TargetTable
 from tornado_gate.types import Call, Operation, Target
 from tornado_gate.types.value import Value
-
-Candidate = tuple[Target, ConfiguredProvider]
 
 MAX_KEYS_TRIED: Final = 10
 """The number of keys of one target that a request tries: a request that every key refuses must not use all of them up."""
@@ -70,37 +69,37 @@ NO_NEEDS: Final = Needs()
 
 
 def select_candidates(
-    gate: Gate, snapshot: Snapshot, call: Call, operations: tuple[Operation, ...], needs: Needs = NO_NEEDS
+    health: TargetHealth, table: TargetTable, call: Call, operations: tuple[Operation, ...], needs: Needs = NO_NEEDS
 ) -> list[Candidate]:
     """The targets of ``call.model`` for a request, in the order in which they are tried while all work.
 
-    Raises as `Snapshot.select_targets` and `ObjectAccess.select_targets`.
+    Raises as `TargetTable.select_targets` and `ObjectAccess.select_targets`.
     """
     if needs is NO_NEEDS:
-        return snapshot.select_targets(call, operations)
-    targets = snapshot.select_targets(call, operations, needs.session, needs.keepers)
+        return table.select_targets(call, operations)
+    targets = table.select_targets(call, operations, needs.session, needs.keepers)
     if needs.session is not None:
-        targets = _order_for_session(gate, needs.session, targets)
+        targets = _order_for_session(health, needs.session, targets)
     if needs.issuer:
         targets = sorted(targets, key=lambda each: each[0].provider != needs.issuer)
     return targets if needs.access is None else needs.access.select_targets(targets)
 
 
-def _order_for_session(gate: Gate, session: Session, targets: list[Candidate]) -> list[Candidate]:
+def _order_for_session(health: TargetHealth, session: Session, targets: list[Candidate]) -> list[Candidate]:
     """The targets with the one first to which the conversation moved."""
     session.home = targets[0][0].place
-    place = gate.moved_sessions.find(session, gate.health.clock()) if len(gate.moved_sessions) else None
+    place = health.moved_sessions.find(session, health.circuits.clock()) if len(health.moved_sessions) else None
     if place is None or place in session.full:
         return targets
     return sorted(targets, key=lambda each: each[0].place != place)
 
 
-def note_place(gate: Gate, session: Session, target: Target) -> None:
+def note_place(health: TargetHealth, session: Session, target: Target) -> None:
     """A conversation was served at `target`: remember it if that is not the first of its order, unless that was full."""
     if session.full:
         return
     place = target.place
-    gate.moved_sessions.note(session, place, gate.health.clock(), is_first=place == session.home)
+    health.moved_sessions.note(session, place, health.circuits.clock(), is_first=place == session.home)
 
 
 class Candidates:
@@ -109,18 +108,18 @@ class Candidates:
     The loop sets `failure` to the error of the last attempt, and waits `pause` seconds before the next one.
     """
 
-    __slots__ = ("_account", "_ends_at", "_gate", "_needs", "_snapshot", "_targets", "failure", "pause")
+    __slots__ = ("_account", "_ends_at", "_health", "_needs", "_table", "_targets", "failure", "pause")
 
     def __init__(
         self,
-        gate: Gate,
-        snapshot: Snapshot,
+        health: TargetHealth,
+        table: TargetTable,
         account: str,
         targets: Sequence[Candidate],
         needs: Needs = NO_NEEDS,
     ) -> None:
-        self._gate = gate
-        self._snapshot = snapshot
+        self._health = health
+        self._table = table
         self._account = account
         self._targets = targets
         self._needs = needs
@@ -129,9 +128,9 @@ class Candidates:
         self._ends_at = 0.0
 
     def __iter__(self) -> Iterator[Candidate]:
-        gate, account = self._gate, self._account
-        health, keys = gate.health, gate.key_health
-        retries = self._snapshot.retries
+        account = self._account
+        health, keys = self._health.circuits, self._health.keys
+        retries = self._table.retries
         at_rest: list[Candidate] = []
         has_tried = False
         for target, provider in self._targets:
@@ -154,8 +153,8 @@ class Candidates:
         """The first candidate, without reserving a probe or changing anything; None if every circuit is open."""
         at_rest: list[Candidate] = []
         for target, provider in self._targets:
-            if self._gate.health.would_allow(target, self._account):
-                if not self._gate.key_health.rests or not self._get_rest((target, provider)):
+            if self._health.circuits.would_allow(target, self._account):
+                if not self._health.keys.rests or not self._get_rest((target, provider)):
                     return self._apply_first_key(target, provider), provider
                 at_rest.append((target, provider))
         if not at_rest:
@@ -168,7 +167,7 @@ class Candidates:
     def _get_rest(self, candidate: Candidate) -> float:
         """Seconds until a key of the target may be used."""
         target, provider = candidate
-        rests, now = self._gate.key_health, self._gate.health.clock()
+        rests, now = self._health.keys, self._health.circuits.clock()
         if not provider.keys:
             return rests.get_wait(target, "", now)
         return min(rests.get_wait(target, key.fingerprint, now) for key in provider.keys)
@@ -178,7 +177,7 @@ class Candidates:
         if not provider.keys:
             yield from self._repeat(target, provider)
             return
-        rests, clock = self._gate.key_health, self._gate.health.clock
+        rests, clock = self._health.keys, self._health.circuits.clock
         for key in self._order_keys(target, provider)[:MAX_KEYS_TRIED]:
             yield from self._repeat(key.apply(target), provider)
             if not rests.get_wait(target, key.fingerprint, clock()):
@@ -189,15 +188,15 @@ class Candidates:
     ) -> Sequence[ProviderKey]:
         """The keys not at rest, in the order of the conversation, else in turns; the one that is bound comes first."""
         keys = provider.keys
-        if self._gate.key_health.rests:
-            now = self._gate.health.clock()
-            keys = tuple(key for key in keys if not self._gate.key_health.get_wait(target, key.fingerprint, now))
+        if self._health.keys.rests:
+            now = self._health.circuits.clock()
+            keys = tuple(key for key in keys if not self._health.keys.get_wait(target, key.fingerprint, now))
         session, bound_key = self._needs.session, self._needs.key
         if session is not None:
             digest = session.digest
             keys = tuple(sorted(keys, key=lambda key: rank_name(digest, key.fingerprint)))
         else:
-            turns, name = self._gate.key_turns, provider.entry.name
+            turns, name = self._health.key_turns, provider.entry.name
             first = turns.get(name, 0) % len(keys)
             keys = keys[first:] + keys[:first]
             if take_turn:
@@ -216,20 +215,20 @@ class Candidates:
         """The target with the key whose rest ends first."""
         if not provider.keys:
             return target
-        rests, now = self._gate.key_health, self._gate.health.clock()
+        rests, now = self._health.keys, self._health.circuits.clock()
         return min(provider.keys, key=lambda key: rests.get_wait(target, key.fingerprint, now)).apply(target)
 
     # Retries
 
     def _repeat(self, target: Target, provider: ConfiguredProvider) -> Iterator[Candidate]:
         """The target, and again after failures that may be over a moment later, as far as conf and the budget allow."""
-        rules = self._snapshot.retries.get(target.model)
+        rules = self._table.retries.get(target.model)
         if rules is None:
             yield target, provider
             return
         if not self._ends_at:
-            self._ends_at = self._gate.health.clock() + target.timeouts.total
-        load = self._snapshot.loads.find(target)
+            self._ends_at = self._health.circuits.clock() + target.timeouts.total
+        load = self._table.loads.find(target)
         yield target, provider
         for number in range(rules.same_target):
             wait = self._find_retry_wait(target, rules, number)
@@ -245,22 +244,22 @@ class Candidates:
 
     def _find_retry_wait(self, target: Target, rules: RetriesConfig, number: int) -> float | None:
         """Seconds before retry `number`; None if the last failure, the circuit or the time does not allow one."""
-        failure, health = self.failure, self._gate.health
-        if failure is None or not is_repeatable(failure) or not health.would_allow(target, self._account):
+        failure, circuits = self.failure, self._health.circuits
+        if failure is None or not is_repeatable(failure) or not circuits.would_allow(target, self._account):
             return None
         asked = failure.retry_after or 0.0
         if asked > rules.max_wait_seconds or (asked and target.key):  # another key need not wait
             return None
         usual = min(rules.max_wait_seconds, rules.backoff_seconds * 2**number) * random.uniform(0.5, 1.0)
         wait = max(asked, usual)
-        return wait if health.clock() + wait < self._ends_at else None
+        return wait if circuits.clock() + wait < self._ends_at else None
 
     # The last resort
 
     def _try_last_resort(self) -> Iterator[Candidate]:
-        health = self._gate.health
-        target = health.find_least_bad(target for target, _ in self._targets)
-        if target is None or not health.take_last_resort(target):
+        circuits = self._health.circuits
+        target = circuits.find_least_bad(target for target, _ in self._targets)
+        if target is None or not circuits.take_last_resort(target):
             return
         provider = next(provider for each, provider in self._targets if each is target)
         yield self._choose_rested(target, provider), provider
@@ -269,20 +268,20 @@ class Candidates:
 
     def find_last_resort(self) -> Candidate | None:
         """The target that would be the last resort, without reserving the probe."""
-        target = self._gate.health.find_least_bad(target for target, _ in self._targets)
+        target = self._health.circuits.find_least_bad(target for target, _ in self._targets)
         return next((each for each in self._targets if each[0] is target), None)
 
 
 def choose_target(
-    gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
+    health: TargetHealth, table: TargetTable, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
 ) -> Candidate:
     """The target that a request would try first. Sends and counts nothing and changes no circuit.
 
     For video tasks, which start later: a task is not accepted as the last resort. Raises Unavailable when every circuit is open.
     """
-    found = Candidates(gate, snapshot, call.caller.account, targets, needs).peek()
+    found = Candidates(health, table, call.caller.account, targets, needs).peek()
     if found is None:
-        raise make_unavailable(gate, call, targets)
+        raise make_unavailable(health, call, targets)
     return found
 
 
@@ -291,11 +290,11 @@ def is_repeatable(error: GateError) -> bool:
     return isinstance(error, REPEATABLE) or (type(error) is UpstreamError and error.code == UpstreamError.code)
 
 
-def make_unavailable(gate: Gate, call: Call, targets: Sequence[Candidate]) -> Unavailable:
+def make_unavailable(health: TargetHealth, call: Call, targets: Sequence[Candidate]) -> Unavailable:
     """The error for a request all of whose circuits are open."""
-    now, waits = gate.health.clock(), []
+    now, waits = health.circuits.clock(), []
     for target, _ in targets:
-        circuit = gate.health.find(target)
+        circuit = health.circuits.find(target)
         if circuit is not None:
             waits.append(circuit.wait_seconds(call.caller.account, now))
     seconds = max(1, math.ceil(min(waits, default=0.0)))

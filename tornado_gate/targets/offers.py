@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from cachetools import FIFOCache
 
@@ -17,13 +16,11 @@ from tornado_gate.config.model import Config, ModelEntry
 from tornado_gate.config.routing import RetriesConfig
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.targets.affinity import Session, order_offers, put_full_last
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.loads import TargetLoads
 from tornado_gate.targets.strategies import Costs, compute_typical_costs, order_by_strategy, sort_by_cost
 from tornado_gate.types import Operation, Target
 from tornado_gate.types.value import Value
-
-if TYPE_CHECKING:
-    from tornado_gate.pipeline.snapshot import ConfiguredProvider
 
 MAX_MODELS = 20_000
 """The number of model names whose targets are cached. It is bounded because callers choose the names that match a wildcard."""

@@ -11,8 +11,8 @@ import logging
 from typing import Final
 
 from tornado_gate.errors import GateError, PluginError, TargetBusy, UpstreamKeyRefused, UpstreamRefused
-from tornado_gate.pipeline.gate import Gate
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
+from tornado_gate.targets.health import TargetHealth
 from tornado_gate.types import Call, Target
 
 log = logging.getLogger(__name__)
@@ -21,64 +21,64 @@ KEY_WARNING_SECONDS: Final = 60.0
 """The time between two warnings about one key of a provider entry."""
 
 
-def note_start(gate: Gate, call: Call) -> None:
+def note_start(health: TargetHealth, call: Call) -> None:
     """A response of the target of `call` has begun: its circuit closes. A cached answer says nothing of the target."""
-    if call.meter.cached:
-        release_probe(gate, call)
+    if call.progress.cached:
+        release_probe(health, call)
         return
-    if gate.key_health.rests:
-        gate.key_health.note_success(call.target)
-    circuit = gate.health.find(call.target)
+    if health.keys.rests:
+        health.keys.note_success(call.target)
+    circuit = health.circuits.find(call.target)
     if circuit is not None:
         before = circuit.blocked
         circuit.record_start(call.caller.account)
-        _report_transition(gate, call, circuit, before)
+        _report_transition(health, call, circuit, before)
 
 
-def note_success(gate: Gate, call: Call) -> None:
+def note_success(health: TargetHealth, call: Call) -> None:
     """The target of `call` has answered completely. A cached answer says nothing of the target."""
-    if call.meter.cached:
-        release_probe(gate, call)
+    if call.progress.cached:
+        release_probe(health, call)
         return
-    if gate.key_health.rests:
-        gate.key_health.note_success(call.target)
-    circuit = gate.health.find(call.target)
+    if health.keys.rests:
+        health.keys.note_success(call.target)
+    circuit = health.circuits.find(call.target)
     if circuit is not None:
         before = circuit.blocked
         circuit.record_success(call.caller.account)
-        _report_transition(gate, call, circuit, before)
+        _report_transition(health, call, circuit, before)
 
 
-def note_failure(gate: Gate, call: Call, error: BaseException) -> None:
+def note_failure(health: TargetHealth, call: Call, error: BaseException) -> None:
     """Count and log a failure of the target of `call`, and count it for its circuit if the target is at fault.
 
     An exception other than GateError, such as a cancellation because the caller disconnected, is no outcome.
     """
     if not isinstance(error, GateError):
-        release_probe(gate, call)
+        release_probe(health, call)
         return
-    _note_key_failure(gate, call, error)
-    if is_fault_of_target(call, error) and not _has_other_key(gate, call, error):
-        _count_for_circuit(gate, call, error)
+    _note_key_failure(health, call, error)
+    if is_fault_of_target(call, error) and not _has_other_key(health, call, error):
+        _count_for_circuit(health, call, error)
     else:
-        release_probe(gate, call)
+        release_probe(health, call)
     target = call.target
     if error.type != "invalid_request_error" or error.code == UpstreamRefused.code:
-        gate.metrics.targets.count_error(target.provider, error.code)
+        health.metrics.targets.count_error(target.provider, error.code)
     if (
         not isinstance(error, PluginError) and error.type != "invalid_request_error"
     ):  # the lane has logged a PluginError
         log.info("target failed: %s", error.code, extra={"fields": _describe(call) | {"status": error.status}})
 
 
-def note_end(gate: Gate, call: Call, error: GateError | None) -> None:
+def note_end(health: TargetHealth, call: Call, error: GateError | None) -> None:
     """The response of the target of `call` has ended after its first event: completely, or with `error`."""
     if error is None:
-        note_success(gate, call)
+        note_success(health, call)
         return
-    call.meter.late_error = None  # its traceback refers to the meter
-    call.meter.error_code = error.code
-    note_failure(gate, call, error)
+    call.meter.record_late_error(None)  # its traceback refers to the meter
+    call.progress.break_off(error.code)
+    note_failure(health, call, error)
 
 
 def is_fault_of_target(call: Call, error: GateError) -> bool:
@@ -93,75 +93,75 @@ def is_fault_of_target(call: Call, error: GateError) -> bool:
     return error.retryable and error.status != 429
 
 
-def release_probe(gate: Gate, call: Call) -> None:
+def release_probe(health: TargetHealth, call: Call) -> None:
     """The attempt ended without an outcome: the next request may probe the target."""
-    gate.health.release_probe(call.target)
+    health.circuits.release_probe(call.target)
 
 
-def _count_for_circuit(gate: Gate, call: Call, error: GateError) -> None:
-    circuit = gate.health.find_or_create(call.target, call.caller.account)
+def _count_for_circuit(health: TargetHealth, call: Call, error: GateError) -> None:
+    circuit = health.circuits.find_or_create(call.target, call.caller.account)
     if circuit is not None:
         before = circuit.blocked
-        circuit.record_failure(call.caller.account, gate.health.clock(), gate.snapshot.config.circuits, error.code)
+        circuit.record_failure(call.caller.account, health.circuits.clock(), health.circuits.rules, error.code)
         if circuit.blocked is not None:
-            gate.shared_health.share_circuit(call.target, circuit)
-        _report_transition(gate, call, circuit, before)
+            health.shared.share_circuit(call.target, circuit)
+        _report_transition(health, call, circuit, before)
 
 
-def _report_transition(gate: Gate, call: Call, circuit: Circuit, before: str | None) -> None:
+def _report_transition(health: TargetHealth, call: Call, circuit: Circuit, before: str | None) -> None:
     if circuit.blocked == before:
         return
     fields = _describe(call)
     if circuit.blocked is None:
-        gate.shared_health.share_circuit(call.target, circuit)
+        health.shared.share_circuit(call.target, circuit)
         log.info("circuit closed: the target answers again", extra={"fields": fields})
     else:
         scope = "all accounts" if circuit.blocked == EVERYBODY else f"account {circuit.blocked}"
-        seconds = gate.snapshot.config.circuits.open_seconds
+        seconds = health.circuits.rules.open_seconds
         log.warning("circuit opened for %s for %g s: too many failures", scope, seconds, extra={"fields": fields})
     if (circuit.blocked is None) != (before is None):
-        gate.metrics.targets.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
+        health.metrics.targets.count_circuit_transition(*circuit.labels, is_open=circuit.blocked is not None)
 
 
-def _has_other_key(gate: Gate, call: Call, error: GateError) -> bool:
+def _has_other_key(health: TargetHealth, call: Call, error: GateError) -> bool:
     """Whether an upstream refused one of several keys of its entry and another one is left."""
     target = call.target
-    provider = gate.snapshot.providers.get(target.provider) if target.key else None
+    provider = health.providers.get(target.provider) if target.key else None
     if provider is None or not isinstance(error, UpstreamKeyRefused):
         return False
-    now = gate.health.clock()
-    return any(not gate.key_health.get_wait(target, key.fingerprint, now) for key in provider.keys)
+    now = health.circuits.clock()
+    return any(not health.keys.get_wait(target, key.fingerprint, now) for key in provider.keys)
 
 
-def _note_key_failure(gate: Gate, call: Call, error: GateError) -> None:
+def _note_key_failure(health: TargetHealth, call: Call, error: GateError) -> None:
     """Let the key of the target rest if the failure is about the key, and report it."""
-    now = gate.health.clock()
-    seconds = gate.key_health.note_failure(call.target, error, now, gate.snapshot.config.circuits)
+    now = health.circuits.clock()
+    seconds = health.keys.note_failure(call.target, error, now, health.circuits.rules)
     if seconds:
-        gate.metrics.targets.count_key_rest(call.target.provider, describe_key(gate, call.target), error.code)
+        health.metrics.targets.count_key_rest(call.target.provider, describe_key(health, call.target), error.code)
     if isinstance(error, UpstreamKeyRefused):
-        _warn_of_key(gate, call, seconds)
+        _warn_of_key(health, call, seconds)
 
 
-def describe_key(gate: Gate, target: Target) -> str:
+def describe_key(health: TargetHealth, target: Target) -> str:
     """The number of the target's key in conf, "1" for the only one of an entry."""
-    provider = gate.snapshot.providers.get(target.provider) if target.key else None
+    provider = health.providers.get(target.provider) if target.key else None
     key = provider.find_key(target.key) if provider is not None else None
     return "1" if key is None else str(key.number)
 
 
-def _warn_of_key(gate: Gate, call: Call, seconds: float) -> None:
-    target, now = call.target, gate.health.clock()
+def _warn_of_key(health: TargetHealth, call: Call, seconds: float) -> None:
+    target, now = call.target, health.circuits.clock()
     name = target.provider, target.key
-    if now < gate.key_warnings.get(name, 0.0):
+    if now < health.key_warnings.get(name, 0.0):
         return
-    gate.key_warnings[name] = now + KEY_WARNING_SECONDS
+    health.key_warnings[name] = now + KEY_WARNING_SECONDS
     if target.key:
         log.warning(
             "the provider '%s' refused key %s of its keys, which rests for %g s: check providers.%s.api_keys, and the key's "
             "permissions and balance",
             target.provider,
-            describe_key(gate, target),
+            describe_key(health, target),
             seconds,
             target.provider,
             extra={"fields": _describe(call)},

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from tornado_gate.config.routing import Strategy
-from tornado_gate.ledger.costs import Price, Quantities, compute_cost
+from tornado_gate.ledger.costs import Price, compute_cost
 from tornado_gate.targets.loads import TargetLoads
 from tornado_gate.types import Target
+from tornado_gate.types.quantities import Quantities
 
 Costs = Mapping[tuple[str, str], float]
 """What a typical request costs, by provider entry and upstream model; infinite without a known price."""

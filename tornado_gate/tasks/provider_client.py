@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from tornado_gate.errors import PluginError, Unavailable
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.pipeline.attempts import call_provider
+from tornado_gate.pipeline.calls import make_target_call
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
@@ -61,9 +62,9 @@ class ProviderClient:
                     await call_provider(call, provider, request, deadlines, outgoing), VideoOperation
                 )
             except BaseException as error:
-                note_failure(self._gate, call, error)
+                note_failure(self._gate.health, call, error)
                 raise
-            note_success(self._gate, call)
+            note_success(self._gate.health, call)
             return operation
 
     async def poll(self, record: TaskRecord) -> VideoOperation:
@@ -97,22 +98,22 @@ class ProviderClient:
             except (MediaFull, MediaUnavailable):
                 raise  # the error comes from the reader: the gateway's own storage
             except BaseException as error:
-                note_failure(self._gate, call, error)
+                note_failure(self._gate.health, call, error)
                 raise
-            note_success(self._gate, call)
+            note_success(self._gate.health, call)
 
     def may_repeat(self, record: TaskRecord) -> bool:
         """Return whether the task's provider allows to begin its work twice."""
-        provider = self._gate.snapshot.providers.get(record.provider)
+        provider = self._gate.snapshot.targets.providers.get(record.provider)
         return provider is not None and provider.capabilities.videos_may_repeat
 
     def find_other_key(self, record: TaskRecord) -> str:
         """Return the fingerprint of another key of the task's provider that is not suspended, or ""."""
-        provider = self._gate.snapshot.providers.get(record.provider)
+        provider = self._gate.snapshot.targets.providers.get(record.provider)
         if provider is None or not provider.keys:
             return ""
-        target = self._gate.snapshot.make_task_target(record.model, record.provider, record.upstream_model)
-        now, rests = self._gate.health.clock(), self._gate.key_health
+        target = self._gate.snapshot.targets.make_task_target(record.model, record.provider, record.upstream_model)
+        now, rests = self._gate.health.circuits.clock(), self._gate.health.keys
         others = (key.fingerprint for key in provider.keys if key.fingerprint != record.provider_key)
         return next((key for key in others if not rests.get_wait(target, key, now)), "")
 
@@ -126,26 +127,27 @@ class ProviderClient:
     async def _open_call(self, record: TaskRecord) -> AsyncIterator[tuple[Call, ProviderLane]]:
         """Open a call for the task, and close it at the end. Raises Unavailable when its provider is no longer configured."""
         snapshot = self._gate.snapshot
-        provider = snapshot.providers.get(record.provider)
+        provider = snapshot.targets.providers.get(record.provider)
         if provider is None:
             raise Unavailable(
                 f"The provider '{record.provider}' of this task is no longer configured. Add it to conf again."
             )
         if provider.lane is None:
             raise PluginError(provider.entry.plugin, "the plugin failed earlier")
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
-        with self._gate.use_snapshot_in_background(snapshot):
+        target = snapshot.targets.make_task_target(
+            record.model, record.provider, record.upstream_model, record.provider_key
+        )
+        with self._gate.requests.hold_in_background(snapshot):
             async with AsyncExitStack() as closing:
-                call = Call(
-                    id=record.id,
-                    operation="videos",
-                    format="",
-                    model=record.model,
-                    caller=make_caller(record),
-                    target=target,
-                    pool=self._gate.pool(provider),
+                call = make_target_call(
+                    record.id,
+                    "videos",
+                    record.model,
+                    make_caller(record),
+                    target,
+                    self._gate.pools.find(provider),
+                    closing,
                     fetcher=self._fetcher.for_request(record.account, closing),
-                    closing=closing,
                     facts=target.facts,
                 )
                 yield call, provider.lane

@@ -15,13 +15,14 @@ import orjson
 
 from tornado_gate.admission.estimates import USUAL_VIDEO_SECONDS, Estimate
 from tornado_gate.errors import InvalidField, NotFound, Unavailable
-from tornado_gate.ledger.costs import Quantities
 from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
-from tornado_gate.targets.candidates import Candidate, choose_target
+from tornado_gate.targets.candidates import choose_target
+from tornado_gate.targets.table import Candidate
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.record import TaskRecord, encode_request
 from tornado_gate.tasks.request_image import describe_image, load_image, stream_image
@@ -42,6 +43,7 @@ from tornado_gate.types import (
     VideoTask,
     WireRequest,
 )
+from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import replace
 
 MAX_WAIT_SECONDS = 60.0
@@ -74,9 +76,10 @@ class TaskService:
 
         Raises the errors of the format and the provider for this request, RateLimited (too_many_tasks) and TaskConflict.
         """
-        call = snapshot.for_model(replace(call, operation="videos"), snapshot.resolve_model_name(wire, call.caller))
+        model = resolve_model_name(snapshot.config.defaults, wire, call.caller)
+        call = snapshot.targets.for_model(replace(call, operation="videos"), model)
         call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
-        targets = snapshot.select_targets(call, ("videos",))
+        targets = snapshot.targets.select_targets(call, ("videos",))
         request = await wire_format.translate_request(call, wire)
         if not isinstance(request, VideoRequest):
             raise wire_format.contract_error("translate_request of a video gave no VideoRequest")
@@ -90,7 +93,7 @@ class TaskService:
         if record.status != "completed" or record.operation is None:
             message = f"Only a completed video can be remixed; the task of this video is '{record.status}'."
             raise NotFound(message, code="video_not_ready")
-        provider = snapshot.providers.get(record.provider)
+        provider = snapshot.targets.providers.get(record.provider)
         if provider is None or provider.lane is None:
             raise Unavailable(f"The provider '{record.provider}' of this task is not configured or its plugin failed.")
         changes = request.request or VideoRequest(model=record.model, prompt="")
@@ -98,7 +101,9 @@ class TaskService:
             changes, model=record.model, remix_of=record.operation, seconds=record.request.get("seconds"),
             width=record.request.get("width"), height=record.request.get("height"),
         )  # fmt: skip
-        target = snapshot.make_task_target(record.model, record.provider, record.upstream_model, record.provider_key)
+        target = snapshot.targets.make_task_target(
+            record.model, record.provider, record.upstream_model, record.provider_key
+        )
         provider.lane.check_unseen_request(replace(call, target=target), seen=call)
         call, created = await self._create_task(call, remixed, [(target, provider)], remixed_from=record.id)
         return call, self._render(call, remixed, wire_format, created)
@@ -126,9 +131,9 @@ class TaskService:
             return replace(call, target=target), earlier
         target, provider = await self._admit(call, targets, request)
         try:
-            call = replace(call, target=target, pool=self._gate.pool(provider))
+            call = replace(call, target=target, pool=self._gate.pools.find(provider))
             translated = await translate(call, provider.usable_lane, request)
-            reserved = tuple(self._gate.admission.describe_claim(call.meter))
+            reserved = tuple(self._gate.admission.describe_reservations(call.charge))
             record = replace(
                 record,
                 provider=target.provider,
@@ -138,12 +143,12 @@ class TaskService:
             )
             stored = await self._store_task(record, request, key, translated)
         except BaseException:
-            self._gate.admission.cancel(call.meter)
+            self._gate.admission.cancel(call.charge)
             raise
         if stored.id == record.id:
-            self._gate.admission.leave_to_task(call.meter)
+            self._gate.admission.leave_to_task(call.charge)
         else:
-            self._gate.admission.cancel(call.meter)
+            self._gate.admission.cancel(call.charge)
         return call, stored
 
     async def _admit(self, call: Call, targets: Sequence[Candidate], request: VideoRequest) -> Candidate:
@@ -153,10 +158,10 @@ class TaskService:
         """
         admission, remaining = self._gate.admission, list(targets)
         while True:
-            candidate = choose_target(self._gate, self._gate.snapshot, call, remaining)
+            candidate = choose_target(self._gate.health, self._gate.snapshot.targets, call, remaining)
             if not admission.is_active and not call.caller.bounds:
                 return candidate
-            refusal = await admission.enter(self._gate.snapshot, call, candidate[0], _estimate_task(request))
+            refusal = await admission.enter(self._gate.snapshot.prices, call, candidate[0], _estimate_task(request))
             if refusal is None:
                 return candidate
             remaining = [offer for offer in remaining if offer[0].provider != candidate[0].provider]
@@ -211,7 +216,7 @@ class TaskService:
         if request.action == "list":
             return call, _reply(call, request, wire_format, await self.list(call, request))
         record = await self.find(call, request.task_id)
-        call = snapshot.for_model(call, record.model)
+        call = snapshot.targets.for_model(call, record.model)
         match request.action:
             case "content":
                 return call, await self.find_content(record, request.index)

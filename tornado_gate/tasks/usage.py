@@ -16,7 +16,7 @@ from tornado_gate.ledger.estimates import NO_USAGE
 from tornado_gate.ledger.rows import make_row_id
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.tasks.record import CANCELLED, TaskRecord
-from tornado_gate.types import Call, Caller, Meter, Target
+from tornado_gate.types import Call, Caller, Charge, Meter, Progress, Target
 
 FAILED_STATUS = 502
 
@@ -48,10 +48,10 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
     created = round(record.created_at * 1e6)
     is_completed = record.status == "completed"
     is_left = record.error_code == CANCELLED and record.operation is not None
-    meter = Meter(attempts=1, model=record.model)
+    meter = Meter()
     if is_completed or is_left:
-        meter.seconds = _count_seconds(record) if is_completed else _count_made_seconds(record)
-        meter.size = _describe_size(record.request)
+        meter.record_seconds(_count_seconds(record) if is_completed else _count_made_seconds(record))
+        meter.record_variant(_describe_size(record.request), "")
     provider = gate.snapshot.config.providers.get(record.provider)
     return Entry(
         created,
@@ -70,6 +70,8 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
         record.error_code,
         "aborted" if is_left else "",
         meter,
+        Progress(attempts=1, model=record.model),
+        Charge(),
         max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
         {},
         prices=gate.snapshot.prices,

@@ -40,7 +40,7 @@ from tornado_gate.testing.calls import (
     target_of,
     wire_request,
 )
-from tornado_gate.testing.cases import COMMON_ERRORS, Case, ErrorCase
+from tornado_gate.testing.cases import COMMON_ERRORS, Case, ErrorCase, GuardCase
 from tornado_gate.testing.declaration import Conformance
 from tornado_gate.testing.fake_upstream import FakeUpstream
 from tornado_gate.testing.files import FakeFetcher, FakeUpload
@@ -61,7 +61,7 @@ from tornado_gate.testing.scripted_upstream import (
     json_answer,
     sse_answer,
 )
-from tornado_gate.testing.wrapper_contract import GuardCase, GuardContract, WrapperCase, WrapperContract
+from tornado_gate.testing.wrapper_contract import GuardContract, WrapperCase, WrapperContract
 
 __all__ = [
     "COMMON_ERRORS",

@@ -87,4 +87,17 @@ COMMON_ERRORS = (
     ),
     ErrorCase(status=500, expected_status=502, body=b"<html>no JSON</html>", content_type="text/html"),
 )  # fmt: skip
-"""The errors that the core's table makes of the usual statuses: the default of `ProviderContract.errors`."""
+"""What the core's table makes of the usual statuses: the default of `ProviderContract.errors`."""
+
+
+class GuardCase(Value, frozen=True, kw_only=True):
+    """A text and what a guard makes of it: `becomes` the text after it; None if it is blocked, with `status` and `code`.
+
+    `hidden` are the parts that no caller and no upstream may see; by default the whole text if it changes.
+    """
+
+    text: str
+    becomes: str | None = None
+    hidden: Sequence[str] = ()
+    status: int = 400
+    code: str = "blocked_by_guard"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.testing.answer_texts import contains_text, has_error
+from tornado_gate.testing.cases import GuardCase
 from tornado_gate.testing.scripted_upstream import UpstreamAnswer, json_answer
 from tornado_gate.testing.stage import CallerAnswer
 from tornado_gate.testing.wrapper_checks import Add
 from tornado_gate.testing.wrapper_site import LANES, Lane, Way, WrapperSite, open_site, render_words
-
-if TYPE_CHECKING:
-    from tornado_gate.testing.wrapper_contract import GuardCase
 
 
 async def check_requests(add: Add, options: PluginOptions, cases: Sequence[GuardCase]) -> list[str]:

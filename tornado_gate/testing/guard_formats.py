@@ -7,11 +7,12 @@ responses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.guards.text_views import view_request
 from tornado_gate.testing.answer_texts import join_texts
+from tornado_gate.testing.cases import GuardCase
 from tornado_gate.testing.conformance.driver import Driver, open_driver
 from tornado_gate.testing.conformance.examples import Example
 from tornado_gate.testing.conformance.format_check import PROVIDER, split_frames
@@ -24,9 +25,6 @@ from tornado_gate.testing.scripted_upstream import ReceivedRequest, UpstreamAnsw
 from tornado_gate.testing.wrapper_site import WRAPPER, render_words
 from tornado_gate.types import Span
 from tornado_gate.types.value import Value, replace
-
-if TYPE_CHECKING:
-    from tornado_gate.testing.wrapper_contract import GuardCase
 
 QUESTION = "Hello"
 

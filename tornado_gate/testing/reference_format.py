@@ -118,7 +118,7 @@ class _Meter:
         frame = sse.parse(raw)
         body = json.loads(frame.data) if frame else {}
         if "why" in body:
-            self.meter.finish_reason = body["why"]
+            self.meter.record_finish(body["why"])
             self.finished = self.done = True
         elif "error" in body:
             self.done = True

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from tornado_gate.errors import GateError
+from tornado_gate.hookspecs import ProviderEntry
+from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.testing.cases import Case, ErrorCase
 from tornado_gate.testing.differences import GUIDE
 from tornado_gate.testing.scripted_upstream import ScriptedUpstream, UpstreamAnswer
 from tornado_gate.types import Call, StreamError, replace
 
-if TYPE_CHECKING:
-    from tornado_gate.testing.provider_contracts import ProviderContract
+
+class UpstreamContract(Protocol):
+    """What is used of a `ProviderContract`."""
+
+    @property
+    def entry(self) -> ProviderEntry: ...
+    def lane(self) -> ProviderLane: ...
+    def call(self, case: Case | None = None) -> Call: ...
+    def list_cases(self) -> list[Case]: ...
 
 
-async def check_error(contract: ProviderContract, expected: ErrorCase) -> None:
-    """Check that the first request of `contract` fails as `expected` describes. Raises AssertionError."""
+async def check_error(contract: UpstreamContract, expected: ErrorCase) -> None:
+    """Raises AssertionError unless the first request of `contract` fails as `expected` says."""
     case = contract.list_cases()[0]
     label = f"An answer with status {expected.status}"
     error = await _find_error(contract, case, expected)
@@ -42,8 +51,8 @@ def _check_value(label: str, name: str, actual: Any, expected: Any) -> None:
     )
 
 
-async def _find_error(contract: ProviderContract, case: Case, expected: ErrorCase) -> GateError | None:
-    """Return the error of the response `expected`, raised by a hook or as the last event; None if there is none."""
+async def _find_error(contract: UpstreamContract, case: Case, expected: ErrorCase) -> GateError | None:
+    """The error of the answer `expected`, raised by a hook or as the last event; None if there is none."""
     from tornado_gate.http.upstream import Pool
     from tornado_gate.types import Timeouts
 
@@ -61,7 +70,7 @@ async def _find_error(contract: ProviderContract, case: Case, expected: ErrorCas
         await pool.close()
 
 
-async def _run_call(contract: ProviderContract, case: Case, call: Call) -> GateError | None:
+async def _run_call(contract: UpstreamContract, case: Case, call: Call) -> GateError | None:
     lane = contract.lane()
     try:
         async with call.closing:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tornado_gate.config.model import PluginOptions
 from tornado_gate.testing import wrapper_checks
 from tornado_gate.testing.answer_texts import find_main_text, read_values
+from tornado_gate.testing.cases import GuardCase
 from tornado_gate.testing.differences import GUIDE, check_equal
 from tornado_gate.testing.guard_checks import check_requests, check_responses
 from tornado_gate.testing.scripted_upstream import json_answer
@@ -94,20 +95,6 @@ async def check_case(site: WrapperSite, case: WrapperCase, lane: Lane, *, stream
 def report(problems: list[str]) -> None:
     """Raise AssertionError with all problems, if there are any."""
     assert not problems, "\n\n".join([*problems, f"See {GUIDE}."])
-
-
-class GuardCase(Value, frozen=True, kw_only=True):
-    """A text and the result of a guard. `becomes` is the text after the guard; None if it is blocked, with `status` and
-    `code`.
-
-    `hidden` are the parts that neither callers nor upstreams may receive; by default the whole text if it changes.
-    """
-
-    text: str
-    becomes: str | None = None
-    hidden: Sequence[str] = ()
-    status: int = 400
-    code: str = "blocked_by_guard"
 
 
 class GuardContract(WrapperContract):

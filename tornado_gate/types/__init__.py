@@ -1,23 +1,14 @@
 """The common vocabulary of formats and providers: frozen structs. Dispatch with `match` on the class."""
 
+from tornado_gate.types.bounds import NO_BUDGET, NO_LIMITS, Bound, Budget, LimitLevel, LimitLevels, Limits
 from tornado_gate.types.call import (
-    NO_BUDGET,
-    NO_LIMITS,
-    NO_TARGET,
-    Bound,
-    Budget,
     Call,
     Caller,
     InnerModelCaller,
-    LimitLevel,
-    LimitLevels,
-    Limits,
     Memory,
-    Meter,
     RequestEnd,
+    ResponseAdditions,
     ResponseFileStore,
-    Target,
-    Timeouts,
     ValueGroup,
 )
 from tornado_gate.types.citations import Citation
@@ -53,6 +44,7 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
+from tornado_gate.types.measurements import Charge, Meter, Progress
 from tornado_gate.types.media_requests import (
     EmbeddingRequest,
     FileSource,
@@ -97,6 +89,7 @@ from tornado_gate.types.requests import (
 from tornado_gate.types.results import ChatResult, Choice, FinishReason, Model, ModelList, TokenCount, Usage
 from tornado_gate.types.route_descriptions import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate.types.server_tools import ServerTool, ServerToolKind, ServerToolUse
+from tornado_gate.types.target import NO_TARGET, Target, Timeouts
 from tornado_gate.types.texts import (
     Block,
     Decision,
@@ -152,6 +145,7 @@ __all__ = [
     "BufferedBody",
     "Call",
     "Caller",
+    "Charge",
     "ChatRequest",
     "ChatResult",
     "Choice",
@@ -204,6 +198,7 @@ __all__ = [
     "PartKind",
     "PartStart",
     "PartialImage",
+    "Progress",
     "RealtimeAdapter",
     "RealtimeDialect",
     "RealtimeRequest",
@@ -213,6 +208,7 @@ __all__ = [
     "Reply",
     "Request",
     "RequestEnd",
+    "ResponseAdditions",
     "ResponseFileStore",
     "ResponseFormat",
     "ResponseRules",

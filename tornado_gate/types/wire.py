@@ -59,7 +59,10 @@ class Route(Value, frozen=True):
     for a request without a stream of server-sent events (header ``x-gate-stream: ping=15``). `texts` declares the texts of its
     bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
     messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
-    is limited to certain models must allow these too.
+    is limited to certain models must allow these too. `answer_limits` are the places in a body that limit the tokens of a
+    response, such as ``generationConfig.maxOutputTokens``, and `answer_counts` those that ask for several responses, each of
+    which may be as long: the usage of a request is estimated from them. One of `signature_marks` occurs in every body that has a
+    signature of an upstream, or encrypted reasoning.
 
     `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
     request without a key `translate_request` must return a complete `Reply`, because no key pays for anything else or limits it.
@@ -86,6 +89,9 @@ class Route(Value, frozen=True):
     key: Literal["required", "optional", "none"] = "required"
     content_types: tuple[str, ...] = ()
     other_models: tuple[str, ...] = ()
+    answer_limits: tuple[str, ...] = ()
+    answer_counts: tuple[str, ...] = ()
+    signature_marks: tuple[bytes, ...] = ()
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -25,7 +25,7 @@ def send(cache: Cache, call: types.Call, *words: str) -> None:
             await wrap(cache.call_upstream(call, outgoing), answer())
 
     asyncio.run(run())
-    for tell in call.meter.observers or ():
+    for tell in call.additions.observers or ():
         tell(types.RequestEnd(call=call, status=200, error_code="", outcome="complete", seconds=0.1))
 
 
@@ -44,7 +44,7 @@ def test_a_request_is_a_hit_if_all_of_its_parts_are() -> None:
     for words, expected in (("ab", "miss"), ("abc", "miss"), ("ca", "hit"), ("xa", "miss"), ("ay", "miss")):
         call = call_to()
         send(cache, call, *words)
-        headers = call.meter.response_headers or {}
+        headers = call.additions.headers or {}
         assert headers["X-Gate-Cache"] == expected, words
         assert ("Age" in headers) is (expected == "hit")
-        assert call.meter.cached is (expected == "hit")
+        assert call.progress.cached is (expected == "hit")

@@ -93,10 +93,10 @@ class Cache:
                 return await pending
             answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
             if answer is not None:
-                call.meter.cached = call.meter.cached is not False  # of several parts, all must be cached
+                call.progress.record_cache(is_hit=True)
                 _report_result(call, "hit", self._store.now - answer.stored)
                 return _make_response(call, answer)
-            call.meter.cached = False
+            call.progress.record_cache(is_hit=False)
             _report_result(call, "miss")
             return self._record_response(call, key, await pending)
         finally:
@@ -128,11 +128,11 @@ def read_wishes(header: str) -> frozenset[str]:
 def _report_result(call: Call, result: str, age: float = 0.0) -> None:
     """Count the result, and report it to the caller. A request with several parts is a hit if all of them are."""
     get_metrics().requests.labels(result).inc()
-    if result == "hit" and call.meter.cached:
+    if result == "hit" and call.progress.cached:
         call.add_response_header("Age", str(int(age)))
-    elif call.meter.response_headers is not None:
-        call.meter.response_headers.pop("Age", None)
-    call.add_response_header("X-Gate-Cache", "miss" if call.meter.cached is False else result)
+    else:
+        call.remove_response_header("Age")
+    call.add_response_header("X-Gate-Cache", "miss" if call.progress.cached is False else result)
 
 
 def _make_response(call: Call, answer: Answer) -> UpstreamResponse:

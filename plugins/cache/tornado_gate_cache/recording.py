@@ -21,7 +21,7 @@ class Recording:
         self._key = key
         self._headers = headers
         self._answer_bytes = answer_bytes
-        self._attempt = call.meter.attempts
+        self._attempt = call.progress.attempts
         self._body: bytearray | None = bytearray()
         self._reserved = 0
 
@@ -39,7 +39,7 @@ class Recording:
         """Store the response if its attempt has completely served the caller."""
         body = self._body
         self._give_up()
-        if body is None or ended.outcome != "complete" or ended.call.meter.attempts != self._attempt:
+        if body is None or ended.outcome != "complete" or ended.call.progress.attempts != self._attempt:
             return
         self._store.add(self._account, self._key, Answer(bytes(body), self._headers, self._store.now))
         metrics = get_metrics()

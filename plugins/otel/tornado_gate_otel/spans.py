@@ -48,23 +48,23 @@ class RequestSpan:
     def end(self, ended: RequestEnd) -> None:
         """Describe how the request has ended. By the conventions a refused request (4xx) is no error of the server."""
         self.reserved.clear()
-        span, meter, call = self.span, ended.call.meter, ended.call
+        span, progress, call = self.span, ended.call.progress, ended.call
         if span is None or not span.is_recording():
             return
-        if call.model or meter.model:
-            span.set_attribute("tornado_gate.model", call.model or meter.model)
+        if call.model or progress.model:
+            span.set_attribute("tornado_gate.model", call.model or progress.model)
         span.set_attributes(
             {
                 "http.response.status_code": ended.status,
                 "tornado_gate.outcome": ended.outcome,
                 "tornado_gate.operation": call.operation,
-                "tornado_gate.attempts": meter.attempts,
+                "tornado_gate.attempts": progress.attempts,
             }
         )
-        if meter.first_event_seconds is not None:
-            span.set_attribute("tornado_gate.time_to_first_chunk", meter.first_event_seconds)
-        if meter.cached is not None:
-            span.set_attribute("tornado_gate.cached", meter.cached)
+        if progress.first_event_seconds is not None:
+            span.set_attribute("tornado_gate.time_to_first_chunk", progress.first_event_seconds)
+        if progress.cached is not None:
+            span.set_attribute("tornado_gate.cached", progress.cached)
         error = _name_error(ended)
         if error:
             span.set_attribute("error.type", error)
@@ -100,7 +100,7 @@ class AttemptSpan:
     def __init__(self, span: Span, call: Call, sent: list[int]) -> None:
         self._span: Span | None = span
         self._call = call
-        self._attempt = call.meter.attempts
+        self._attempt = call.progress.attempts
         self._sent = sent
         sent.append(self._attempt)
         self._started = time.monotonic()
@@ -142,23 +142,23 @@ class AttemptSpan:
 
     def close(self) -> None:
         """Close the attempt before its request has ended: it has failed, or the caller has left."""
-        meter = self._call.meter
-        self._end_span(meter.attempt_error or meter.error_code or ("" if self._complete else LEFT))
+        progress = self._call.progress
+        self._end_span(progress.attempt_error or progress.error_code or ("" if self._complete else LEFT))
 
     def _end_span(self, error: str) -> None:
         span, self._span = self._span, None
         if span is None:
             return
-        meter = self._call.meter
-        span.set_attribute("gen_ai.request.stream", meter.streamed)
-        if meter.streamed and self.first_chunk is not None:
+        meter, progress = self._call.meter, self._call.progress
+        span.set_attribute("gen_ai.request.stream", progress.is_streamed)
+        if progress.is_streamed and self.first_chunk is not None:
             span.set_attribute("gen_ai.response.time_to_first_chunk", self.first_chunk)
         model = self._model or find_response_model(b"", self._last)
         if model:
             span.set_attribute("gen_ai.response.model", model)
-        if meter.cached:
+        if progress.cached:
             span.set_attribute("tornado_gate.cached", True)
-        if self._sent.count(self._attempt) == 1 and meter.attempts == self._attempt:
+        if self._sent.count(self._attempt) == 1 and progress.attempts == self._attempt:
             span.set_attributes(describe_usage(meter.usage))
             if meter.finish_reason:
                 span.set_attribute("gen_ai.response.finish_reasons", [meter.finish_reason])

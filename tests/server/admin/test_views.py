@@ -68,12 +68,12 @@ async def test_the_health_of_a_model_follows_from_its_targets(services: Services
 @pytest.mark.gen_test
 async def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Services) -> None:
     gate = services.gate
-    target, _ = gate.snapshot.list_targets("m")[0]
+    target, _ = gate.snapshot.targets.list_targets("m")[0]
     for account in ("a", "b"):
-        circuit = gate.health.find_or_create(target, account)
+        circuit = gate.health.circuits.find_or_create(target, account)
         assert circuit is not None
         for _ in range(gate.snapshot.config.circuits.failures):
-            circuit.record_failure(account, gate.health.clock(), gate.snapshot.config.circuits)
+            circuit.record_failure(account, gate.health.circuits.clock(), gate.snapshot.config.circuits)
     shown = next(view for view in await views.describe_models(services) if view.name == "m")
     assert shown.health == "unavailable"
     assert shown.reason == "fake: its circuit for big is open"
@@ -94,15 +94,17 @@ async def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
     )
     services = make_services(tmp_path, replace(config, providers={"fake": fake}), fake=FakeProvider())
     gate = services.gate
-    target, _ = gate.snapshot.list_targets("m")[0]
-    gate.key_health.note_failure(target, UpstreamKeyRefused("no"), gate.health.clock(), gate.snapshot.config.circuits)
+    target, _ = gate.snapshot.targets.list_targets("m")[0]
+    gate.health.keys.note_failure(
+        target, UpstreamKeyRefused("no"), gate.health.circuits.clock(), gate.snapshot.config.circuits
+    )
     (shown,) = await views.describe_models(services)
     assert (shown.health, shown.strategy) == ("available", "latency")
     assert shown.affinity == ("prompt_cache_key", "session_headers", "metadata.user_id", "prefix")
     first, second = shown.targets[0].keys
     assert (first.number, first.error_code, second.rests_seconds) == (1, "upstream_authentication", 0.0)
     assert 299 < first.rests_seconds <= 300
-    gate.health.mark_down("fake")
+    gate.health.circuits.mark_down("fake")
     (provider,) = views.describe_providers(services)
     assert (provider.health, len(provider.keys)) == ("down", 2)
     (shown,) = await views.describe_models(services)

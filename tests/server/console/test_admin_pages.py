@@ -62,7 +62,7 @@ def test_models_are_shown_with_targets_and_found_by_name(console: AdminConsole) 
 
 
 def test_a_circuit_is_explained_in_words(console: AdminConsole) -> None:
-    health = console.services.gate.health
+    health = console.services.gate.health.circuits
     target = Target(provider="local", plugin="local", model="smart", upstream_model="local-embed")
     circuit = health.find_or_create(target, "acc")
     assert circuit is not None

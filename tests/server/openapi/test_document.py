@@ -13,7 +13,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.support.gates import FakeProvider, make_config, make_gate
 from tornado_gate.codec import fields
 from tornado_gate.config import load
-from tornado_gate.pipeline.snapshot import Snapshot, build
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server.openapi.document import build_document
 from tornado_gate.server.openapi.errors import STATUSES, STREAM_CODES

@@ -138,7 +138,11 @@ def _accept_members(kind: type[Schema], chosen_by: str = "") -> Acceptor:
         for name, field in schema.load_fields.items()
         if type(field) is not Unchecked and name != chosen_by
     )
-    return _accept_one_member(*checks[0]) if len(checks) == 1 else _accept_each_member(checks)
+    accepts = _accept_one_member(*checks[0]) if len(checks) == 1 else _accept_each_member(checks)
+    conditions = getattr(schema, "conditions", ())
+    if not conditions:
+        return accepts
+    return lambda body: accepts(body) and all(condition(body) is None for condition in conditions)
 
 
 def _accept_one_member(name: str, types: frozenset[type], accepts_value: Acceptor) -> Acceptor:
@@ -166,11 +170,13 @@ def _accept_each_member(checks: tuple[tuple[str, frozenset[type], Acceptor], ...
 
 def _accept_array(field: Array) -> Acceptor:
     types, accepts_item = find_sufficient_types(field.item), make_acceptor(field.item)
-    least, most = field.least, MAX_INTEGER if field.most is None else field.most
+    least, most, are_plain = field.least, MAX_INTEGER if field.most is None else field.most, field.are_plain
 
     def accepts(value: Any) -> bool:
         if type(value) is not list or not least <= len(value) <= most:
             return False
+        if are_plain is not None and are_plain(value):
+            return True
         for item in value:  # noqa: SIM110 - all() takes twice as long
             if type(item) not in types and not accepts_item(item):
                 return False
@@ -191,14 +197,14 @@ def _accept_one_of(field: OneOf) -> Acceptor:
 
 
 def _accept_variants(field: Variants) -> Acceptor:
-    name, by = field.member, field.by
+    name, by, choose = field.member, field.by, field.choose
     compiled: dict[str | None, Acceptor] = {}
     others: list[Acceptor] = []
 
     def accepts(value: Any) -> bool:
         if type(value) is not dict:
             return False
-        word = value.get(name)
+        word = value.get(name) if choose is None else choose(value)
         if word is not None and type(word) is not str:
             return False
         accepts_members = compiled.get(word)
@@ -208,7 +214,9 @@ def _accept_variants(field: Variants) -> Acceptor:
 
     def _choose(word: str | None) -> Acceptor:
         if word in by:
-            return compiled.setdefault(word, _accept_members(by[word], name if word is not None else ""))
+            return compiled.setdefault(
+                word, _accept_members(by[word], name if word is not None and choose is None else "")
+            )
         if not others:
             others.append(_accept_members(field.of))
         return others[0]

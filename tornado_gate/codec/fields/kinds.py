@@ -40,6 +40,24 @@ class Reference(Value, frozen=True, kw_only=True):
         )
 
 
+class ObjectIds(Value, frozen=True, kw_only=True):
+    """Members that name objects of an upstream in each object at any depth, because vendors add types of parts and tools.
+
+    `kinds` has the kinds of objects by the name of the member, whose value is an id or an array of ids. Nothing in a member
+    of `opaque` is a reference. `shared` has the start of ids that a vendor gives to all accounts, by kind.
+    """
+
+    kinds: Mapping[str, str]
+    opaque: frozenset[str] = frozenset()
+    shared: Mapping[str, str] = field(default_factory=dict)
+
+    def is_reference(self, kind: str, identity: Any) -> bool:
+        """Return whether the value of a member names an object of one account."""
+        if not isinstance(identity, str) or not identity:
+            return False
+        return kind not in self.shared or not identity.startswith(self.shared[kind])
+
+
 class Declared(fields.Field[_Value]):
     """A field and what is declared of its member, besides the check.
 
@@ -167,11 +185,23 @@ class Object(Declared[dict[str, Any]]):
 
 
 class Array(Declared[list[Any]]):
-    """A JSON array of `item`s with a length from `least` to `most`."""
+    """A JSON array of `item`s with a length from `least` to `most`.
 
-    def __init__(self, item: fields.Field[Any], *, least: int = 0, most: int | None = None, **rest: Any) -> None:
+    `are_plain` returns True for an array whose items are certainly valid and have no references, without a look at each.
+    """
+
+    def __init__(
+        self,
+        item: fields.Field[Any],
+        *,
+        least: int = 0,
+        most: int | None = None,
+        are_plain: Callable[[list[Any]], bool] | None = None,
+        **rest: Any,
+    ) -> None:
         super().__init__(**rest)
         self.item, self.least, self.most = item, least, most
+        self.are_plain = are_plain
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, list):
@@ -234,14 +264,21 @@ class Variants(Declared[dict[str, Any]]):
     `by` is a function, because schemas may contain themselves.
 
     All schemas are subclasses of `of`. Guards see a member of one variant in each variant, because an upstream may ignore
-    the word; a variant with a `texts` of its own has its own members.
+    the word; a variant with a `texts` of its own has its own members. `choose` is for objects whose word alone does not say
+    which schema is theirs: it returns the key in `by`.
     """
 
     def __init__(
-        self, of: type[Schema], by: Callable[[], Mapping[Any, type[Schema]]], *, name: str = "type", **rest: Any
+        self,
+        of: type[Schema],
+        by: Callable[[], Mapping[Any, type[Schema]]],
+        *,
+        name: str = "type",
+        choose: Callable[[Mapping[str, Any]], Any] | None = None,
+        **rest: Any,
     ) -> None:
         super().__init__(**rest)
-        self.of, self.member, self._get_by = of, name, by
+        self.of, self.member, self._get_by, self.choose = of, name, by, choose
 
     @property
     def by(self) -> Mapping[Any, type[Schema]]:
@@ -251,7 +288,7 @@ class Variants(Declared[dict[str, Any]]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, dict):
             raise ValidationError(f"must be an object, not {describe_type(value)}")
-        word = value.get(self.member)
+        word = value.get(self.member) if self.choose is None else self.choose(value)
         known = word is None or isinstance(word, str)
         raise_faults(get_schema(self.by.get(word, self.of) if known else self.of), value)
         return value
@@ -310,3 +347,6 @@ def raise_faults(schema: Schema, body: Mapping[str, Any]) -> None:
                 fault = fault or ValidationError({name: error.messages})
     if fault is not None:
         raise fault
+    for condition in getattr(schema, "conditions", ()):
+        if (failure := condition(body)) is not None:
+            raise ValidationError({failure[0]: [failure[1]]})

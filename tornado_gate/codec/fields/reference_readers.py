@@ -12,7 +12,17 @@ from typing import Any, Final, NamedTuple
 from marshmallow import Schema, fields
 
 from tornado_gate.codec.fields import kinds
-from tornado_gate.codec.fields.kinds import Array, Declared, OneOf, Reference, String, Unchecked, Variants, get_schema
+from tornado_gate.codec.fields.kinds import (
+    Array,
+    Declared,
+    ObjectIds,
+    OneOf,
+    Reference,
+    String,
+    Unchecked,
+    Variants,
+    get_schema,
+)
 from tornado_gate.types.upstream_objects import ObjectReference
 
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
@@ -56,7 +66,7 @@ def make_reference_reader(kind: type[Schema]) -> Callable[[Mapping[str, Any]], l
     return list_references
 
 
-def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader | None:
+def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader | None]) -> _Reader | None:
     if isinstance(field, Declared) and field.opaque:
         return None
     match field:
@@ -64,7 +74,7 @@ def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader
             return _Reader(frozenset({str}), _read_id(field.refers))
         case Array():
             item = _make_reader(field.item, known)
-            return _Reader(frozenset({list}), _read_items(item)) if item is not None else None
+            return _Reader(frozenset({list}), _read_items(item, field.are_plain)) if item is not None else None
         case Unchecked() if field.inner is not None:
             return _make_reader(field.inner(), known)
         case OneOf():
@@ -76,7 +86,7 @@ def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader]) -> _Reader
     return None
 
 
-def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader]) -> _Reader | None:
+def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader | None]) -> _Reader | None:
     """Return the reader of objects that one of `schemas` describes; None if they have no references.
 
     `known` has the readers by their schemas, because schemas may contain themselves.
@@ -89,11 +99,17 @@ def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Rea
         opaque = frozenset(name for name, field in declared if isinstance(field, Declared) and field.opaque)
         return _Reader(_CONTAINERS, _read_anywhere(anywhere, opaque))
     members: dict[str, _Reader] = {}
-    known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
+    below = next((found for kind in schemas if (found := getattr(kind, "ids", None)) is not None), None)
+    if below is None:
+        known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
+    else:
+        known[schemas] = _Reader(_CONTAINERS, _read_members_and_below(ids, members, below))
     for name, field in declared:
         if name not in ids and name not in members and (reader := _make_reader(field, known)) is not None:
             members[name] = reader
-    return known[schemas] if ids or members else None
+    if not ids and not members and below is None:
+        known[schemas] = None
+    return known[schemas]
 
 
 def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) -> _Read:
@@ -109,6 +125,53 @@ def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) 
                     _add_name(references, count, name)
 
     return read
+
+
+def _read_members_and_below(ids: Mapping[str, Reference], members: Mapping[str, _Reader], below: ObjectIds) -> _Read:
+    """Read the declared members as `_read_members`, and the ids `below` in the object and in all that is not declared."""
+
+    def read(value: Any, references: _References) -> None:
+        if type(value) is list:
+            for index, item in enumerate(value):
+                _read_member_below(below, index, item, references)
+            return
+        if ids:
+            _add_ids(ids, value, references)
+        for name, member in value.items():
+            reader = members.get(name)
+            if reader is not None and type(member) in reader.types:
+                count = len(references)
+                reader.read(member, references)
+                if len(references) != count:
+                    _add_name(references, count, name)
+            elif type(member) is dict or type(member) is list or name in below.kinds:
+                _read_member_below(below, name, member, references)
+
+    return read
+
+
+def _read_member_below(below: ObjectIds, name: str | int, member: Any, references: _References) -> None:
+    kind = type(member)
+    if kind is not dict and name in below.kinds:
+        _add_declared_ids(below, str(name), member, references)
+    elif (kind is dict or kind is list) and name not in below.opaque:
+        count = len(references)
+        for inner, value in member.items() if kind is dict else enumerate(member):
+            _read_member_below(below, inner, value, references)
+        if len(references) != count:
+            _add_name(references, count, name)
+
+
+def _add_declared_ids(below: ObjectIds, name: str, value: Any, references: _References) -> None:
+    """Add the references of a member, whose value is an id or an array of ids."""
+    kind = below.kinds[name]
+    if type(value) is not list:
+        if below.is_reference(kind, value):
+            references.append(_FoundReference(kind, value, name))
+        return
+    for index, identity in enumerate(value):
+        if below.is_reference(kind, identity):
+            references.append(_FoundReference(kind, identity, index, name))
 
 
 def _read_anywhere(ids: Mapping[str, Reference], opaque: frozenset[str]) -> _Read:
@@ -136,10 +199,12 @@ def _read_anywhere(ids: Mapping[str, Reference], opaque: frozenset[str]) -> _Rea
     return read
 
 
-def _read_items(reader: _Reader) -> _Read:
+def _read_items(reader: _Reader, are_plain: Callable[[list[Any]], bool] | None) -> _Read:
     types, read_item = reader
 
     def read(value: Any, references: _References) -> None:
+        if are_plain is not None and are_plain(value):
+            return
         for index, item in enumerate(value):
             if type(item) in types:
                 count = len(references)

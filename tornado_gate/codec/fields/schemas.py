@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 from marshmallow import INCLUDE, Schema, ValidationError
 
 from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, make_acceptor
-from tornado_gate.codec.fields.kinds import Unchecked, raise_faults
+from tornado_gate.codec.fields.kinds import ObjectIds, Unchecked, raise_faults
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
 
 Rule = Callable[[Mapping[str, Any]], None]
+Condition = Callable[[Mapping[str, Any]], tuple[str, str] | None]
+"""Returns the name of an invalid member, which depends on others, and the predicate of its message, such as "is missing"."""
 
 
 class BodySchema(Schema):
@@ -20,7 +22,8 @@ class BodySchema(Schema):
 
     `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
     (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
-    valid, and they raise InvalidField.
+    valid, and they raise InvalidField. `conditions` are checks across members of each object of the schema, at any depth.
+    `ids` are members that name objects of an upstream, in its objects and at any depth below them.
     """
 
     class Meta:
@@ -28,6 +31,8 @@ class BodySchema(Schema):
 
     texts: ClassVar[text_maps.Object] = text_maps.Object(kind="other")
     rules: ClassVar[tuple[Rule, ...]] = ()
+    conditions: ClassVar[tuple[Condition, ...]] = ()
+    ids: ClassVar[ObjectIds | None] = None
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -54,10 +59,10 @@ class BodySchema(Schema):
                 continue
             if not acceptors[name](value):
                 return False
-        for name in self._needed:  # noqa: SIM110 - all() takes twice as long
+        for name in self._needed:
             if name not in body:
                 return False
-        return True
+        return not self.conditions or all(condition(body) is None for condition in self.conditions)
 
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:

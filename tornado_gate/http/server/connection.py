@@ -13,17 +13,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
-from tornado.httputil import HTTPInputError, HTTPMessageDelegate
+from tornado.httputil import HTTPInputError, HTTPMessageDelegate, HTTPServerConnectionDelegate
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
 from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
-from tornado_gate.http.server.pacing import LAST_SECONDS, PacedProtocol, Phase
+from tornado_gate.http.server.limits import ConnectionLimits
+from tornado_gate.http.server.pacing import LAST_SECONDS, PacedProtocol, Phase, Times
 from tornado_gate.http.server.refusals import (
     HeadersTooLarge,
     Limit,
+    Refusals,
     Refused,
     RequestTimeout,
     body_too_large_error,
@@ -32,13 +34,27 @@ from tornado_gate.http.server.refusals import (
 )
 from tornado_gate.http.server.response import ConnectionContext, RequestConnection
 
-if TYPE_CHECKING:
-    from tornado_gate.http.server.front import HttpServer
-
 log = logging.getLogger(__name__)
 
 _NO_LINE = ("", "", "")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class ConnectionOwner(Protocol):
+    """The server of a connection: `front.HttpServer`."""
+
+    done: asyncio.Future[None]
+    application: HTTPServerConnectionDelegate
+    times: Times
+    header_bytes: int
+    body_bytes: int
+    limits: ConnectionLimits
+    refusals: Refusals
+    retiring: bool
+    stopping: bool
+
+    def on_connected(self, connection: ServerConnection, address: str) -> bool: ...
+    def on_disconnected(self, connection: ServerConnection) -> None: ...
 
 
 class ServerConnection(PacedProtocol):
@@ -57,7 +73,7 @@ class ServerConnection(PacedProtocol):
 
     _context: ConnectionContext
 
-    def __init__(self, server: HttpServer, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop, server.times.stall_seconds)
         self._server = server
         self._seen = 0  # number of held bytes already searched for the end of a head

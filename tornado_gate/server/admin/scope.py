@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
 from tornado_gate.accounts.key_record import KeyRecord
 from tornado_gate.accounts.key_rules import check_bounds_within, is_part_of
+from tornado_gate.accounts.permissions import may_use_model
 from tornado_gate.accounts.stored_key import StoredKey
 from tornado_gate.config.globs import intersect_globs
 from tornado_gate.database.usage_tables import COUNTERS
 from tornado_gate.errors import NotAllowed
 from tornado_gate.ledger.rows import RequestRow, UsageRow
-from tornado_gate.pipeline.auth import may_use_model
 from tornado_gate.types import Caller
 from tornado_gate.types.value import Value, replace
 

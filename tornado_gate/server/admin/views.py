@@ -14,11 +14,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
-from tornado_gate.pipeline.snapshot import ConfiguredProvider, Snapshot, collect_secrets
+from tornado_gate.pipeline.conf_secrets import collect_secrets
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import Plugin, make_absent_plugin
 from tornado_gate.server.services import Services
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.routing import resolve_upstream_model
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.telemetry.redaction import Scrubber
@@ -223,11 +225,15 @@ def _describe_model(
 def _describe_target(
     services: Services, snapshot: Snapshot, entry: ModelEntry, target: ModelTarget, circuits: list[CircuitView]
 ) -> TargetView:
-    provider = snapshot.providers[target.provider]
+    provider = snapshot.targets.providers[target.provider]
     upstream_model = resolve_upstream_model(entry.name, "*" if "*" in entry.name else "", target)
     prefix, star, suffix = canonicalize_glob(upstream_model).partition("*")
     offered = provider.capabilities.get_operations(upstream_model)
-    load = snapshot.loads.peek(target.provider, upstream_model) if entry.name in snapshot.measured else None
+    load = (
+        snapshot.targets.loads.peek(target.provider, upstream_model)
+        if entry.name in snapshot.targets.measured
+        else None
+    )
     latency = None if load is None else load.latency
     return TargetView(
         provider=target.provider,
@@ -238,7 +244,7 @@ def _describe_target(
         error=_get_provider_error(snapshot, provider),
         operations=tuple(sorted(offered if entry.operations is None else offered & entry.operations)),
         priced=snapshot.prices.find(target.provider, upstream_model) is not None,
-        down=target.provider in services.gate.health.down,
+        down=target.provider in services.gate.health.circuits.down,
         keys=_list_keys(services, provider, upstream_model),
         in_flight=None if load is None else load.in_flight,
         first_event_seconds=None if latency is None else round(latency, 3),
@@ -282,9 +288,9 @@ def _explain_failure(target: TargetView) -> str:
 def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model: str = "") -> tuple[KeyView, ...]:
     """Return the keys of an entry with several, and how long each is suspended for an upstream model, or for all."""
     gate, views = services.gate, []
-    now = gate.health.clock()
+    now = gate.health.circuits.clock()
     for key in provider.keys:
-        rests = gate.key_health.find(provider.entry.name, key.fingerprint)
+        rests = gate.health.keys.find(provider.entry.name, key.fingerprint)
         seconds = 0.0 if rests is None else max(0.0, rests.get_end(canonicalize_name(upstream_model)) - now)
         code = rests.code if rests is not None and seconds else ""
         views.append(KeyView(number=key.number, rests_seconds=round(seconds, 1), error_code=code))
@@ -301,10 +307,8 @@ def _make_inactive_model(name: str, reason: str) -> ModelView:
 
 
 def list_circuits(services: Services) -> list[CircuitView]:
-    """Return the circuits of targets that have failed: the open circuits of the machine, and the circuits of this
-    process.
-    """
-    health = services.gate.health
+    """The circuits of targets that have failed: the open ones of the machine, and those of this process."""
+    health = services.gate.health.circuits
     now = health.clock()
     return [_describe_circuit(name, circuit, now) for name, circuit in sorted(health.list_all().items())]
 
@@ -330,7 +334,7 @@ def describe_providers(services: Services) -> list[ProviderView]:
     """Return the provider entries of conf in its order, then the entries that are off."""
     snapshot = services.gate.snapshot
     circuits = list_circuits(services)
-    views = [_describe_provider(services, provider, circuits) for provider in snapshot.providers.values()]
+    views = [_describe_provider(services, provider, circuits) for provider in snapshot.targets.providers.values()]
     for path, reason in snapshot.config.inactive:
         if path[0] == "providers" and len(path) == 2:
             views.append(_make_inactive_provider(str(path[1]), reason))
@@ -339,7 +343,7 @@ def describe_providers(services: Services) -> list[ProviderView]:
 
 def _describe_provider(services: Services, provider: ConfiguredProvider, circuits: list[CircuitView]) -> ProviderView:
     entry, capabilities, name = provider.entry, provider.capabilities, provider.entry.name
-    snapshot, is_down = services.gate.snapshot, provider.entry.name in services.gate.health.down
+    snapshot, is_down = services.gate.snapshot, provider.entry.name in services.gate.health.circuits.down
     timeouts = entry.timeouts
     return ProviderView(
         name=name,
@@ -373,7 +377,7 @@ def _get_provider_error(snapshot: Snapshot, provider: ConfiguredProvider) -> str
     if provider.lane is not None:
         return ""
     plugin = provider.entry.plugin
-    return snapshot.failed.get(plugin, f"its plugin '{plugin}' failed")
+    return snapshot.plugins.failed.get(plugin, f"its plugin '{plugin}' failed")
 
 
 def _get_origin(entry: ProviderConfig, base_url: str | None) -> str:
@@ -411,7 +415,7 @@ def _describe_plugin(services: Services, plugin: Plugin, recorded: Mapping[str, 
     """Return the view of a plugin. Its errors may repeat its settings, so they are scrubbed."""
     gate, snapshot = services.gate, services.gate.snapshot
     config, name = snapshot.config, plugin.name
-    error = snapshot.failed.get(name) or plugin.error or gate.host.deferred_faults.get(name, "")
+    error = snapshot.plugins.failed.get(name) or plugin.error or gate.host.deferred_faults.get(name, "")
     on = config.plugins.get(name, name in FIRST_PARTY_FORMATS)
     failure = recorded.get(name, {})
     options = config.plugin_options.get(name)
@@ -435,7 +439,7 @@ def _list_operations(snapshot: Snapshot, plugin: str) -> tuple[str, ...]:
     """Return the operations of a format's routes, or the operations that the plugin offers for its provider entries."""
     lane = snapshot.formats.get(plugin)
     operations = {operation for route in lane.routes for operation in route.operations} if lane is not None else set()
-    for provider in snapshot.providers.values():
+    for provider in snapshot.targets.providers.values():
         if provider.entry.plugin == plugin:
             operations |= provider.capabilities.operations
     return tuple(sorted(operations))

@@ -40,7 +40,7 @@ class HomePage(ConsoleHandler):
             models=models[:MOST_MODELS],
             model_count=len(models),
             available=sum(view.health != "unavailable" for view in models),
-            is_draining=self.gate.draining,
+            is_draining=self.gate.readiness.is_draining,
             steps=steps,
             is_new=not all(step.is_done for step in steps),
             titles=titles,
@@ -64,7 +64,7 @@ class HomePage(ConsoleHandler):
             Step(name="request", is_done=any(key.last_used for key in keys)),
         ]
         if self.user.role == "administrator":
-            has_vendor = any(provider.entry.api_key for provider in self.snapshot.providers.values())
+            has_vendor = any(provider.entry.api_key for provider in self.snapshot.targets.providers.values())
             _, users = await self.run_database(self.services.accounts.users.list_page, limit=2)
             steps += [Step(name="provider", is_done=has_vendor), Step(name="people", is_done=users > 1)]
         return steps

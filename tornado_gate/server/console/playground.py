@@ -30,7 +30,7 @@ def list_playground_models(snapshot: Snapshot, caller: Caller) -> dict[str, list
 
     Each is ``{"id", "family", "title"}``; `family` names the rules of image requests: "one", "two", "three" or "".
     """
-    models = snapshot.list_models(caller)
+    models = snapshot.targets.list_models(caller)
     by_operation: dict[str, list[dict[str, Any]]] = {}
     for operation, _ in TABS:
         able = [model for model in models if operation in model.operations]

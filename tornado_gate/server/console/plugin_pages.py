@@ -37,8 +37,8 @@ class PluginsPage(AdminHandler):
 
 
 def describe_support(snapshot: Snapshot) -> list[SupportRow]:
-    """Return the features that the provider entries of conf support, by wire format."""
-    working = {name: entry.capabilities for name, entry in snapshot.providers.items() if entry.lane is not None}
+    """What the provider entries of conf support, by wire format."""
+    working = {name: entry.capabilities for name, entry in snapshot.targets.providers.items() if entry.lane is not None}
     return list_support(working, snapshot.formats.values())
 
 

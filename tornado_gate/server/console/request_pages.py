@@ -14,12 +14,13 @@ from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import RequestRow
+from tornado_gate.pipeline.calls import make_question
 from tornado_gate.pipeline.explain import explain_choice
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.reasons import find_reason
-from tornado_gate.types import Call, Caller
+from tornado_gate.types import Caller
 
 REQUESTS = "/console/requests"
 ROWS = 50
@@ -136,7 +137,7 @@ class ExplainPage(RequestPage):
             return
         try:
             caller = await self._find_caller(row)
-            call = Call(id=self.request_id, operation=row.operation, format=row.format, model=row.model, caller=caller)
+            call = make_question(self.request_id, row.operation, row.format, row.model, caller)
             choice = await explain_choice(self.gate, self.snapshot, call)
         except GateError as error:
             await self.show(row, refusal=error)
@@ -150,12 +151,12 @@ class ExplainPage(RequestPage):
             entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
             if entry is None:
                 raise NotFound("The key of the request is no longer in conf.", code="invalid_api_key")
-            return await self.gate.describe_caller(digest_key(entry.key))
+            return await self.gate.callers.describe(digest_key(entry.key))
         try:
             key: StoredKey = await self.run_database(KeyStore(self.services.database).get, row.key)
         except AccountNotFound:
             raise NotFound("The key of the request was deleted.", code="invalid_api_key") from None
-        return await self.gate.describe_caller(key.digest)
+        return await self.gate.callers.describe(key.digest)
 
 
 _GROUPS = {

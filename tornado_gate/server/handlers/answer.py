@@ -10,7 +10,6 @@ from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.admission.reservations import render_limit_headers
 from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
 from tornado_gate.guards.stream_policy import HEADER, parse_stream_policy
@@ -22,6 +21,7 @@ from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers.authenticated import AuthenticatedHandler
 from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
+from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, join_frames
@@ -52,7 +52,8 @@ class AnswerHandler(AuthenticatedHandler):
         """Serve the request, and close everything that it opened, even after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
-        self.gate.acquire_snapshot(self.snapshot)
+        requests, snapshot = self.gate.requests, self.snapshot
+        requests.begin(snapshot)
         wire: WireRequest | None = None
         try:
             if HEADER in self.lower_headers:
@@ -63,14 +64,14 @@ class AnswerHandler(AuthenticatedHandler):
                 call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
                 wire = await self.read_large_wire_request(call)
             self.end_user = find_end_user(wire.json)
-            if self.snapshot.config.ledger.bodies:
+            if snapshot.config.ledger.bodies:
                 self.recorded_body = wire.raw[:BODY_BYTES]
             answer = await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
-            call.meter.first_event_seconds = time.monotonic() - self.started
+            call.progress.begin_response(time.monotonic() - self.started)
             if self.headers_written:
                 await self._continue_stream(answer.reply)
                 return
@@ -89,7 +90,7 @@ class AnswerHandler(AuthenticatedHandler):
                 if not closing.is_empty:
                     await closing.aclose()
             finally:
-                self.gate.release_snapshot(self.snapshot)
+                requests.end(snapshot)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """Return the response of the part that serves the route. Raises GateError."""
@@ -115,8 +116,10 @@ class AnswerHandler(AuthenticatedHandler):
         """Set the head of a stream before its target has responded: a later failure is an event of the stream."""
         self.status = 200
         self.headers["Content-Type"] = EVENTS
-        if self.call is not None and self.call.meter.claim is not None:
-            self.set_headers(render_limit_headers(self.snapshot, self.call, self.call.meter.claim.levels))
+        if self.call is not None and self.call.charge.reservations is not None:
+            self.set_headers(
+                render_limit_headers(self.snapshot.formats, self.call, self.call.charge.reservations.levels)
+            )
 
     async def _continue_stream(self, reply: Reply) -> None:
         """Write a reply after the head that `begin_stream` has made. Raises UpstreamError if the reply is no stream."""
@@ -157,16 +160,16 @@ class AnswerHandler(AuthenticatedHandler):
             headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
-        if call.meter.claim is not None:
-            self.set_headers(render_limit_headers(self.snapshot, call, call.meter.claim.levels))
-        if call.meter.response_headers is not None:
-            self.set_headers(call.meter.response_headers)
-        if call.meter.attempts > 1:
-            headers["X-Gate-Attempts"] = str(call.meter.attempts)
+        if call.charge.reservations is not None:
+            self.set_headers(render_limit_headers(self.snapshot.formats, call, call.charge.reservations.levels))
+        if call.additions.headers is not None:
+            self.set_headers(call.additions.headers)
+        if call.progress.attempts > 1:
+            headers["X-Gate-Attempts"] = str(call.progress.attempts)
 
     def _add_cost(self, call: Call) -> None:
         """Add the cost of a complete response, if it is known."""
-        cost = compute_answer_cost(self.snapshot, call) if self.status < 400 else None
+        cost = compute_answer_cost(self.snapshot.prices, call) if self.status < 400 else None
         if cost is not None:
             self.headers["X-Gate-Cost"] = format_usd(cost)
 
@@ -209,7 +212,7 @@ class AnswerHandler(AuthenticatedHandler):
             return
         assert self.call is not None
         try:
-            async with asyncio.timeout_at(self.call.meter.ends_at):
+            async with asyncio.timeout_at(self.call.progress.ends_at):
                 await waiting
         except TimeoutError:
             name = self.call.target.provider

@@ -15,7 +15,6 @@ from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Caller, Route, Upload, WireRequest
 from tornado_gate.types.media_type import media_type
@@ -26,6 +25,7 @@ DRAIN_BYTES = 64 * 1024 * 1024
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 ANONYMOUS_CALLER = Caller(id="", account="")
 JSON_CONTENT_TYPE = "application/json"
+_PROTOCOL_HEADER = auth.PROTOCOL_HEADER
 _CREDENTIALS = frozenset((*auth.KEY_HEADERS, "cookie"))
 """Headers that plugins never get. Browsers send the console's session with every request to the gateway; no plugin needs it."""
 EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
@@ -69,7 +69,7 @@ class AuthenticatedHandler(Exchange):
             self._admit(ANONYMOUS_CALLER, b"", is_form)
             return None
         key_digest = digest_key(auth.find_key(self.lower_headers, keys_in_query))
-        caller = self.gate.find_cached_caller(key_digest)
+        caller = self.gate.callers.find_cached(key_digest)
         if caller is None:
             return self._authenticate_by_store(key_digest, is_form)
         self._admit(caller, key_digest, is_form)
@@ -83,7 +83,7 @@ class AuthenticatedHandler(Exchange):
         return self.route.key == "none" or not auth.has_key(self.lower_headers, keys_in_query)
 
     async def _authenticate_by_store(self, key_digest: bytes, is_form: bool) -> None:
-        self._admit(await self.gate.authenticate_digest(key_digest), key_digest, is_form)
+        self._admit(await self.gate.callers.authenticate_digest(key_digest), key_digest, is_form)
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         """Check the caller's current permissions and limits, and prepare to read the body. Raises GateError."""
@@ -105,37 +105,19 @@ class AuthenticatedHandler(Exchange):
 
     def make_call(self, closing: AsyncExitStack) -> Call:
         """Return the call of this request, after authentication."""
-        services, caller, headers = self.services, self.caller, self.lower_headers
-        if caller is ANONYMOUS_CALLER:
-            return self._make_anonymous_call(closing)
-        return Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=caller,
+        headers = self.lower_headers
+        return self.services.calls.make(
+            self.snapshot.config,
+            self.request_id,
+            self.operation,
+            self.format,
+            self.caller,
+            remove_keys(headers),
+            closing,
+            self.started,
             strict=headers.get("x-gate-strict") == "1",
-            dialect=self.snapshot.config.dialect,
-            responses=self.snapshot.config.responses,
-            headers=remove_keys(headers),
-            closing=closing,
-            memory=services.memory.get_account_memory(caller.account),
-            fetcher=services.fetcher.for_request(caller.account, closing),
-            files=SignedFileStore(services.media, self._get_public_url(), caller.account),
             key_digest=self.key_digest,
-            started=self.started,
-        )
-
-    def _make_anonymous_call(self, closing: AsyncExitStack) -> Call:
-        """Return the call of a request without a key, which stores and fetches no objects."""
-        return Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=ANONYMOUS_CALLER,
-            dialect=self.snapshot.config.dialect,
-            headers=remove_keys(self.lower_headers),
-            closing=closing,
-            started=self.started,
+            get_public_url=self._get_public_url,
         )
 
     def make_partial_call(self) -> Call:
@@ -153,7 +135,7 @@ class AuthenticatedHandler(Exchange):
         """
         server = self.snapshot.config.server
         if server.public_url:
-            return server.public_url.rstrip("/")
+            return server.public_url
         if not server.trusted_proxies:
             return f"{self.request.protocol}://{self.request.host}"
         origin = common.find_request_origin(self.request, server)
@@ -320,10 +302,12 @@ def parse_query_lists(request: CallerRequest) -> Mapping[str, tuple[str, ...]]:
 
 def remove_keys(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers without API keys in any form and without cookies, as plugins get them."""
-    kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
-    if auth.PROTOCOL_HEADER in kept:
-        names = [name.strip() for name in kept[auth.PROTOCOL_HEADER].split(",")]
-        kept[auth.PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
+    kept = dict(headers)
+    for name in _CREDENTIALS & kept.keys():
+        del kept[name]
+    if _PROTOCOL_HEADER in kept:
+        names = [name.strip() for name in kept[_PROTOCOL_HEADER].split(",")]
+        kept[_PROTOCOL_HEADER] = ", ".join(name for name in names if not auth.is_key_protocol(name))
     return kept
 
 

@@ -23,7 +23,7 @@ from tornado_gate.pipeline.observers import tell_observers
 from tornado_gate.pipeline.pricing import record_usage
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.telemetry.logs import AccessLine, log_access
-from tornado_gate.types import NO_TARGET, Call, Caller, Meter
+from tornado_gate.types import NO_TARGET, Call, Caller, Meter, Progress
 
 log = logging.getLogger(__name__)
 
@@ -171,26 +171,30 @@ def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics, and write it to the usage ledger and the access log."""
     gate, call, request = ended.gate, ended.call, ended.request
     seconds = time.monotonic() - ended.started
-    meter = call.meter if call else Meter()
-    target = call.target if call is not None and call.target is not NO_TARGET else meter.target
-    model = (call.model if call else "") or meter.model
+    if call is None:
+        meter, progress, requested, operation = Meter(), Progress(), "", ended.operation
+        target = NO_TARGET
+    else:
+        meter, progress, requested = call.meter, call.progress, call.model
+        operation = call.operation or ended.operation  # images, for generateContent at a model for images
+        target = progress.target if call.target is NO_TARGET else call.target
+    model = requested or progress.model
     usage = meter.usage
-    error_code = ended.error_code or meter.error_code
+    error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    operation = (call.operation if call else "") or ended.operation  # images of generateContent at a model for images
     gate.metrics.requests.count(
         format=ended.format,
         operation=operation,
-        model=target.model or (call.model if call else ""),
+        model=target.model or requested,
         provider=target.provider,
         status=ended.status,
         seconds=seconds,
-        first_event_seconds=meter.first_event_seconds,
-        usage=None if meter.cached else usage,
+        first_event_seconds=progress.first_event_seconds,
+        usage=None if progress.cached else usage,
     )
     if outcome in UNFINISHED:
         gate.metrics.requests.count_unfinished(target.model, target.provider, outcome)
-    if meter.images and not meter.cached:
+    if meter.images and not progress.cached:
         gate.metrics.requests.count_images(target.model, target.provider, meter.images)
     if call is not None and call.caller.id:
         entry = Entry(
@@ -205,14 +209,16 @@ def record_request(ended: EndedRequest) -> None:
             error_code,
             outcome,
             meter,
+            progress,
+            call.charge,
             seconds * 1000,
             select_headers(call.headers),
             ended.end_user,
             ended.recorded_body,
             ended.snapshot.prices,
         )
-        record_usage(gate, entry)
-    if meter.observers is not None and call is not None:
+        record_usage(gate.admission, gate.ledger, entry)
+    if call is not None and call.additions.observers is not None:
         tell_observers(call, ended.status, error_code, outcome, seconds)
     server = ended.snapshot.config.server
     if server.access_log:
@@ -229,7 +235,7 @@ def record_request(ended: EndedRequest) -> None:
                 upstream_model=target.upstream_model,
                 bytes_out=ended.sent_bytes,
                 usage=usage,
-                attempts=meter.attempts,
+                attempts=progress.attempts,
                 images=meter.images,
                 error=error_code,
                 outcome=outcome,

@@ -29,12 +29,12 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.admission.reservations import render_limit_headers
 from tornado_gate.errors import GateError, InternalError, RateLimited, RequestError
 from tornado_gate.http.server.response_head import clean_header_value
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.cors import is_private, make_cors_headers
+from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.types import Call
 
 log = logging.getLogger(__name__)
@@ -240,7 +240,7 @@ class Exchange(HTTPMessageDelegate):
 
     async def _run(self) -> None:
         self.work_started = True
-        running = self.gate.running
+        running = self.gate.requests.running
         running.add(self)
         try:
             await self.answer()
@@ -343,7 +343,7 @@ class Exchange(HTTPMessageDelegate):
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
         if isinstance(error, RateLimited) and error.levels is not None:
-            self.set_headers(render_limit_headers(self.snapshot, self.call, error.levels, self.format))
+            self.set_headers(render_limit_headers(self.snapshot.formats, self.call, error.levels, self.format))
         if not self.body_read and common.has_body(self.request.lowered):
             self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request
         self.call = self.call or self.make_partial_call()
@@ -373,7 +373,7 @@ class Exchange(HTTPMessageDelegate):
         headers = HTTPHeaders()
         for name, value in fields.items():
             headers[name] = clean_header_value(value)
-        if self.gate.draining or self.gate.closing:
+        if self.gate.readiness.is_draining or self.gate.readiness.is_closing:
             headers["Connection"] = "close"
         return self.connection.write_headers(ResponseStartLine("", status, reason), headers, chunk)
 

@@ -25,7 +25,7 @@ class MediaHandler(GateHandler):
         self.operation = "media"
 
     async def get(self) -> None:
-        with self.gate.use_snapshot(self.snapshot):
+        with self.gate.requests.hold(self.snapshot):
             try:
                 await self._serve_file()
             except GateError as error:

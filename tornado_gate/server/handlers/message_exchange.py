@@ -167,9 +167,9 @@ class MessageExchange(AnswerHandler):
     def prepare(self) -> Awaitable[None] | None:
         """Prepare as for HTTP; the key and the headers were read at the handshake."""
         self.limit = self.snapshot.config.limits.body_bytes
-        if self.gate.closing:
+        if self.gate.readiness.is_closing:
             raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
-        caller = self.gate.find_cached_caller(self.key_digest)
+        caller = self.gate.callers.find_cached(self.key_digest)
         if caller is None:
             return self._authenticate_by_store(self.key_digest, is_form=False)
         self._admit(caller, self.key_digest, is_form=False)

@@ -17,6 +17,7 @@ from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.calls import make_handshake_call
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.message_exchange import MessageContext
@@ -66,7 +67,7 @@ class MessageSocketHandler(SocketHandler):
     async def prepare(self) -> None:
         """Authenticate the caller and open the format's adapter."""
         try:
-            if self.gate.closing:
+            if self.gate.readiness.is_closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
@@ -93,17 +94,11 @@ class MessageSocketHandler(SocketHandler):
     async def _authenticate(self) -> None:
         headers = lower_header_names(self.request.headers)
         self.key_digest = digest_key(auth.find_key(headers, self.get_query_arguments(auth.KEY_PARAMETER)))
-        caller = await self.gate.authenticate_digest(self.key_digest)
+        caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         self.lowered = {name: value for name, value in remove_keys(headers).items() if _is_of_requests(name)}
-        self.call = Call(
-            id=self.request_id,
-            operation=self.route_operation,
-            format=self.format,
-            caller=caller,
-            dialect=self.snapshot.config.dialect,
-            headers=self.lowered,
-            responses=self.snapshot.config.responses,
+        self.call = make_handshake_call(
+            self.snapshot.config, self.request_id, self.route_operation, self.format, caller, self.lowered
         )
 
     def _open_adapter(self, call: Call) -> MessageAdapter:
@@ -137,7 +132,7 @@ class MessageSocketHandler(SocketHandler):
         self.request.headers = self._headers = HTTPHeaders()  # frees 2 KB that are not read again
         self.session = MessageSession(self.services, self.adapter, self.ws_connection.connection, handshake)
         self.session.begin(self.rules.minutes)
-        if self.gate.closing:
+        if self.gate.readiness.is_closing:
             self.shut_down()
         if self.refusal is not None:
             self.session.revoke(self.refusal)
@@ -169,7 +164,7 @@ class MessageSocketHandler(SocketHandler):
         if self.session is None or self.drains:
             return
         self.drains = True
-        self.gate.acquire_snapshot(self.snapshot)
+        self.gate.requests.begin(self.snapshot)
         self.session.shut_down()
 
     def revoke(self, error: GateError) -> None:
@@ -199,4 +194,4 @@ class MessageSocketHandler(SocketHandler):
         elif hasattr(self, "adapter"):
             self.adapter.close()
         if self.drains:
-            self.gate.release_snapshot(self.snapshot)
+            self.gate.requests.end(self.snapshot)

@@ -23,6 +23,7 @@ from tornado_gate.http.server.response import SWITCHING
 from tornado_gate.http.websocket.connection import Receive
 from tornado_gate.http.websocket.server import FrameProtocol
 from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.other_models import check_message
 from tornado_gate.pipeline.pricing import compute_session_cost
 from tornado_gate.realtime.client_secrets import SECRET_PREFIX, ClientSecretClaims
@@ -34,7 +35,6 @@ from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.services import Services
-from tornado_gate.storage.files import SignedFileStore
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.telemetry.redaction import make_mask
 from tornado_gate.types import Call, Caller, RealtimeAdapter, Socket, Usage, WireRequest
@@ -78,21 +78,24 @@ class RealtimeHandler(SocketHandler):
         """Authenticate the caller, find the model and connect the provider."""
         await self.closing.__aenter__()
         try:
-            if self.gate.closing:
+            if self.gate.readiness.is_closing:
                 raise Unavailable("The gateway is shutting down. Connect again.", code="shutting_down")
             self.check_handshake()
             self.check_origin_header()
-            self.closing.enter_context(self.gate.use_snapshot(self.snapshot))
+            self.closing.enter_context(self.gate.requests.hold(self.snapshot))
             key_changes = self.gate.keys.changes
             call, wire = await self._authenticate()
             self.call = call
             auth.filter_operations(call.caller, (OPERATION,))
-            call = self.snapshot.for_model(call, self.snapshot.resolve_model_name(wire, call.caller))
+            model = resolve_model_name(self.snapshot.config.defaults, wire, call.caller)
+            call = self.snapshot.targets.for_model(call, model)
             self.call = call
-            self.snapshot.select_targets(call, (OPERATION,))
-            if self.snapshot.has_guards:
+            self.snapshot.targets.select_targets(call, (OPERATION,))
+            if self.snapshot.guards.lanes:
                 strict = call.replace(strict=call.headers.get("x-gate-strict") == "1")
-                self.review = begin_session_review(self.gate, self.snapshot, strict, self.matched.served.route)
+                self.review = begin_session_review(
+                    self.gate.guarding, self.snapshot.guards, strict, self.matched.served.route
+                )
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             self.give_back = await self.services.sessions.reserve(call.caller, self.rules)
             if self.ended:
@@ -141,21 +144,18 @@ class RealtimeHandler(SocketHandler):
                 message = f"This client secret is for the model '{held.model}'. Use that model, or create another client secret."
                 raise NotAllowed(message, param="model", code="model_not_allowed")
         else:
-            caller = await self.gate.authenticate_digest(self.key_digest)
+            caller = await self.gate.callers.authenticate_digest(self.key_digest)
         self.check_address(caller)
         plain = remove_keys(headers)
-        call = Call(
-            id=self.request_id,
-            operation=self.operation,
-            format=self.format,
-            caller=caller,
-            dialect=self.snapshot.config.dialect,
-            headers=plain,
-            memory=self.services.memory.get_account_memory(caller.account),
-            fetcher=self.services.fetcher.for_request(caller.account, self.closing),
-            files=SignedFileStore(self.services.media, "", caller.account),
-            closing=self.closing,
-            started=self.started,
+        call = self.services.calls.make(
+            self.snapshot.config,
+            self.request_id,
+            self.operation,
+            self.format,
+            caller,
+            plain,
+            self.closing,
+            self.started,
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
         wire = WireRequest(
@@ -195,7 +195,7 @@ class RealtimeHandler(SocketHandler):
         self.request.remote_ip = find_request_origin(self.request, self.snapshot.config.server).address  # for the log
         self.request.headers = self._headers = NO_HEADERS  # frees 2 KB that are not read again
         mask, connection = make_mask(self.call.target), self.ws_connection.connection
-        counts = None if self.call.meter.claim is None else self._count_usage
+        counts = None if self.call.charge.reservations is None else self._count_usage
         kind = GuardedRelay if self.review is not None and self.review.guards else Relay
         self.relay = kind(self.side, connection, self.socket, self.rules, self.request_id, mask, counts)
         if self.caller.models:
@@ -203,7 +203,7 @@ class RealtimeHandler(SocketHandler):
         if self.review is not None and isinstance(self.relay, GuardedRelay):
             self.relay.guard(self.review, self.call)
         self.relay.begin()
-        if self.gate.closing:
+        if self.gate.readiness.is_closing:
             self.relay.shut_down()
         if self.refusal is not None:
             self.relay.revoke(self.refusal)
@@ -217,12 +217,12 @@ class RealtimeHandler(SocketHandler):
                 self._counting = asyncio.ensure_future(self._settle_usage(self.call))
 
     async def _settle_usage(self, call: Call) -> None:
-        meter, counted = call.meter, None
-        while meter.claim is not None and counted is not meter.usage and not meter.charged:
-            counted = meter.usage
+        charge, counted = call.charge, None
+        while charge.reservations is not None and counted is not call.meter.usage and not charge.is_counted_elsewhere:
+            counted = call.meter.usage
             tokens = (counted.total_tokens or 0) if counted else 0
-            cost = compute_session_cost(self.snapshot, call)
-            error = await self.gate.admission.add_used(meter.claim, tokens, cost)
+            cost = compute_session_cost(self.snapshot.prices, call)
+            error = await self.gate.admission.add_used(charge.reservations, tokens, cost)
             if error is not None:
                 self.revoke(error)
                 return

@@ -51,26 +51,28 @@ class ReadyHandler(StatusHandler):
     """
 
     def get(self) -> None:
-        if self.gate.draining:
+        if self.gate.readiness.is_draining:
             self.set_status(503)
             self.write({"status": "draining"})
             return
-        if self.gate.is_crash_loop():
+        if self.gate.readiness.is_crash_loop():
             self.set_status(503)
             self.write({"status": "crash_loop", "reason": "processes end soon after their start; see the log"})
             return
         options = self.snapshot.config.plugin_options
         incomplete = {name for name in self.gate.host.deferred_faults if name in options and options[name].required}
-        if unavailable := self.snapshot.closed | incomplete:
+        if unavailable := self.snapshot.plugins.closed | incomplete:
             self.set_status(503)
             self.write({"status": "plugin_unavailable", "plugins": sorted(unavailable)})
             return
-        reasons = [reason for check in self.gate.ready_checks if (reason := check())]
+        reasons = [reason for check in self.gate.readiness.checks if (reason := check())]
         if reasons:
             self.set_status(503)
             self.write({"status": "overloaded", "reason": "; ".join(reasons)})
             return
-        failed = sorted({*self.snapshot.failed, *(name for name in self.gate.host.deferred_faults if name in options)})
+        failed = sorted(
+            {*self.snapshot.plugins.failed, *(name for name in self.gate.host.deferred_faults if name in options)}
+        )
         more = {"failed_plugins": failed} if failed else {}
         self.write({"status": "ready", "configuration": self.snapshot.number, **more})
 

@@ -155,7 +155,7 @@ class OperationBuilder:
         self._snapshot = snapshot
         self._components = components
         self._base_url = base_url
-        self._models = snapshot.list_models(_EVERYBODY)
+        self._models = snapshot.targets.list_models(_EVERYBODY)
         self._bodies: dict[int, str] = {}
 
     def build(self, same: list[DescribedRoute], aliases: Mapping[str, list[str]]) -> JsonValue:

@@ -19,7 +19,8 @@ from tornado_gate.config import edit
 from tornado_gate.config.edit import EditRefused
 from tornado_gate.config.model import Config
 from tornado_gate.errors import ConfigError
-from tornado_gate.pipeline.snapshot import build, collect_secrets
+from tornado_gate.pipeline.conf_secrets import collect_secrets
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
@@ -135,10 +136,10 @@ def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tu
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
         return tuple(lines), ()
-    failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.failed.items()}
+    failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.plugins.failed.items()}
     own = [failed.pop(plugin)] if plugin in failed else []
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]
-    warnings = conf.describe(snapshot.warnings, config.path, config.lines)
+    warnings = conf.describe(snapshot.plugins.warnings, config.path, config.lines)
     return tuple(own), (*failed.values(), *warnings, *off)
 
 

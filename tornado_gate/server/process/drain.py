@@ -60,7 +60,7 @@ class Drain:
             self._hurry.set()
             return
         self._delay = 0.0 if number == signal.SIGINT else self._gate.snapshot.config.server.drain_delay
-        self._gate.draining = True
+        self._gate.readiness.is_draining = True
         systemd.notify_stopping()
         self._begun.set()
 
@@ -93,30 +93,30 @@ class Drain:
             listener.stop_listening()
         self._services.close_sessions()
         seconds = self._gate.snapshot.config.server.drain_seconds
-        log.info("%s: %d open requests, up to %.0f s", why, self._gate.open_requests, seconds)
+        log.info("%s: %d open requests, up to %.0f s", why, self._gate.requests.count, seconds)
 
     async def _finish_requests(self, seconds: float) -> None:
         for listener in self._listeners:
             listener.close_idle()
         if await self._until(self._wait_for_requests(), seconds):
             return
-        log.warning("%d requests were still open after %.0f s; they are ended", self._gate.open_requests, seconds)
+        log.warning("%d requests were still open after %.0f s; they are ended", self._gate.requests.count, seconds)
         error = Unavailable(
             "The gateway is shutting down, and the request took too long. Send it again.",
             code="shutting_down",
             headers={"Retry-After": "1"},
         )
-        for request in list(self._gate.running):
+        for request in list(self._gate.requests.running):
             request.interrupt(error)
         self._hurry.clear()
         await self._until(self._wait_for_requests(), FLUSH_SECONDS)
 
     async def _wait_for_requests(self) -> None:
         await self._wait_for_connections()
-        await self._gate.idle.wait()  # connections outside of the HTTP servers: WebSockets
+        await self._gate.requests.wait_until_idle()  # connections outside of the HTTP servers: WebSockets
 
     async def _wait_for_connections(self) -> None:
-        await self._gate.idle.wait()
+        await self._gate.requests.wait_until_idle()
         for listener in self._listeners:
             await listener.wait_closed()
 

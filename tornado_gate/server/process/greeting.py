@@ -30,7 +30,7 @@ def print_greeting(
     """
     if not config.keys and not keystore.has_keys():
         key, _ = keystore.create("first")
-        model = next((entry.name for entry in snapshot.models.list_entries()), "MODEL")
+        model = next((entry.name for entry in snapshot.targets.models.list_entries()), "MODEL")
         say(
             "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
             f"  {key}\nTry it:\n"

@@ -22,7 +22,9 @@ from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.tornado_front import TornadoServer
-from tornado_gate.pipeline.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.pipeline.conf_secrets import collect_secrets
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins import failure_log, running_versions
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server.app import make_app, make_metrics_app, make_services
@@ -222,7 +224,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
                 loop.add_signal_handler(number, self._stop, drain, number, replacement)
             loop.add_signal_handler(signal.SIGUSR2, replacement.start)
             return
-        services.gate.is_crash_loop = lambda: board.is_crash_loop
+        services.gate.readiness.is_crash_loop = lambda: board.is_crash_loop
         loop.add_signal_handler(STOP, self._stop_child, services, drain, board)
         loop.add_signal_handler(HANDED_OVER, self._hand_over_child, services, drain, board)
         loop.add_reader(board.life, self._on_supervisor_end, services, drain, board)

@@ -18,8 +18,10 @@ from tornado_gate import config as conf
 from tornado_gate.config.model import Config
 from tornado_gate.config.written import is_unwritten
 from tornado_gate.errors import ConfigError
+from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.pricing import load_default_prices
-from tornado_gate.pipeline.snapshot import Snapshot, build, collect_secrets
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins import running_versions
 from tornado_gate.plugins.lock import get_lock_path
 from tornado_gate.server.process.heap import shorten_garbage_collection
@@ -60,7 +62,7 @@ UNKNOWN: FileState = ((-1, -1, -1),)
 def log_warnings(snapshot: Snapshot) -> None:
     """Log settings of the configuration that are valid but unsafe."""
     config = snapshot.config
-    for line in conf.describe(snapshot.warnings, config.path, config.lines):
+    for line in conf.describe(snapshot.plugins.warnings, config.path, config.lines):
         log.warning("%s", line)
 
 

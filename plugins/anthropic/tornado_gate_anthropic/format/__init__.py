@@ -22,7 +22,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats, other_models
+from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_anthropic import fields
 from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
@@ -55,6 +55,7 @@ def routes() -> list[Route]:
                 prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
                 texts=texts,
                 other_models=other_models.MESSAGES,
+                **answer_sizes.MESSAGES,
             )
             for path, operation, texts in (
                 ("/v1/messages", "chat", fields.MESSAGES),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.types.text_maps import TextMap
-from tornado_gate.wire import formats, other_models
+from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_gemini.fields import texts as gemini
 from tornado_gate_gemini.fields.references import list_interaction_references, list_references
@@ -41,6 +41,7 @@ def _make_method_options(
         "prompt_prefix": _read_generate_prefix if is_generate else None,
         "texts": texts,
         "other_models": models,
+        **(answer_sizes.GENERATE if is_generate else {}),
     }
 
 
@@ -87,6 +88,7 @@ def _interaction_routes() -> Iterator[Route]:
             prompt_prefix=_read_interaction_prefix,
             texts=gemini.INTERACTIONS,
             other_models=other_models.INTERACTIONS,
+            **answer_sizes.GENERATE,
         )
         path = version + INTERACTION_PATH
         texts = gemini.INTERACTIONS

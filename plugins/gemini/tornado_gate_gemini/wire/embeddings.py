@@ -247,7 +247,7 @@ def note_embeddings(meter: Meter, raw: bytes) -> None:
         return
     text = raw[match.end() : match.end() + _MAX_USAGE_LENGTH].decode("utf-8", "replace")
     with suppress(json.JSONDecodeError):  # longer than any the vendor sends
-        meter.usage = parse_usage(convert_to_camel_case(json.JSONDecoder().raw_decode(text)[0])) or meter.usage
+        meter.record_usage(parse_usage(convert_to_camel_case(json.JSONDecoder().raw_decode(text)[0])))
 
 
 def _raise_error(raw: bytes) -> None:

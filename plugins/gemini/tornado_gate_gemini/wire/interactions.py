@@ -57,10 +57,10 @@ def parse_usage(value: Any) -> Usage | None:
 
 def note_interaction(meter: Meter, interaction: Mapping[str, Any]) -> None:
     """Note usage and finish reason of an interaction."""
-    meter.usage = parse_usage(interaction.get("usage")) or meter.usage
+    meter.record_usage(parse_usage(interaction.get("usage")))
     status = interaction.get("status")
     if isinstance(status, str) and status not in _UNFINISHED:
-        meter.finish_reason = _REASONS.get(status, "other")
+        meter.record_finish(_REASONS.get(status, "other"))
 
 
 def note_body(meter: Meter, body: Any) -> None:
@@ -70,7 +70,7 @@ def note_body(meter: Meter, body: Any) -> None:
     if not isinstance(body, Mapping) or not isinstance(body.get("status"), str):
         raise wrong_format_error()
     note_interaction(meter, body)
-    meter.images += sum(map(_count_images, read_objects(body.get("steps"))))
+    meter.add_images(sum(map(_count_images, read_objects(body.get("steps")))))
 
 
 def _count_images(step: Mapping[str, Any]) -> int:

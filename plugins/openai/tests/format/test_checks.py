@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 import tornado_gate_openai.format as plugin
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate_openai.fields.chat import ChatBodySchema, check_chat
-from tornado_gate_openai.fields.message_checks import check_messages
 
 WRONG: dict[str, list[Any]] = {
     "string": [True, 1, 1.5, [], {}],
@@ -328,31 +326,3 @@ def test_no_body_raises_anything_but_a_gate_error(body: dict[str, Any]) -> None:
     except GateError as error:
         assert error.status == 400
         assert error.param
-
-
-MESSAGES = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "role": st.sampled_from(["user", "assistant", "system", "developer", "tool", "function", "x", None, []]),
-            "content": st.sampled_from(["", "a", None, 1, [], [{"type": "text", "text": "a"}], [{"type": "text"}]]),
-            "name": st.sampled_from(["n", 1]),
-            "tool_call_id": st.just("t"),
-        },
-    )
-    | st.sampled_from([None, "a", []]),
-    max_size=4,
-)
-
-
-@given(MESSAGES)
-def test_messages_are_checked_in_a_body_as_they_are_by_themselves(messages: list[Any]) -> None:
-    def fault(check: Callable[[], object]) -> tuple[str, str] | None:
-        try:
-            check()
-        except InvalidField as error:
-            return error.param, error.message
-        return None
-
-    alone = fault(lambda: check_messages(messages))
-    assert fault(lambda: check_chat({"model": "m", "messages": messages})) == alone

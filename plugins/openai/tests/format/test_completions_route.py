@@ -18,7 +18,8 @@ import tornado_gate_openai.format as plugin
 from tornado_gate.errors import GateError, InvalidField, UpstreamError
 from tornado_gate.testing import iterate
 from tornado_gate.types import ChatRequest, Reply, StreamError
-from tornado_gate_openai.format.completions import CompletionBodySchema, CompletionState, check_completion
+from tornado_gate_openai.fields.completions import CompletionBodySchema, check_completion
+from tornado_gate_openai.format.completions import CompletionState
 
 PATH = "/v1/completions"
 QUESTION: dict[str, Any] = {"model": "m", "prompt": "Once"}

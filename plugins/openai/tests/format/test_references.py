@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.types import ResponseRules
-from tornado_gate_openai.fields import references
+from tornado_gate_openai.format import references
 
 CALL = call_for()
 PLAIN: dict[str, Any] = {"model": "m", "input": "Hi"}

@@ -12,7 +12,7 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.types import Call, ChatRequest, Message, Text, UpstreamRequest
 from tornado_gate.types.value import replace
 from tornado_gate_openai.provider.cache_key import make_cache_key
-from tornado_gate_openai.provider.models import OpenAIModelFeatures
+from tornado_gate_openai.provider.features import OpenAIModelFeatures
 
 MakeCall = Callable[..., Call]
 MakeChat = Callable[..., ChatRequest]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tornado_gate.types import ChatRequest, Message, PartDelta, PartEnd, PartStart, ResponseFormat, StreamEvent, Text
-from tornado_gate_openai.provider.models import OpenAIModelFeatures
+from tornado_gate_openai.provider.features import OpenAIModelFeatures
 from tornado_gate_openai.provider.schemas import complete_parameters, unwrap_answers
 from tornado_gate_openai.wire.schema import make_strict
 

@@ -23,10 +23,10 @@ from tornado_gate.types.text_maps import (
     words,
 )
 from tornado_gate.wire.text_shapes import ERROR, USAGE
-from tornado_gate_openai.fields.chat_texts import PART
+from tornado_gate_openai.fields.parts import PART_SHAPE
 
 _USER: Final = Text(kind="user")
-_INPUT: Final = Object(members=PART.members, kind="user", string=_USER)
+_INPUT: Final = Object(members=PART_SHAPE.members, kind="user", string=_USER)
 
 EMBEDDINGS: Final = TextMap(
     request=Object(kind="other", members={**words("model", "encoding_format", "input_type"), "input": _INPUT}),

@@ -24,10 +24,11 @@ from tornado_gate.types.text_maps import (
 )
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_shapes import ERROR, ROLES, USAGE
-from tornado_gate_openai.fields.chat_texts import TOOL_CHOICE_OR_WORD
-from tornado_gate_openai.fields.response_texts import PART, TOOL
+from tornado_gate_openai.fields.response_items import PART_SHAPE
+from tornado_gate_openai.fields.response_tools import make_tool_shape
+from tornado_gate_openai.fields.tools import TOOL_CHOICE_SHAPE
 
-_PART: Final = Object(members={**PART.members, "audio": DATA}, kinds={})
+_PART: Final = Object(members={**PART_SHAPE.members, "audio": DATA}, kinds={})
 _ITEM_KINDS: Final[dict[str, TextKind]] = {
     "function_call": "tool_call",
     "mcp_call": "tool_call",
@@ -41,7 +42,7 @@ _ITEM: Final = Object(
         "content": _PART,
         "arguments": JsonText(kind="tool_call"),
         "output": Text(kind="tool_result"),
-        "tools": TOOL,
+        "tools": make_tool_shape(),
         "error": ERROR,
     },
     place="items.{id}",
@@ -73,8 +74,8 @@ _SESSION: Final = Object(
         **dict.fromkeys(("input_audio_format", "output_audio_format"), _FORMAT_OR_WORD),
         "instructions": Text(kind="system"),
         "audio": _AUDIO,
-        "tools": TOOL,
-        "tool_choice": TOOL_CHOICE_OR_WORD,
+        "tools": make_tool_shape(),
+        "tool_choice": TOOL_CHOICE_SHAPE,
         "turn_detection": _TURN_DETECTION,
         "input_audio_transcription": _AUDIO,
         "input_audio_noise_reduction": _AUDIO,

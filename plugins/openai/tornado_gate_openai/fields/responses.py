@@ -1,4 +1,4 @@
-"""Schema of a responses body. Values are not converted, unknown fields are accepted, and null means "not set".
+"""The body of responses. Values are not converted, unknown fields are accepted, and null means "not set".
 
 Source: openai-python 3.52, types/responses/response_create_params.py. Enumerations that the vendor extends (tiers, efforts,
 values of ``include``) accept any string.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
-
-from marshmallow import validate
 
 from tornado_gate.codec.checks import raise_missing
 from tornado_gate.codec.fields import (
@@ -23,15 +21,20 @@ from tornado_gate.codec.fields import (
     Number,
     Object,
     OneOf,
+    Reference,
     String,
     check,
+    get_schema,
+    make_reference_reader,
 )
 from tornado_gate.errors import InvalidField
-from tornado_gate_openai.fields.chat import check_metadata
-from tornado_gate_openai.fields.input_checks import check_input
-from tornado_gate_openai.fields.tool_checks import check_response_tool_choice, check_response_tools
-
-_REQUIRED_FIELDS: Final = ("model", "input")
+from tornado_gate.types import text_maps
+from tornado_gate.types.text_maps import WORD, words
+from tornado_gate.wire.text_shapes import CACHE_CONTROL, ERROR, SCHEMA, USAGE
+from tornado_gate_openai.fields.chat import check_metadata, need_stream
+from tornado_gate_openai.fields.object_ids import OBJECT_IDS
+from tornado_gate_openai.fields.response_items import PART_SHAPE, make_input, make_items_shape
+from tornado_gate_openai.fields.response_tools import RESPONSE_TOOL_CHOICE, RESPONSE_TOOLS, make_tool_shape
 
 
 class _StreamOptionsSchema(BodySchema):
@@ -39,34 +42,41 @@ class _StreamOptionsSchema(BodySchema):
 
 
 class _TextFormatSchema(BodySchema):
-    type = String(required=True, choices=("text", "json_object", "json_schema"))
-    name = String(allow_none=True)
+    type = String(required=True, choices=("text", "json_object", "json_schema"), text=WORD)
+    name = String(allow_none=True, text=WORD)
     description = String(allow_none=True)
-    schema = Object(allow_none=True)
+    schema = Object(allow_none=True, text=SCHEMA)
     strict = Boolean(allow_none=True)
 
 
 class _TextSchema(BodySchema):
-    format = Object(_TextFormatSchema, allow_none=True)
-    verbosity = String(allow_none=True)
+    format = Object(_TextFormatSchema, allow_none=True, text=make_tool_shape)
+    verbosity = String(allow_none=True, text=WORD)
 
 
 class _ReasoningSchema(BodySchema):
-    context = String(allow_none=True)
-    effort = String(allow_none=True)
-    generate_summary = String(allow_none=True)
-    mode = String(allow_none=True)
-    summary = String(allow_none=True)
+    context = String(allow_none=True, text=WORD)
+    effort = String(allow_none=True, text=WORD)
+    generate_summary = String(allow_none=True, text=WORD)
+    mode = String(allow_none=True, text=WORD)
+    summary = String(allow_none=True, text=WORD)
+
+
+_CONVERSATION: Final = Reference(kind="conversation")
 
 
 class _ConversationSchema(BodySchema):
-    id = String(required=True)
+    ids = OBJECT_IDS
+
+    id = String(required=True, text=WORD, refers=_CONVERSATION)
 
 
 class _PromptSchema(BodySchema):
-    id = String(required=True)
-    variables = Object(allow_none=True)
-    version = String(allow_none=True)
+    ids = OBJECT_IDS
+
+    id = String(required=True, text=WORD, refers=Reference(kind="prompt"))
+    variables = Object(allow_none=True, text=text_maps.Object(kind="user", members=PART_SHAPE.members))
+    version = String(allow_none=True, text=WORD)
 
 
 class _ContextManagementSchema(BodySchema):
@@ -77,42 +87,70 @@ class _ContextManagementSchema(BodySchema):
 class ResponseBodySchema(BodySchema):
     """The body of ``POST /v1/responses``."""
 
-    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    input = FunctionField(check_input, required=True)
+    texts = text_maps.Object(
+        kind="other",
+        members={
+            **words("id", "object", "status", "conversation_id"),
+            "usage": USAGE,
+            **dict.fromkeys(("error", "incomplete_details"), ERROR),
+        },
+    )
+    ids = OBJECT_IDS
+
+    model = String(required=True, filled=True, text=WORD, description="The name of a model of this gateway.")
+    input = make_input(
+        required=True,
+        description="A text, or items: messages, calls of functions and their outputs, reasoning, …",
+    )
     access_programs = Object(allow_none=True)
     background = Boolean(allow_none=True)
-    context_management = Array(Object(_ContextManagementSchema), allow_none=True)
-    conversation = OneOf(by_type={str: String(), dict: Object(_ConversationSchema)}, allow_none=True)
+    context_management = Array(Object(_ContextManagementSchema), allow_none=True, text=CACHE_CONTROL)
+    conversation = OneOf(
+        by_type={str: String(text=WORD, refers=_CONVERSATION), dict: Object(_ConversationSchema)}, allow_none=True
+    )
     image = Object(allow_none=True)
-    include = Array(String(), allow_none=True)
-    instructions = String(allow_none=True)
+    include = Array(String(), allow_none=True, text=WORD)
+    instructions = String(allow_none=True, text=lambda: make_items_shape("system"), description="The system prompt.")
     max_output_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     max_tool_calls = Integer(least=1, allow_none=True)
     metadata = FunctionField(check_metadata, allow_none=True)
     moderation = Object(allow_none=True)
     parallel_tool_calls = Boolean(allow_none=True)
-    previous_response_id = String(allow_none=True)
+    previous_response_id = String(
+        allow_none=True,
+        text=WORD,
+        refers=Reference(kind="response"),
+        description="The response that this one continues.",
+    )
     prompt = Object(_PromptSchema, allow_none=True)
     prompt_cache_key = String(allow_none=True)
-    prompt_cache_options = Object(allow_none=True)
-    prompt_cache_retention = String(allow_none=True)
+    prompt_cache_options = Object(allow_none=True, text=CACHE_CONTROL)
+    prompt_cache_retention = String(allow_none=True, text=WORD)
     reasoning = Object(_ReasoningSchema, allow_none=True)
     safety_identifier = String(allow_none=True)
-    service_tier = String(allow_none=True)
+    service_tier = String(allow_none=True, text=WORD)
     store = Boolean(allow_none=True)
-    stream = Boolean(allow_none=True)
+    stream = Boolean(allow_none=True, description="Answer with server-sent events.")
     stream_options = Object(_StreamOptionsSchema, allow_none=True)
     temperature = Number(least=0, most=2, allow_none=True)
     text = Object(_TextSchema, allow_none=True)
-    tool_choice = FunctionField(check_response_tool_choice, allow_none=True)
-    tools = FunctionField(check_response_tools, allow_none=True)
+    tool_choice = RESPONSE_TOOL_CHOICE
+    tools = RESPONSE_TOOLS
     top_logprobs = Integer(least=0, most=20, allow_none=True)
     top_p = Number(least=0, most=1, allow_none=True)
-    truncation = String(choices=("auto", "disabled"), allow_none=True)
+    truncation = String(choices=("auto", "disabled"), allow_none=True, text=WORD)
     user = String(allow_none=True)
 
 
-_FIELD_NAMES: Final = tuple(ResponseBodySchema().fields)
+class StateBodySchema(ResponseBodySchema):
+    """The body of ``POST /v1/responses/compact`` and ``POST /v1/responses/input_tokens``: only the model is required."""
+
+    input = make_input(allow_none=True, description="A text or items.")
+
+
+_SCHEMA: Final = get_schema(ResponseBodySchema)
+_FIELD_NAMES: Final = tuple(_SCHEMA.fields)
+read_references: Final = make_reference_reader(ResponseBodySchema)
 
 
 @lru_cache(maxsize=256)
@@ -144,10 +182,9 @@ def _check_exclusive(body: Mapping[str, Any]) -> None:
 
 def check_response(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first field that is invalid or conflicts with another."""
-    check(_get_schema(tuple(name for name in _FIELD_NAMES if name in body or name in _REQUIRED_FIELDS)), body)
+    check(_SCHEMA, body)
     _check_exclusive(body)
-    if body.get("stream_options") is not None and body.get("stream") is not True:
-        raise InvalidField("stream_options", "'stream_options' requires 'stream' to be true.")
+    need_stream(body)
     wanted = (body.get("text") or {}).get("format")
     if wanted is not None and wanted["type"] == "json_schema":
         for name in ("name", "schema"):

@@ -22,11 +22,11 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats, other_models
+from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
-from tornado_gate_openai.fields import chat_texts, response_texts
-from tornado_gate_openai.fields.chat import check_chat
-from tornado_gate_openai.fields.references import list_chat_references, list_response_references
+from tornado_gate_openai.fields import chat_answers, response_answers
+from tornado_gate_openai.fields.chat import check_chat, list_chat_references
+from tornado_gate_openai.fields.completions import check_completion
 from tornado_gate_openai.fields.responses import check_response
 from tornado_gate_openai.format.compaction import (
     CompactionState,
@@ -36,11 +36,11 @@ from tornado_gate_openai.format.compaction import (
 )
 from tornado_gate_openai.format.completions import (
     CompletionState,
-    check_completion,
     make_completion_reply,
     parse_completion_request,
 )
 from tornado_gate_openai.format.paths import find_keep_alive
+from tornado_gate_openai.format.references import list_response_references
 from tornado_gate_openai.format.replies import make_chat_reply
 from tornado_gate_openai.format.responses import (
     ResponseState,
@@ -75,8 +75,9 @@ ROUTES: Final = (
         references=list_chat_references,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
-        texts=chat_texts.CHAT,
+        texts=chat_answers.CHAT,
         other_models=other_models.CHAT,
+        **answer_sizes.CHAT,
     ),
     Route(
         "POST",
@@ -85,8 +86,9 @@ ROUTES: Final = (
         wire_format=completions.WIRE_FORMAT,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader(conversation="prompt"),
-        texts=chat_texts.COMPLETIONS,
+        texts=chat_answers.COMPLETIONS,
         other_models=other_models.CHAT,
+        **answer_sizes.COMPLETIONS,
     ),
     Route(
         "POST",
@@ -97,8 +99,9 @@ ROUTES: Final = (
         messages=_open_response_socket,
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
-        texts=response_texts.RESPONSES,
+        texts=response_answers.RESPONSES,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
     Route(
         "POST",
@@ -106,8 +109,9 @@ ROUTES: Final = (
         "chat",
         wire_format=formats.OPENAI_COMPACTIONS,
         references=list_response_references,
-        texts=response_texts.COMPACTIONS,
+        texts=response_answers.COMPACTIONS,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
 )
 

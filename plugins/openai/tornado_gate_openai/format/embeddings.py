@@ -236,7 +236,7 @@ class _VectorsStep(stages.Step[bytes, bytes]):
 
     def end(self, out: list[bytes]) -> None:
         if self._held is None:
-            self._call.meter.usage = find_usage(self._first, self._end)
+            self._call.meter.record_usage(find_usage(self._first, self._end))
         else:
             out.append(_check_whole(self._call, b"".join(self._held)))
 
@@ -248,5 +248,5 @@ def _check_whole(call: Call, raw: bytes) -> bytes:
         raise failure
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
         raise wrong_format_error()
-    call.meter.usage = parse_usage(body.get("usage"))
+    call.meter.record_usage(parse_usage(body.get("usage")))
     return raw

@@ -67,7 +67,7 @@ class EndMeter:
             self.done = True
         elif isinstance(body, Mapping) and body.get("type") == self._last:
             self.finished = True
-            self._meter.usage = self._parse_usage(body.get("usage")) or self._meter.usage
+            self._meter.record_usage(self._parse_usage(body.get("usage")))
         return False
 
 
@@ -102,7 +102,7 @@ class ResultAdapter(OpenAIAdapter):
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
         self._check(body)
-        call.meter.usage = self._parse_usage(body.get("usage")) or call.meter.usage
+        call.meter.record_usage(self._parse_usage(body.get("usage")))
         return raw
 
     async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:

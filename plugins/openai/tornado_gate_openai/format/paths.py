@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
-from tornado_gate.wire import formats, other_models
-from tornado_gate_openai.fields import media_texts, realtime_texts, response_texts
-from tornado_gate_openai.fields.references import list_image_references, list_response_references
+from tornado_gate.wire import answer_sizes, formats, other_models
+from tornado_gate_openai.fields import media_texts, realtime_texts, response_answers
+from tornado_gate_openai.fields.object_ids import list_image_references
+from tornado_gate_openai.format.references import list_response_references
 
 KEEP_ALIVE: Final = b": ping\n"
 """A comment line without the blank line that ends an event: a parser that ends an event at every blank line would parse empty
@@ -52,8 +53,9 @@ COUNT_ROUTES: Final = (
         default=lambda body: "chat",
         other_defaults=("chat",),
         references=list_response_references,
-        texts=response_texts.COUNT,
+        texts=response_answers.COUNT,
         other_models=other_models.RESPONSES,
+        **answer_sizes.RESPONSES,
     ),
 )
 

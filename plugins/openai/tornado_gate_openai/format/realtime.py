@@ -122,7 +122,7 @@ class OpenAIRealtimeAdapter:
         self._caller = request.dialect
         self._settled = call.dialect != "auto"
         self._unreported = UnreportedUsage()
-        call.meter.estimate_rest = self._unreported.estimate
+        call.meter.estimate_rest_by(self._unreported.estimate)
         self._translator = EventTranslator(request.dialect, request.dialect, call.drop_field)
 
     def set_upstream_dialect(self, dialect: RealtimeDialect) -> None:
@@ -158,7 +158,7 @@ class OpenAIRealtimeAdapter:
         if peek_type(text) == "response.done":
             usage = parse_usage(orjson.loads(text))
             self._unreported.note_done(usage)
-            self._call.meter.usage = sum_usage([self._call.meter.usage, usage])
+            self._call.meter.record_usage(sum_usage([self._call.meter.usage, usage]))
 
     def render_error(self, error: GateError, event_id: str = "") -> str:
         return orjson.dumps(make_error_event(error, event_id or None, self._caller)).decode()

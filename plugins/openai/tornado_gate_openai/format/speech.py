@@ -164,7 +164,7 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the body and return the request unchanged. Raises InvalidField."""
     body = _add_default_model(call, wire)
     check_for_upstream(check, _SPEECH_SCHEMA, body)
-    call.meter.characters = len(body["input"]) if isinstance(body.get("input"), str) else 0
+    call.meter.record_characters(len(body["input"]) if isinstance(body.get("input"), str) else 0)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=_make_state(body).events)
 
 
@@ -199,7 +199,7 @@ async def _note_usage(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIt
     try:
         async for event in events:
             if isinstance(event, SpeechEnd):
-                call.meter.usage = event.usage or call.meter.usage
+                call.meter.record_usage(event.usage)
             yield event
     finally:
         await close(events)

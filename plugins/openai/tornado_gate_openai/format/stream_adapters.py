@@ -18,7 +18,7 @@ from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire import formats
 from tornado_gate.wire.empty_conversations import empty_conversation_error
-from tornado_gate_openai.fields.references import list_object_references
+from tornado_gate_openai.fields.object_ids import list_object_references
 from tornado_gate_openai.format import contract
 from tornado_gate_openai.format.replies import DONE_FRAME, stream_frames
 from tornado_gate_openai.format.responses import choose_response_dialect, render_event_frame
@@ -308,7 +308,7 @@ async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None
     operator, and the gateway has no record of their upstreams. If the target shares files, the upstream itself looks up their
     ids.
     """
-    references = list_object_references(earlier, path)
+    references = list_object_references({path: earlier})
     if not references:
         return
     recorded = await call.memory.get_many({make_record_name(used.kind, used.id) for used in references})

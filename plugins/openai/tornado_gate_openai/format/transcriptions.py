@@ -242,8 +242,8 @@ async def _check_whole(call: Call, incoming: UpstreamResponse, plain: bool) -> b
     if (failure := find_error(body)) is not None:
         raise failure
     if not plain:
-        call.meter.usage = parse_usage(check_response(body).get("usage"))
-        call.meter.seconds = read_duration(body) or 0.0
+        call.meter.record_usage(parse_usage(check_response(body).get("usage")))
+        call.meter.record_seconds(read_duration(body))
     return raw
 
 

@@ -45,7 +45,8 @@ from tornado_gate_openai.provider import cross_format
 from tornado_gate_openai.provider.body import THINKING, apply_changes, compute_changes, drop_thinking
 from tornado_gate_openai.provider.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.provider.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
-from tornado_gate_openai.provider.models import FORMAT_OF_API, Api, drop_metadata, drop_tool_members, fit_chat
+from tornado_gate_openai.provider.features import Api
+from tornado_gate_openai.provider.models import FORMAT_OF_API, drop_metadata, drop_tool_members, fit_chat
 from tornado_gate_openai.provider.schemas import remove_added_nulls, unwrap_answers
 from tornado_gate_openai.provider.settings import OpenAISettings, read_settings
 from tornado_gate_openai.wire import chat

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from tornado_gate.codec.text_files import read_source_text
 from tornado_gate.types import (
@@ -33,9 +33,7 @@ from tornado_gate.types import (
 from tornado_gate.types.media_type import media_type as without_parameters
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.accepted_media import fit_medium
-
-if TYPE_CHECKING:
-    from tornado_gate_openai.provider.models import OpenAIModelFeatures
+from tornado_gate_openai.provider.features import OpenAIModelFeatures
 
 _TEXT_TYPES: Final = ("text/*", "application/json", "application/xml", "application/x-yaml")
 _ID_DIGITS: Final = 32

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tornado_gate.streams.stages import Step, add_step
 from tornado_gate.types import Call, ChatRequest, PartDelta, PartEnd, PartStart, StreamEvent, Tool, VendorTool
 from tornado_gate.types.value import replace
+from tornado_gate_openai.provider.features import OpenAIModelFeatures
 from tornado_gate_openai.wire.optional_members import NullRemover, has_optional, require_all
 from tornado_gate_openai.wire.schema import make_strict
-
-if TYPE_CHECKING:
-    from tornado_gate_openai.provider.models import OpenAIModelFeatures
 
 _VALUE: Final = "value"
 _MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")

@@ -22,7 +22,8 @@ from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types import ChatRequest, Target
 from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_openai.provider.endpoints import ALL_PATHS, OPERATIONS
-from tornado_gate_openai.provider.models import Api, OpenAIModelFeatures, needs_responses, wants_server_tool
+from tornado_gate_openai.provider.features import Api, OpenAIModelFeatures
+from tornado_gate_openai.provider.models import needs_responses, wants_server_tool
 from tornado_gate_openai.provider.voices import VOICE_OF_GEMINI
 
 REQUIRED_MEMBERS = frozenset(("model", "messages", "input", "prompt", "stream", "file", "image", "images"))

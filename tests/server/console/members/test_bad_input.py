@@ -162,7 +162,7 @@ async def test_forms_of_other_sites_change_nothing(visit: Visit, services: Servi
     page = await ada.get("/console/keys")
     assert "hers" in page.text
     assert "theirs" not in page.text
-    assert (await services.gate.authenticate(key)).name == "hers"
+    assert (await services.gate.callers.authenticate(key)).name == "hers"
 
 
 async def test_every_page_needs_a_session_unless_it_says_otherwise(visit: Visit) -> None:

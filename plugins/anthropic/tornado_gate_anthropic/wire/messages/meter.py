@@ -52,7 +52,7 @@ class MessagesStreamMeter:
                 self._note_container(delta)
                 if isinstance(delta, Mapping) and (raw_reason := read_string(delta.get("stop_reason"))):
                     self.finished = True
-                    self._meter.finish_reason = parse_stop_reason(raw_reason)
+                    self._meter.record_finish(parse_stop_reason(raw_reason))
             case "message_stop" | "error":
                 self.done = True
 
@@ -63,7 +63,7 @@ class MessagesStreamMeter:
     def _note_usage(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
             self._usage |= drop_null(usage)
-            self._meter.usage = parse_usage(self._usage) or self._meter.usage
+            self._meter.record_usage(parse_usage(self._usage))
 
 
 def note_container(issued: IssuedObjects, holder: Any) -> None:
@@ -84,6 +84,6 @@ def note_body(meter: Meter, body: Any) -> None:
     counted = isinstance(body, Mapping) and isinstance(body.get("input_tokens"), int)
     if not counted and not (isinstance(body, Mapping) and is_array_of_objects(body.get("content"))):
         raise wrong_format_error()
-    meter.usage = parse_usage(body.get("usage")) or meter.usage
+    meter.record_usage(parse_usage(body.get("usage")))
     if raw := read_string(body.get("stop_reason")):
-        meter.finish_reason = parse_stop_reason(raw)
+        meter.record_finish(parse_stop_reason(raw))

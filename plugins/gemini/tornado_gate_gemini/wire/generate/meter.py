@@ -44,7 +44,7 @@ class GenerateStreamMeter:
         """Read the text of one chunk."""
         self._calls_tools = self._calls_tools or b'"functionCall"' in raw
         if b'"inline' in raw:
-            self._meter.images += len(_IMAGE_TYPE.findall(raw))
+            self._meter.add_images(len(_IMAGE_TYPE.findall(raw)))
         if _METERED_CHUNK.search(raw) is None:
             return
         try:
@@ -59,7 +59,7 @@ class GenerateStreamMeter:
         note_usage(self._meter, body)
         if reason := finish_of(body, self._calls_tools):
             self.finished = True
-            self._meter.finish_reason = reason
+            self._meter.record_finish(reason)
 
 
 _RESPONSE_MEMBERS = frozenset({"promptFeedback", "usageMetadata", "totalTokens"})
@@ -79,8 +79,8 @@ def note_body(meter: Meter, body: Any) -> None:
     if not is_array_of_objects(body.get("candidates", [] if _RESPONSE_MEMBERS & body.keys() else None)):
         raise wrong_format_error()
     note_usage(meter, body)
-    meter.images += count_images(body)
-    meter.finish_reason = finish_of(body) or meter.finish_reason
+    meter.add_images(count_images(body))
+    meter.record_finish(finish_of(body))
 
 
 def count_images(body: Mapping[str, Any]) -> int:
@@ -92,9 +92,7 @@ def count_images(body: Mapping[str, Any]) -> int:
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
     """Set the usage of a body or chunk on `meter`, if it has any."""
-    usage = parse_usage(body.get("usageMetadata"))
-    if usage is not None:
-        meter.usage = usage
+    meter.record_usage(parse_usage(body.get("usageMetadata")))
 
 
 def finish_of(body: Mapping[str, Any], calls_tools: bool = False) -> str:

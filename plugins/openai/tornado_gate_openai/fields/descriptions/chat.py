@@ -10,19 +10,17 @@ from typing import Any, Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample
 from tornado_gate_openai.fields.chat import ChatBodySchema
+from tornado_gate_openai.fields.completions import CompletionBodySchema
 from tornado_gate_openai.fields.descriptions.parts import (
     ANY_OBJECT,
     COUNT,
-    MODEL_MEMBER,
     NULLABLE_TEXT,
-    STREAM_MEMBER,
     STRINGS,
     TEXT,
     USAGE,
     make_object,
 )
-from tornado_gate_openai.fields.responses import ResponseBodySchema
-from tornado_gate_openai.format.completions import CompletionBodySchema
+from tornado_gate_openai.fields.responses import ResponseBodySchema, StateBodySchema
 
 _PART: Final[JsonSchema] = make_object(
     ("type",),
@@ -38,30 +36,7 @@ _MESSAGE: Final[JsonSchema] = make_object(
     tool_calls={"type": ["array", "null"], "items": ANY_OBJECT},
     tool_call_id=NULLABLE_TEXT,
 )
-_TOOLS: Final[JsonSchema] = {
-    "type": "array",
-    "description": "Tools that the model may call. Tools of unknown types go upstream.",
-    "items": ANY_OBJECT,
-}
-_TOOL_CHOICE: Final[JsonSchema] = {
-    "description": "`none`, `auto`, `required`, or a tool.",
-    "anyOf": [TEXT, ANY_OBJECT],
-}
-_CHAT_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "messages": {"type": "array", "minItems": 1, "description": "The conversation.", "items": _MESSAGE},
-    "stream": STREAM_MEMBER,
-    "max_completion_tokens": {"description": "The most tokens of the answer, with those of reasoning."},
-    "max_tokens": {"description": "An older name of `max_completion_tokens`."},
-    "tools": _TOOLS,
-    "tool_choice": _TOOL_CHOICE,
-    "functions": {"type": "array", "items": ANY_OBJECT, "description": "An older form of `tools`."},
-    "function_call": {"anyOf": [TEXT, ANY_OBJECT], "description": "An older form of `tool_choice`."},
-    "logit_bias": {"type": "object", "additionalProperties": {"type": "number"}},
-    "metadata": STRINGS,
-    "prediction": make_object(("type", "content"), type=TEXT),
-    "response_format": {"description": "Text, any JSON object, or JSON that follows a schema."},
-}
+_LOGIT_BIAS: Final[JsonSchema] = {"type": "object", "additionalProperties": {"type": "number"}}
 _CHAT: Final[JsonSchema] = make_object(
     ("id", "object", "created", "model", "choices"),
     id=TEXT,
@@ -83,24 +58,7 @@ _COMPLETION: Final[JsonSchema] = make_object(
     choices={"type": "array", "items": make_object(("index", "text", "finish_reason"), index=COUNT, text=TEXT)},
     usage=USAGE,
 )
-_PROMPT: Final[JsonSchema] = {
-    "description": "A text, several texts, tokens, or several arrays of tokens.",
-    "anyOf": [TEXT, {"type": "array", "minItems": 1}],
-}
-_INPUT: Final[JsonSchema] = {
-    "description": "A text, or items: messages, calls of functions and their outputs, reasoning, …",
-    "anyOf": [TEXT, {"type": "array", "items": ANY_OBJECT}],
-}
-_RESPONSE_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "input": _INPUT,
-    "stream": STREAM_MEMBER,
-    "instructions": {"description": "The system prompt."},
-    "tools": _TOOLS,
-    "tool_choice": _TOOL_CHOICE,
-    "metadata": STRINGS,
-    "previous_response_id": {"description": "The response that this one continues."},
-}
+_PROMPT: Final[JsonSchema] = {"anyOf": [TEXT, {"type": "array", "minItems": 1}]}
 RESPONSE: Final[JsonSchema] = make_object(
     ("id", "object", "created_at", "model", "status", "output"),
     id=TEXT,
@@ -112,7 +70,6 @@ RESPONSE: Final[JsonSchema] = make_object(
     usage={"anyOf": [USAGE, {"type": "null"}]},
     error={"type": ["object", "null"]},
 )
-_STATE_BODY: Final = make_object(("model",), **{name: {**schema} for name, schema in _RESPONSE_MEMBERS.items()})
 _HELLO: Final[Any] = [{"role": "user", "content": "Say hello."}]
 _CITY: Final[Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _WEATHER: Final[Any] = {
@@ -134,7 +91,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create a chat completion",
         tag="chat",
         body=ChatBodySchema,
-        members=_CHAT_MEMBERS,
+        members={"logit_bias": _LOGIT_BIAS, "metadata": STRINGS},
         answer=_CHAT,
         media_types={
             "text/event-stream": 'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "Hi"}}]}\n\n'
@@ -151,12 +108,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Complete a text",
         tag="chat",
         body=CompletionBodySchema,
-        members={
-            "model": MODEL_MEMBER,
-            "prompt": _PROMPT,
-            "stream": STREAM_MEMBER,
-            "logit_bias": _CHAT_MEMBERS["logit_bias"],
-        },
+        members={"prompt": _PROMPT, "logit_bias": _LOGIT_BIAS},
         answer=_COMPLETION,
         media_types={"text/event-stream": 'data: {"object": "text_completion", "choices": [{"text": "Hi"}]}\n\n'},
         examples=(RouteExample(name="text", summary="A text", body={"prompt": "Once upon a time", "max_tokens": 20}),),
@@ -165,7 +117,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create a response",
         tag="responses",
         body=ResponseBodySchema,
-        members=_RESPONSE_MEMBERS,
+        members={"metadata": STRINGS},
         answer=RESPONSE,
         media_types={
             "text/event-stream": 'event: response.created\ndata: {"type": "response.created", "response": {…}}\n\n'
@@ -188,7 +140,8 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Compact a conversation",
         description="Takes fields of `/v1/responses`, of which only the model is required.",
         tag="responses",
-        body=_STATE_BODY,
+        body=StateBodySchema,
+        members={"metadata": STRINGS},
         answer=make_object(("id", "object", "output"), id=TEXT, output={"type": "array", "items": ANY_OBJECT}),
         examples=(RouteExample(name="items", summary="A conversation", body={"input": _HELLO}),),
     ),
@@ -196,7 +149,8 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Count the tokens of a response's input",
         description="Takes fields of `/v1/responses`. An estimate where no target of the model counts tokens.",
         tag="responses",
-        body=_STATE_BODY,
+        body=StateBodySchema,
+        members={"metadata": STRINGS},
         answer=make_object(("object", "input_tokens"), object=TEXT, input_tokens=COUNT),
         examples=(RouteExample(name="text", summary="A question", body={"input": "Say hello."}, operation="chat"),),
     ),

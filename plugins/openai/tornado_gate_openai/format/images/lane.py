@@ -123,7 +123,7 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 async def _store_images(call: Call, incoming: UpstreamResponse) -> AsyncIterator[bytes]:
     result = await images.parse_response(await incoming.read_json())
-    call.meter.usage = result.usage
+    call.meter.record_usage(result.usage)
     yield await images.render_response(
         result, created=int(time.time()), place=make_image_saver(call), usage=result.usage, details=False
     )
@@ -150,14 +150,14 @@ class _ImageMeter:
             self.done = True
         elif isinstance(body, Mapping):
             self.finished = True
-            self._meter.images += 1
+            self._meter.add_images(1)
             _note_usage(self._meter, body)
         return False
 
 
 def _note_usage(meter: Meter, body: Mapping[str, Any]) -> None:
-    meter.usage = images.sum_usages([*([meter.usage] if meter.usage else []), *_list_usages(body)])
-    meter.finish_reason = "stop"
+    meter.record_usage(images.sum_usages([*([meter.usage] if meter.usage else []), *_list_usages(body)]))
+    meter.record_finish("stop")
 
 
 def _list_usages(body: Mapping[str, Any]) -> list[Any]:
@@ -207,7 +207,7 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
         if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):
             raise wrong_format_error()
         _note_usage(call.meter, body)
-        call.meter.images += len(body["data"])
+        call.meter.add_images(len(body["data"]))
         return raw
 
     async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:

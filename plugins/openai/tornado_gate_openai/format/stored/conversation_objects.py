@@ -14,9 +14,9 @@ from tornado_gate.codec.checks import raise_invalid, raise_missing
 from tornado_gate.errors import NotFound
 from tornado_gate.types import Call, Reply, Route, WireRequest
 from tornado_gate_openai.fields.chat import check_metadata
-from tornado_gate_openai.fields.input_checks import check_items
-from tornado_gate_openai.fields.references import list_object_references
-from tornado_gate_openai.fields.response_texts import ITEMS
+from tornado_gate_openai.fields.object_ids import list_object_references
+from tornado_gate_openai.fields.response_answers import ITEMS
+from tornado_gate_openai.fields.response_items import MAX_NEW_ITEMS, check_new_items
 from tornado_gate_openai.format.replies import JSON_TYPE
 from tornado_gate_openai.format.responses import drop_encrypted
 from tornado_gate_openai.format.stored import conversation_store as store
@@ -39,8 +39,6 @@ ROUTES: Final = (
     Route("DELETE", _ONE, "chat", model="none", texts=ITEMS),
 )
 
-MAX_NEW_ITEMS: Final = 20
-"""The maximum number of items in one request (openai-python, types/conversations/item_create_params.py)."""
 _MAX_PAIRS: Final = 16
 _LONGEST_NAME: Final = 64
 _LONGEST_VALUE: Final = 512
@@ -104,13 +102,13 @@ def _read_items(body: Mapping[str, Any], *, required: bool) -> list[Mapping[str,
     if isinstance(items, str):
         raise_invalid("items", "must be an array, not a string")
     if not (items == [] and not required):
-        check_items(items, "items")
+        check_new_items(items)
     if len(items) > MAX_NEW_ITEMS:
         raise_invalid("items", f"has {len(items)} items; at most {MAX_NEW_ITEMS} may be added at a time")
     for number, item in enumerate(items):
         if item.get("type") in ("item_reference", "compaction_trigger") or item.keys() == {"id"}:
             raise_invalid(f"items.{number}", "must be an item with its content, not a reference or a trigger")
-    for reference in list_object_references(items, "items"):
+    for reference in list_object_references({"items": items}):
         raise_invalid(
             reference.param,
             "is the id of an object at an upstream, but a conversation may be continued at every model. Send the content, or "

@@ -29,7 +29,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate_openai.fields import response_texts
+from tornado_gate_openai.fields import response_answers
 from tornado_gate_openai.format.replies import JSON_TYPE
 from tornado_gate_openai.format.responses import drop_encrypted
 from tornado_gate_openai.format.stored import store
@@ -39,12 +39,12 @@ from tornado_gate_openai.format.stream_adapters import ResponsesAdapter
 from tornado_gate_openai.wire import responses
 
 _PATH: Final = "/v1/responses/{response_id}"
-_ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none", texts=response_texts.ITEMS)
+_ITEMS_ROUTE: Final = Route("GET", f"{_PATH}/input_items", "chat", model="none", texts=response_answers.ITEMS)
 _CANCEL_ROUTE: Final = Route(
-    "POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True, texts=response_texts.RESPONSES
+    "POST", f"{_PATH}/cancel", "chat", model="none", empty_body=True, texts=response_answers.RESPONSES
 )
-_READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none", texts=response_texts.RESPONSES)
-_DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none", texts=response_texts.RESPONSES)
+_READ_ROUTE: Final = Route("GET", _PATH, "chat", model="none", texts=response_answers.RESPONSES)
+_DELETE_ROUTE: Final = Route("DELETE", _PATH, "chat", model="none", texts=response_answers.RESPONSES)
 ROUTES: Final = (_ITEMS_ROUTE, _CANCEL_ROUTE, _READ_ROUTE, _DELETE_ROUTE)
 _ACTIONS: Final = {_ITEMS_ROUTE.path: "input_items", _CANCEL_ROUTE.path: "cancel"}
 
@@ -138,7 +138,7 @@ class _StoredAdapter(ResponsesAdapter):
     def read_body(self, call: Call, request: Any, raw: bytes, body: Any) -> bytes:
         is_response = isinstance(body, Mapping) and body.get("id") == request.reference.id and "output" in body
         if request.unmetered and is_response and not responses.is_unfinished(body):
-            call.meter.usage = responses.parse_usage(body.get("usage")) or call.meter.usage
+            call.meter.record_usage(responses.parse_usage(body.get("usage")))
             responses.note_issued(request.issued, body, stored=True)
         return raw
 

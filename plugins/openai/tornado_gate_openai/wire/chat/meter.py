@@ -53,7 +53,7 @@ class ChatStreamMeter:
     def _note_finish(self, body: Mapping[str, Any]) -> None:
         if reason := finish_of(body):
             self.finished = True
-            self._meter.finish_reason = reason
+            self._meter.record_finish(reason)
 
 
 class ImageStreamMeter(ChatStreamMeter):
@@ -61,7 +61,7 @@ class ImageStreamMeter(ChatStreamMeter):
 
     def note(self, raw: bytes) -> bool:
         if b'"images"' in raw and isinstance(body := sse.parse_json(raw), dict):
-            self._meter.images += count_images(body, "delta")
+            self._meter.add_images(count_images(body, "delta"))
         return super().note(raw)
 
 
@@ -96,9 +96,9 @@ def note_body(meter: Meter, body: Any) -> None:
     note_usage(meter, body)
     for choice in body["choices"]:
         if type(message := choice.get("message")) is dict and "images" in message:
-            meter.images += count_images(body, "message")
+            meter.add_images(count_images(body, "message"))
             break
-    meter.finish_reason = finish_of(body) or meter.finish_reason
+    meter.record_finish(finish_of(body))
 
 
 def count_images(body: Mapping[str, Any], member: str) -> int:
@@ -116,9 +116,8 @@ def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
     """Note the usage of a body or chunk. Returns False if there is no usage."""
     usage = parse_usage(body.get("usage"))
     if usage is not None:
-        meter.usage = usage
-        if isinstance(tier := body.get("service_tier"), str):
-            meter.service_tier = tier
+        meter.record_usage(usage)
+        meter.record_tier(body.get("service_tier"))
     return usage is not None
 
 

@@ -32,9 +32,8 @@ from tornado_gate.types import (
     StreamEvent,
     VendorPart,
 )
-from tornado_gate_openai.fields.response_texts import SUMMARY_PREFIX
 from tornado_gate_openai.wire.responses.message_parser import get_item_type
-from tornado_gate_openai.wire.responses.parts import WIRE_FORMAT
+from tornado_gate_openai.wire.responses.parts import SUMMARY_PREFIX, WIRE_FORMAT
 
 Item = Mapping[str, Any]
 

@@ -107,19 +107,18 @@ def note_body(meter: Meter, body: Any) -> None:
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("output")):
         raise wrong_format_error()
-    meter.usage = parse_usage(body.get("usage")) or meter.usage
-    if isinstance(tier := body.get("service_tier"), str):
-        meter.service_tier = tier
+    meter.record_usage(parse_usage(body.get("usage")))
+    meter.record_tier(body.get("service_tier"))
     _note_images(meter, body["output"])
     kinds = [item.get("type") for item in body["output"]]
-    meter.web_searches = kinds.count("web_search_call")
+    meter.record_searches(kinds.count("web_search_call"))
     calls = any(kind in _CALL_TYPES for kind in kinds)
-    meter.finish_reason = parse_reason(body, calls)[0]
+    meter.record_finish(parse_reason(body, calls)[0])
 
 
 def _note_images(meter: Meter, items: list[Mapping[str, Any]]) -> None:
     """Note the pictures that the tool has made, with the size and the quality of the last."""
     for item in items:
         if item.get("type") == "image_generation_call" and item.get("result"):
-            meter.images += 1
-            meter.size, meter.quality = read_string(item.get("size")), read_string(item.get("quality"))
+            meter.add_images(1)
+            meter.record_variant(read_string(item.get("size")), read_string(item.get("quality")))

@@ -17,6 +17,8 @@ from tornado_gate_openai.wire.chat import parts as chat_parts
 from tornado_gate_openai.wire.chat.parts import add_extra, drop_none
 
 WIRE_FORMAT: Final = formats.OPENAI_RESPONSES
+SUMMARY_PREFIX: Final = "tornado-gate.summary.1."
+"""The start of ``encrypted_content`` of the gateway's compaction items; base64 of JSON with the summary follows."""
 
 _TEXT_TYPES: Final = ("input_text", "output_text", "text")  # "text" is defined by the service's contract
 

@@ -1,0 +1,112 @@
+"""The callers of keys, with the bounds that apply to them; cached by key."""
+
+from __future__ import annotations
+
+from cachetools import FIFOCache
+
+from tornado_gate.accounts.key_record import KeyRecord
+from tornado_gate.accounts.key_ring import KeyRing
+from tornado_gate.accounts.keys import digest_key
+from tornado_gate.admission.reservations import Admission
+from tornado_gate.config.model import AccountsConfig, Config
+from tornado_gate.pipeline.auth import unknown_key_error
+from tornado_gate.types import NO_BUDGET, NO_LIMITS, Bound, Budget, Caller, Limits
+
+MAX_CALLERS = 10_000
+"""The number of keys whose callers are cached."""
+
+
+class Callers:
+    """Finds the caller of a key. `apply` and `forget` drop what is cached."""
+
+    def __init__(self, keys: KeyRing, admission: Admission, config: Config) -> None:
+        self._keys = keys
+        self._admission = admission
+        self._config = config
+        self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
+
+    def apply(self, config: Config) -> None:
+        """Adopt the bounds of a configuration."""
+        self._config = config
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the callers, because bounds have changed."""
+        self._callers.clear()
+
+    async def authenticate(self, key: str) -> Caller:
+        """The caller that a key belongs to. Raises AuthenticationFailed."""
+        return await self.authenticate_digest(digest_key(key))
+
+    async def authenticate_digest(self, key_digest: bytes) -> Caller:
+        """The caller that the key with this digest belongs to. Raises AuthenticationFailed."""
+        record = await self._keys.find_by_digest(key_digest)
+        if record is None:
+            raise unknown_key_error()
+        return self._get_caller(record)
+
+    async def describe(self, key_digest: bytes) -> Caller:
+        """As `authenticate_digest`, for somebody else than the caller: this is no use of the key."""
+        record = await self._keys.peek(key_digest)
+        if record is None:
+            raise unknown_key_error()
+        return self._get_caller(record)
+
+    def find_cached(self, key_digest: bytes) -> Caller | None:
+        """The caller of a key from the cache; None when the key store must be read."""
+        record = self._keys.find_cached(key_digest)
+        return None if record is None else self._get_caller(record)
+
+    def _get_caller(self, record: KeyRecord) -> Caller:
+        kept = self._callers.get(record.id)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        caller = self._make_caller(record)
+        self._callers[record.id] = (record, caller)
+        return caller
+
+    def _make_caller(self, record: KeyRecord) -> Caller:
+        return Caller(
+            id=record.usage_id,
+            account=record.account,
+            name=record.name,
+            user=record.user,
+            team=record.team,
+            tags=record.tags,
+            addresses=record.addresses,
+            bounds=self._list_bounds(record),
+            models=tuple(record.models),
+            operations=tuple(record.operations),
+            role=record.role,
+        )
+
+    def _list_bounds(self, record: KeyRecord) -> tuple[Bound, ...]:
+        """The bounds of a key, its user and its team. Limits that the key has not are those of conf for all keys."""
+        config, list_bounds = self._config, self._admission.list_bounds
+        requests, tokens = record.requests_per_minute, record.tokens_per_minute
+        own = Limits(
+            requests_per_minute=config.limits.requests_per_minute if requests is None else requests,
+            tokens_per_minute=config.limits.tokens_per_minute if tokens is None else tokens,
+            concurrent_requests=record.concurrent_requests,
+        )
+        bounds = list_bounds("key", record.usage_id, own, record.budget, record.name)
+        user, team = (record.user_limits, record.user_budget), (record.team_limits, record.team_budget)
+        if record.source == "conf":
+            of_user, of_team = config.users.get(record.user), config.teams.get(record.team)
+            user = (of_user.limits, of_user.budget) if of_user else user
+            team = (of_team.limits, of_team.budget) if of_team else team
+        else:
+            user = _fill_bounds(config.accounts, *user)
+        if record.user:
+            bounds += list_bounds("user", record.user, *user, record.user_name)
+        if record.team:
+            bounds += list_bounds("team", record.team, *team, record.team_name)
+        return bounds
+
+
+def _fill_bounds(rules: AccountsConfig, limits: Limits, budget: Budget) -> tuple[Limits, Budget]:
+    """The bounds of a user of the database: those of conf for users who have none."""
+    return (
+        rules.default_limits if limits is NO_LIMITS else limits,
+        rules.default_budget if budget is NO_BUDGET else budget,
+    )

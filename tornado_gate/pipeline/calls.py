@@ -1,0 +1,139 @@
+"""The only module that makes a `Call`: of requests, explanations, video tasks, health checks and inner models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from tornado_gate.config.model import Config
+from tornado_gate.http.fetch import Fetcher
+from tornado_gate.http.upstream import Pool
+from tornado_gate.storage.conversation_state import SharedMemory
+from tornado_gate.storage.files import MediaStore, SignedFileStore
+from tornado_gate.types import Call, Caller, Charge, Meter, Progress, ResponseAdditions, Target
+from tornado_gate.types.call import UrlFetcher
+from tornado_gate.types.value import replace
+
+NO_FACTS: Mapping[str, Any] = {}
+
+
+class Calls:
+    """Makes the calls of requests, with what their hooks may use of the process."""
+
+    def __init__(self, memory: SharedMemory, fetcher: Fetcher, media: MediaStore) -> None:
+        self._memory = memory
+        self._fetcher = fetcher
+        self._media = media
+
+    def make(  # noqa: PLR0913  each is a field of the call
+        self,
+        config: Config,
+        id: str,
+        operation: str,
+        format: str,
+        caller: Caller,
+        headers: Mapping[str, str],
+        closing: AsyncExitStack,
+        started: float,
+        *,
+        strict: bool = False,
+        key_digest: bytes = b"",
+        get_public_url: Callable[[], str] = str,
+    ) -> Call:
+        """The call of a request. `headers` are without keys; `get_public_url` returns the prefix of files' addresses.
+
+        A request without a key stores and fetches nothing.
+        """
+        if not caller.id:
+            return Call(
+                id=id,
+                operation=operation,
+                format=format,
+                caller=caller,
+                dialect=config.dialect,
+                headers=headers,
+                closing=closing,
+                started=started,
+            )
+        account = caller.account
+        return Call(
+            id=id,
+            operation=operation,
+            format=format,
+            caller=caller,
+            strict=strict,
+            dialect=config.dialect,
+            responses=config.responses,
+            headers=headers,
+            closing=closing,
+            memory=self._memory.get_account_memory(account),
+            fetcher=self._fetcher.for_request(account, closing),
+            files=SignedFileStore(self._media, get_public_url, account),
+            key_digest=key_digest,
+            started=started,
+        )
+
+
+def make_handshake_call(
+    config: Config, id: str, operation: str, format: str, caller: Caller, headers: Mapping[str, str]
+) -> Call:
+    """The call of a WebSocket whose messages are requests, each with a call of its own."""
+    return Call(
+        id=id,
+        operation=operation,
+        format=format,
+        caller=caller,
+        dialect=config.dialect,
+        headers=headers,
+        responses=config.responses,
+    )
+
+
+def make_question(id: str, operation: str, format: str, model: str, caller: Caller) -> Call:
+    """The call of a request that is not sent: it asks what would happen to such a request."""
+    return Call(id=id, operation=operation, format=format, model=model, caller=caller)
+
+
+def make_target_call(  # noqa: PLR0913  each is a field of the call
+    id: str,
+    operation: str,
+    model: str,
+    caller: Caller,
+    target: Target,
+    pool: Pool,
+    closing: AsyncExitStack,
+    *,
+    fetcher: UrlFetcher | None = None,
+    facts: Mapping[str, Any] = NO_FACTS,
+) -> Call:
+    """The call of the gateway itself to one target: of a video task, or of a health check."""
+    return Call(
+        id=id,
+        operation=operation,
+        format="",
+        model=model,
+        caller=caller,
+        target=target,
+        pool=pool,
+        closing=closing,
+        fetcher=fetcher,
+        facts=facts,
+    )
+
+
+def make_inner_call(outer: Call, model: str, operation: str, closing: AsyncExitStack) -> Call:
+    """The call to another model of the gateway for a request `outer`, whose caller pays for it."""
+    return replace(
+        outer,
+        model=model,
+        operation=operation,
+        losses=[],
+        meter=Meter(),
+        progress=Progress(),
+        charge=Charge(is_inner=True),
+        additions=ResponseAdditions(),
+        strict=False,
+        closing=closing,
+        notes=dict(outer.notes),
+    )

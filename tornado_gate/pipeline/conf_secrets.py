@@ -1,0 +1,31 @@
+"""The secrets of a configuration, which logs must mask."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tornado_gate.codec.secret_words import list_secrets
+from tornado_gate.config.model import Config
+
+
+def collect_secrets(config: Config) -> set[str]:
+    """Every secret in conf, which logs must mask. In a plugin's settings and in addresses they are found by name and form."""
+    values: set[Any] = {key for entry in config.providers.values() for key in (entry.api_key, *entry.api_keys)}
+    values |= {value for provider in config.providers.values() for value in provider.headers.values()}
+    settings = [entry.settings for entry in config.providers.values()]
+    settings += [options.settings for options in config.plugin_options.values()]
+    values |= {text for each in settings for text in list_secrets(each)}
+    values |= {text for entry in config.providers.values() for text in list_secrets(entry.base_url)}
+    values |= {key.key for key in config.keys} | {config.server.metrics_token}
+    values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
+    values |= find_passwords(config.limits.store)
+    whole = [str(value) for value in values if isinstance(value, str)]
+    halves = [half for value in whole if "://" not in value for half in value.split(":")]  # such as ACCESS:SECRET
+    return {value for value in (*whole, *halves) if len(value) >= 8}
+
+
+def find_passwords(address: str) -> set[str]:
+    """The password of a database's address, as it is written and decoded."""
+    password = urlsplit(address).password or ""
+    return {password, unquote(password)}

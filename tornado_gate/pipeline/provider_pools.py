@@ -1,0 +1,45 @@
+"""The connection pools of provider entries. Entries of two snapshots in which the account is the same share a pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Hashable
+
+from tornado_gate.config.model import LimitsConfig
+from tornado_gate.http.upstream import Pool
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+
+
+class ProviderPools:
+    """The connection pools of a process."""
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self._limits = limits
+        self._pools: dict[Hashable, Pool] = {}
+        self._closing: set[asyncio.Future[None]] = set()
+
+    def find(self, provider: ConfiguredProvider) -> Pool:
+        """Return the connection pool of a provider entry."""
+        pool = self._pools.get(provider.identity)
+        if pool is None:
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._limits)
+        return pool
+
+    def apply(self, limits: LimitsConfig) -> None:
+        """Adopt the limits of a configuration."""
+        self._limits = limits
+        for pool in self._pools.values():
+            pool.limits = limits
+
+    def keep(self, needed: Container[Hashable]) -> None:
+        """Close the pools of other accounts than those in `needed`."""
+        for identity in [identity for identity in self._pools if identity not in needed]:
+            closing = asyncio.ensure_future(self._pools.pop(identity).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Close all pools."""
+        for pool in self._pools.values():
+            await pool.close()
+        self._pools.clear()

@@ -1,0 +1,252 @@
+"""The measurements of a request, divided by who writes them; never any content.
+
+`Meter` is written by whoever reads the upstream's response, `Progress` by the pipeline, `Charge` by admission and the ledger.
+Each is changed by its methods only, except where a loop over the chunks of a stream counts them in a `Meter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tornado_gate.errors import GateError
+from tornado_gate.types.bounds import Reservations
+from tornado_gate.types.quantities import Quantities
+from tornado_gate.types.results import Usage
+from tornado_gate.types.target import NO_TARGET, Target
+from tornado_gate.types.value import State
+
+
+class Meter(State):
+    """What the upstream's response has reported and produced so far: formats record it on the verbatim lane, the core on the
+    common one.
+
+    `usage` and `finish_reason` are those of the response so far. `images` counts generated images, `seconds` those of video
+    or sound, `characters` those of text for speech; `size` and `quality` are those of images or video. `service_tier` is the
+    one in which the upstream served the request, `web_searches` those that it made, if not in the usage. `late_error` is an
+    error that ended the response after its first event.
+
+    `measures_text`: `produced_bytes` and `produced_frames` count what was produced: characters of text and their events, or in
+    the verbatim lane bytes and their frames, each with about `frame_bytes` that are no text. They are for an estimate of a
+    response that ends without usage (`ledger/estimates.py`). `estimate_rest` returns what a realtime session has used since the
+    last usage that its upstream reported.
+    """
+
+    usage: Usage | None = None
+    finish_reason: str = ""
+    images: int = 0
+    seconds: float = 0.0
+    characters: int = 0
+    size: str = ""
+    quality: str = ""
+    service_tier: str = ""
+    web_searches: int = 0
+    late_error: GateError | None = None
+    measures_text: bool = False
+    produced_bytes: int = 0
+    produced_frames: int = 0
+    frame_bytes: int = 0
+    estimate_rest: Callable[[], Usage] | None = None
+
+    hidden_fields = frozenset({"estimate_rest"})
+
+    def record_usage(self, usage: Usage | None) -> None:
+        """Record the usage of the response so far, unless it is None."""
+        if usage is not None:
+            self.usage = usage
+
+    def record_finish(self, reason: str) -> None:
+        """Record the finish reason, unless it is ""."""
+        if reason:
+            self.finish_reason = reason
+
+    def record_tier(self, tier: object) -> None:
+        """Record the service tier as the upstream's JSON has it; what is no string is ignored."""
+        if isinstance(tier, str):
+            self.service_tier = tier
+
+    def add_images(self, count: int) -> None:
+        """Count images that the response has."""
+        self.images += count
+
+    def record_variant(self, size: str, quality: str) -> None:
+        """Record the size and the quality of the images or the video, "" if they are unknown."""
+        self.size, self.quality = size, quality
+
+    def record_seconds(self, seconds: float | None) -> None:
+        """Record how long the video or the sound is; None is unknown."""
+        self.seconds = seconds or 0.0
+
+    def record_characters(self, count: int) -> None:
+        """Record the length of the text that is spoken."""
+        self.characters = count
+
+    def record_searches(self, count: int) -> None:
+        """Record the number of the upstream's web searches."""
+        self.web_searches = count
+
+    def record_late_error(self, error: GateError | None) -> None:
+        """Record the error that ended the response after its first event; None forgets it, and its traceback."""
+        self.late_error = error
+
+    def measure_text(self, *, is_measured: bool) -> None:
+        """Note whether produced text is counted from now on."""
+        self.measures_text = is_measured
+
+    def expect_frames(self, frame_bytes: int) -> None:
+        """Note that each frame of the stream has about `frame_bytes` that are no text."""
+        self.frame_bytes = frame_bytes
+
+    def add_text(self, frames: int, length: int) -> None:
+        """Count frames of text that the response has, and the length of all of them."""
+        self.produced_frames += frames
+        self.produced_bytes += length
+
+    def estimate_rest_by(self, estimate: Callable[[], Usage]) -> None:
+        """Have `estimate` called when the session has ended: it returns what the upstream has not reported."""
+        self.estimate_rest = estimate
+
+    def assume(self, requested: Quantities) -> None:
+        """Count the images or characters that the request asks for, where the response did not say what was made."""
+        if requested.images and not self.images:
+            self.images = requested.images
+            self.size, self.quality = self.size or requested.size, self.quality or requested.quality
+        self.characters = self.characters or requested.characters or 0
+
+    def forget(self) -> None:
+        """Forget what an attempt that failed has measured: it costs nothing, even if another one succeeds."""
+        self.usage, self.finish_reason = None, ""
+        self.produced_bytes = self.produced_frames = self.images = self.characters = self.web_searches = 0
+        self.seconds = 0.0
+        self.size = self.quality = self.service_tier = ""
+
+
+class Progress(State):
+    """How far the pipeline has come with a request.
+
+    `model` is the requested name, `target` that of the last attempt; `attempts` counts the targets tried. `is_sent`: an
+    upstream has the request, and has not failed. `is_streamed`: the caller has requested a stream. `ends_at` is the time on the
+    event loop's clock when the total timeout of the current attempt ends; None without an attempt. `first_event_seconds` is the
+    time to the first event. `attempt_error` is the code of the error with which the last attempt has failed, `error_code` that of
+    an error after the first event. `is_withheld`: a target has answered, and a guard has refused the response, for which the
+    caller pays.
+
+    `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
+    wrapper has looked for an answer. A cached response reports its usage to the caller, costs nothing, and says nothing about
+    its target.
+    """
+
+    model: str = ""
+    target: Target = NO_TARGET
+    attempts: int = 0
+    is_sent: bool = False
+    is_streamed: bool = False
+    ends_at: float | None = None
+    first_event_seconds: float | None = None
+    attempt_error: str = ""
+    error_code: str = ""
+    is_withheld: bool = False
+    cached: bool | None = None
+
+    def request_model(self, model: str) -> None:
+        """Note the model that the request names, as conf names it."""
+        self.model = model
+
+    def explain(self, model: str, target: Target) -> None:
+        """Note the target to which the request would be sent."""
+        self.model, self.target = model, target
+
+    def begin_attempt(self, target: Target) -> None:
+        """Note that the request is about to be sent to a target."""
+        self.attempts += 1
+        self.target = target
+        self.cached = None
+        self.attempt_error = ""
+
+    def count_attempt(self) -> None:
+        """Count a request to the upstream that keeps an object, which no other target can answer."""
+        self.attempts += 1
+
+    def limit_time(self, ends_at: float, *, is_streamed: bool) -> None:
+        """Note when the current attempt must have ended, and whether the caller has requested a stream."""
+        self.ends_at = ends_at
+        self.is_streamed = is_streamed
+
+    def send(self) -> None:
+        """Note that the upstream gets the request now."""
+        self.is_sent = True
+
+    def fail_attempt(self, code: str) -> None:
+        """Note that the current attempt has failed before its first event."""
+        self.attempt_error = code
+        self.is_sent = False
+
+    def begin_response(self, seconds: float) -> None:
+        """Note the time from the request's first byte to the first event of its response."""
+        self.first_event_seconds = seconds
+
+    def break_off(self, code: str) -> None:
+        """Note that the response has failed after its first event."""
+        self.error_code = code
+
+    def withhold(self, *, is_withheld: bool) -> None:
+        """Note whether a guard still holds the response back."""
+        self.is_withheld = is_withheld
+
+    def record_cache(self, *, is_hit: bool) -> None:
+        """Note whether a wrapper has answered instead of the target. Of several parts, all must be cached."""
+        self.cached = is_hit and self.cached is not False
+
+
+class Charge(State):
+    """What a request has reserved of its bounds, and what it is charged without a report of its upstream.
+
+    `reservations` are None if nothing limits the request. `estimate_prompt` returns the tokens of the prompt; None for operations
+    that have none. `requested` has the images or characters that the request asks for. `counted_tokens` of the prompt another
+    request was charged, which created the object that this one reads. `is_counted_elsewhere`: the tokens are already counted for
+    the inner calls that produced the response. `is_inner`: the request is part of another one of the same caller, and does not
+    count as one. `cost` is that of a complete response in nano-dollars, where the caller was told it.
+    """
+
+    reservations: Reservations | None = None
+    estimate_prompt: Callable[[], int] | None = None
+    requested: Quantities | None = None
+    counted_tokens: int = 0
+    is_counted_elsewhere: bool = False
+    is_inner: bool = False
+    cost: int | None = None
+
+    hidden_fields = frozenset({"estimate_prompt"})
+
+    def reserve(self, reservations: Reservations) -> None:
+        """Keep what the request has reserved."""
+        self.reservations = reservations
+
+    def take_reservations(self) -> Reservations | None:
+        """Return what the request has reserved, for whoever settles or cancels it."""
+        reservations, self.reservations = self.reservations, None
+        return reservations
+
+    def expect(self, estimate_prompt: Callable[[], int], requested: Quantities | None) -> None:
+        """Keep what the request is charged if its upstream does not report what it used."""
+        self.estimate_prompt = estimate_prompt
+        self.requested = requested
+
+    def forget_requested(self) -> None:
+        """Forget what the request asks for, because its attempt has failed."""
+        self.requested = None
+
+    def release_body(self) -> None:
+        """Forget how the prompt is estimated, which holds the body."""
+        self.estimate_prompt = None
+
+    def count_elsewhere(self) -> None:
+        """Note that inner calls are charged instead of this request."""
+        self.is_counted_elsewhere = True
+
+    def subtract(self, counted_tokens: int) -> None:
+        """Note the tokens of the prompt that another request was charged."""
+        self.counted_tokens = counted_tokens
+
+    def quote(self, cost: int | None) -> None:
+        """Note the cost that the caller is told; None if it is unknown."""
+        self.cost = cost

@@ -1,0 +1,40 @@
+"""What a request has used, in the units of prices."""
+
+from __future__ import annotations
+
+from tornado_gate.types.value import Value
+
+
+class Quantities(Value, frozen=True, kw_only=True):
+    """What a request has used, in the units of prices. None: not reported, or nothing of this kind.
+
+    `input_tokens` count the whole prompt, with `audio_input_tokens`, `image_input_tokens` and `video_input_tokens`, and with
+    `cached_input_tokens` and `cache_write_tokens`; `output_tokens` count all that was generated, with `reasoning_tokens`,
+    `audio_output_tokens`, `image_output_tokens` and `video_output_tokens`. `cached_audio_input_tokens` are part of
+    `cached_input_tokens` and of `audio_input_tokens`, `cached_image_input_tokens` likewise; `cache_write_1h_tokens` are part of
+    `cache_write_tokens`. `images` and `web_searches` are counts, `characters` those of a text that is spoken. `seconds` are those
+    of video or sound, made or transcribed; `size` and `quality` are those of images or video. `service_tier` is the one in which
+    the upstream served the request, "" if it did not say.
+    """
+
+    input_tokens: int | None = None
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    audio_input_tokens: int = 0
+    cached_audio_input_tokens: int = 0
+    image_input_tokens: int = 0
+    cached_image_input_tokens: int = 0
+    video_input_tokens: int = 0
+    output_tokens: int | None = None
+    reasoning_tokens: int = 0
+    audio_output_tokens: int = 0
+    image_output_tokens: int = 0
+    video_output_tokens: int = 0
+    images: int | None = None
+    seconds: float | None = None
+    characters: int | None = None
+    web_searches: int = 0
+    size: str = ""
+    quality: str = ""
+    service_tier: str = ""
