@@ -152,11 +152,13 @@ def no_output_error(body: Mapping[str, Any], what: str, said: str = "") -> GateE
     feedback = read_object(body.get("promptFeedback"))
     barred = find_block_reason(body)
     reason = barred or read_string(candidate.get("finishReason"))
-    told = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
-    if not reason and not told:
+    explanation = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
+    if not reason and not explanation:
         return UpstreamError(f"The upstream's response contains no {what} and no reason. Retry the request.")
     message = " ".join(
-        filter(None, [f"The upstream returned no {what}:", f"{reason}." if reason else "", told[:_MAX_TEXT_LENGTH]])
+        filter(
+            None, [f"The upstream returned no {what}:", f"{reason}." if reason else "", explanation[:_MAX_TEXT_LENGTH]]
+        )
     )
     filtered = bool(barred) or parse_finish_reason(reason) == "content_filter"
     return UpstreamRefused(message, status=400, code="content_policy_violation" if filtered else "nothing_made")
