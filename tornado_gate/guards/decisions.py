@@ -38,7 +38,7 @@ MANY_SPANS: Final = 1000
 
 
 class GuardServices(NamedTuple):
-    """What reviews use of the process: the thread for large bodies, and those for reviews of large texts."""
+    """The services of the process for reviews: metrics, the thread for large bodies, and the threads for large texts."""
 
     metrics: Metrics
     worker: BodyWorker

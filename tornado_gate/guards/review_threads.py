@@ -31,8 +31,9 @@ from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
 Report = Callable[[int, int, int, int], None]
-"""Called after a change with the threads that run and the reviews that wait, the threads that are stuck, and how many of all
-these belong to the account that has most."""
+"""Called after a change with four counts: running threads, waiting reviews, stuck threads, and the highest sum of these for one
+account.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -140,8 +141,8 @@ class ReviewThreads:
     ) -> Result:
         """The result of a function that runs in a thread of the account, when its turn has come.
 
-        Raises what the function raises, ReviewTimeout if it takes longer than `seconds`, ReviewHangs while another thread of
-        the account cannot be stopped, and Unavailable if there is no turn.
+        Raises the function's errors, and ReviewTimeout if it takes longer than `seconds`. Raises ReviewHangs while another
+        thread of the account cannot be stopped, and Unavailable if the review gets no slot.
         """
         await self._enter(account)
         try:

@@ -2,7 +2,7 @@
 
 A vendor's types are the fact `media_types` of its models. A file of a type that is not accepted is an error if the model
 accepts other types of its kind: the caller can convert it, and the gateway has no library for this. If the model accepts no
-file of a kind, such as sound at a model without audio input, the provider leaves it out and reports it.
+file of a kind, such as sound, the provider leaves the file out and reports it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _has_tools(messages: Sequence[Message]) -> bool:
 class _Pairs(State):
     """The findings of a walk through the messages. `open` are calls without a result, in order; `answered` the results by id.
 
-    `owners` maps messages of results to the message of their calls, `named` results without an id to the id of their call, and
+    `owners` maps messages of results to the message of their calls, `named` maps results without an id to the id of their call.
     `repeated` are messages that repeat a result.
     """
 

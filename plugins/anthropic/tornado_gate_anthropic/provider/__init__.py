@@ -136,8 +136,9 @@ def _render_body(
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
-    """The verbatim body with the upstream's model name, with ``max_tokens``, which the vendor requires, and without blocks
-    that only the vendor can make and did not make.
+    """The verbatim body with the upstream's model name, and with ``max_tokens``, which the vendor requires.
+
+    It has no blocks that only the vendor can make and another model made.
     """
     changed = remove_foreign_thinking(call, request)
     remove_foreign_citations(call, request, changed)

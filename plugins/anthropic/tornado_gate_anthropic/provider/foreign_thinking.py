@@ -1,4 +1,4 @@
-"""Thinking of other vendors in verbatim requests, which the vendor rejects for the rest of the conversation. Pure.
+"""Thinking of other vendors in verbatim requests, which the vendor rejects for the whole conversation. Pure.
 
 A caller of this format gets thinking from every model of the gateway: without a signature from most, with encrypted reasoning
 as the signature from OpenAI's. The core removes signatures with a record of another provider. This module finds signatures

@@ -1,8 +1,8 @@
 """Compactions of conversations: ``POST /v1/responses/compact``, and a ``compaction_trigger`` in the input of ``/v1/responses``.
 
 An upstream with this route gets the request unchanged. For all other models the gateway requests a summary from the model and
-returns it as a compaction item, see `tornado_gate_openai.wire.responses.compaction`. Codex compacts in one of these two ways
-when it takes its provider for OpenAI, and has no other way when that fails (router-for-me/CLIProxyAPI pull request 5857 and
+returns it as a compaction item, see `tornado_gate_openai.wire.responses.compaction`. Codex compacts in one of these two ways if
+it treats its provider as OpenAI. It has no other way if that fails (router-for-me/CLIProxyAPI pull request 5857 and
 caozhiyuan/copilot-api issue 359, read 2026-11-22). A test ran Codex 0.169.0 with this route.
 """
 

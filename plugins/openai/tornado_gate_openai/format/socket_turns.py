@@ -18,8 +18,8 @@ OVERHEAD_BYTES: Final = 1024
 class Turn(Value, frozen=True):
     """A response that is not stored, with the conversation before it.
 
-    `items` are all its input and output items as JSON, separated by commas, after the items of the stored response `previous`,
-    if the conversation continues one; `count` is their number.
+    `items` are all its input and output items as JSON, separated by commas. They follow the items of the stored response
+    `previous`, if the conversation continues one; `count` is their number.
     """
 
     items: bytes

@@ -1,7 +1,7 @@
 """Content that the vendor's models reject: mapped where that is possible, else dropped and reported. Pure.
 
-Text files become texts where only PDF files are accepted, a file of a type that is not accepted is an error, long ids of tool
-calls become shorter ids, which are the same in every turn, and the word JSON is added to a prompt without it.
+Text files become texts where only PDF files are accepted. A file of a type that is not accepted is an error. Long ids of tool
+calls become shorter ids, which are the same in every turn. The word JSON is added to a prompt without it.
 
 Sources: files: trpc-group/trpc-agent-go#1816 (2026-05-18); images: STranslate/STranslate#277; ids: vercel/ai#5171 and
 AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.

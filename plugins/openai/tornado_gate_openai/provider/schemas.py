@@ -5,7 +5,7 @@ required and nullable, and the nulls are removed from the response. A schema out
 false`` and reported.
 
 A response schema of another type is wrapped in an object with the one property `value`, and the response is unwrapped again,
-also in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
+even in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
 
 Sources: "array schema missing items": modelscope/ms-agent#610; "object schema missing properties":
 spring-projects/spring-ai#4776; "schema must be a JSON Schema of 'type: \"object\"'":

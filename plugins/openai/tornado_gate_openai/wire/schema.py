@@ -63,7 +63,7 @@ def is_strict(schema: Any) -> bool:
 
 
 def _prepare(schema: Any, root: Any, depth: int) -> Any:
-    """References with members beside them replaced by their definitions, and the type of enums and constants added."""
+    """Replace references with members beside them by their definitions, and add the type of enums and constants."""
     if not isinstance(schema, Mapping) or depth > 3 * MAX_DEPTH:
         return schema
     value = dict(schema)

@@ -1,4 +1,6 @@
-"""The routes of conversations: ``/v1/conversations`` and the items of one. They need no model; the gateway answers them.
+"""The routes of conversations: ``/v1/conversations`` and the items of a conversation.
+
+They need no model; the gateway serves them.
 
 Source: openai-python 3.52, resources/conversations/conversations.py and items.py.
 """

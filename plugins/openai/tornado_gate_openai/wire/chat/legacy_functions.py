@@ -1,7 +1,7 @@
 """The legacy form of tools: ``functions``, ``function_call``, and messages of role "function". No I/O.
 
 It was replaced by tools in 2023; a turn calls at most one function, and calls have no ids. A body with ``functions`` is
-upgraded to tools before it is parsed, so that every provider gets them, and downgraded again for an upstream of this format.
+upgraded to tools before it is parsed, so that every provider gets them. It is downgraded again for an upstream of this format.
 The id of a call is its position in the conversation, because this position stays the same in later turns.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py, "Deprecated in favor of `tools`".

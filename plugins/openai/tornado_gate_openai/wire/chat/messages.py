@@ -141,8 +141,8 @@ def render_messages(
     With `reasoning_content` the thinking before tool calls is sent as this member, which some upstreams require.
     `cache_markers` are the markers that the upstream accepts in requests of other formats.
 
-    Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
-    file in a tool result of another format moves to a user message after the results of that turn and is reported too.
+    Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or file
+    in a tool result of another format moves to a user message after the results of that turn. It is reported too.
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """Conversion of sessions, responses and items between the dialects. No I/O; arguments are never changed.
 
 Members that exist in both dialects are moved; unknown members stay in place. A member that exists in only one dialect is
-removed from client events, because an upstream rejects an event with an unknown member, and `lose` is called with its path.
+removed from client events, because an upstream rejects an event with an unknown member. `lose` is called with its path.
 
 Source: openai-python 3.52, types/beta/realtime/session_update_event.py, response_create_event.py, conversation_item_content.py
 against types/realtime/realtime_session_create_request.py, realtime_response_create_params.py and the conversation items.

@@ -1,7 +1,7 @@
 """Translation of one session between a caller and an upstream with different dialects: JSON texts in, JSON texts out.
 
 No I/O; keeps state between events. Events that differ only in their name, such as audio events, are renamed in the text (see
-`texts`), and events that are the same in both dialects are forwarded unchanged; only the others are parsed.
+`texts`). Events that are the same in both dialects are forwarded unchanged; only the others are parsed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 No I/O.
 
 The vendor's compaction item holds the state of its model, encrypted. An item of the gateway holds the summary, which is the
-caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage, works on
-every gateway and at every model, and a client handles both kinds of items in the same way. When an item comes back in
-``input``, it is replaced by a user message with the summary, the role that Codex gives to the summaries that it writes.
+caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage and works on
+every gateway and at every model. A client handles both kinds of items in the same way. When an item comes back in ``input``, it
+is replaced by a user message with the summary. Codex gives this role to its own summaries.
 
 Source: openai-python 3.52, types/responses/compacted_response.py, response_compaction_item.py and response_compact_params.py;
 openai/codex, codex-rs/core/src/compact_remote_v2.rs (read 2026-11-22): a ``compaction_trigger`` at the end of ``input`` requests
