@@ -74,24 +74,24 @@ class _Pairs(State):
     named: dict[Place, str] = field(default_factory=dict)
     repeated: set[int] = field(default_factory=set)
 
-    def close(self, place: Place, result: ToolResult) -> None:
+    def close(self, position: Place, result: ToolResult) -> None:
         """Find the call of a result."""
         for number, (opened, call) in enumerate(self.open):
             if result.call_id == call.id if result.call_id else result.name == call.name:
                 del self.open[number]
-                self.owners[place[0]] = max(opened[0], self.owners.get(place[0], 0))
+                self.owners[position[0]] = max(opened[0], self.owners.get(position[0], 0))
                 self.answered[call.id] = result
                 if not result.call_id:
-                    self.named[place] = call.id
+                    self.named[position] = call.id
                 return
         earlier = self.answered.get(result.call_id)
-        alone = len(self.request.messages[place[0]].parts) == 1
+        alone = len(self.request.messages[position[0]].parts) == 1
         if earlier is not None and alone and (earlier.parts, earlier.is_error) == (result.parts, result.is_error):
-            self.repeated.add(place[0])
+            self.repeated.add(position[0])
         elif earlier is not None:
-            _raise_repeated(self.request, place, result)
+            _raise_repeated(self.request, position, result)
         else:
-            _raise_unknown(self.request, place, result)
+            _raise_unknown(self.request, position, result)
 
     def arrange(self) -> ChatRequest:
         """The request with its messages in the order that every vendor accepts."""
@@ -140,8 +140,8 @@ def _move_names(request: ChatRequest, order: Sequence[int]) -> dict[str, str]:
     return names
 
 
-def _raise_missing(request: ChatRequest, place: Place, call: ToolCall) -> NoReturn:
-    path = _find_path(_CALL_PATHS, request, place)
+def _raise_missing(request: ChatRequest, position: Place, call: ToolCall) -> NoReturn:
+    path = _find_path(_CALL_PATHS, request, position)
     raise InvalidField(
         path,
         f"The call of the tool '{call.name[:100]}' at '{path}' has no result. Send its result after it, or remove the call.",
@@ -149,8 +149,8 @@ def _raise_missing(request: ChatRequest, place: Place, call: ToolCall) -> NoRetu
     )
 
 
-def _raise_unknown(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
-    path = _find_path(_RESULT_PATHS, request, place)
+def _raise_unknown(request: ChatRequest, position: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, position)
     raise InvalidField(
         path,
         f"The tool result at '{path}' belongs to no call{_quote(result)} before it. Send the call too, or remove the result.",
@@ -158,8 +158,8 @@ def _raise_unknown(request: ChatRequest, place: Place, result: ToolResult) -> No
     )
 
 
-def _raise_repeated(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
-    path = _find_path(_RESULT_PATHS, request, place)
+def _raise_repeated(request: ChatRequest, position: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, position)
     raise InvalidField(
         path,
         f"The tool result at '{path}' is a second one for the call{_quote(result)}. Send one result for each call.",
@@ -175,42 +175,44 @@ def _quote(result: ToolResult) -> str:
 PathMaker = Callable[[ChatRequest, Place], str]
 
 
-def _find_path(makers: Mapping[str, PathMaker], request: ChatRequest, place: Place) -> str:
+def _find_path(makers: Mapping[str, PathMaker], request: ChatRequest, position: Place) -> str:
     make = makers.get(request.wire_format)
-    return request.path(*place) if make is None else make(request, place)
+    return request.path(*position) if make is None else make(request, position)
 
 
-def _find_chat_call(request: ChatRequest, place: Place) -> str:
+def _find_chat_call(request: ChatRequest, position: Place) -> str:
     if request.names.get("tools") == _LEGACY_TOOLS:
-        return f"{request.path(place[0])}.function_call"
-    return f"{request.path(*place)}.id"
+        return f"{request.path(position[0])}.function_call"
+    return f"{request.path(*position)}.id"
 
 
-def _find_chat_result(request: ChatRequest, place: Place) -> str:
-    legacy = request.messages[place[0]].extra.get("role") == "function" or request.names.get("tools") == _LEGACY_TOOLS
-    return f"{request.path(place[0])}.{'name' if legacy else 'tool_call_id'}"
+def _find_chat_result(request: ChatRequest, position: Place) -> str:
+    legacy = (
+        request.messages[position[0]].extra.get("role") == "function" or request.names.get("tools") == _LEGACY_TOOLS
+    )
+    return f"{request.path(position[0])}.{'name' if legacy else 'tool_call_id'}"
 
 
-def _find_response_call(request: ChatRequest, place: Place) -> str:
-    path = request.path(*place)
+def _find_response_call(request: ChatRequest, position: Place) -> str:
+    path = request.path(*position)
     return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
 
 
-def _find_response_result(request: ChatRequest, place: Place) -> str:
-    path = request.path(place[0])
+def _find_response_result(request: ChatRequest, position: Place) -> str:
+    path = request.path(position[0])
     return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
 
 
 _CALL_PATHS: Final[Mapping[str, PathMaker]] = {
     formats.OPENAI_CHAT: _find_chat_call,
     formats.OPENAI_RESPONSES: _find_response_call,
-    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.id",
-    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionCall",
+    formats.ANTHROPIC_MESSAGES: lambda request, position: f"{request.path(*position)}.id",
+    formats.GEMINI_GENERATE: lambda request, position: f"{request.path(*position)}.functionCall",
 }
 _RESULT_PATHS: Final[Mapping[str, PathMaker]] = {
     formats.OPENAI_CHAT: _find_chat_result,
     formats.OPENAI_RESPONSES: _find_response_result,
-    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.tool_use_id",
-    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionResponse",
+    formats.ANTHROPIC_MESSAGES: lambda request, position: f"{request.path(*position)}.tool_use_id",
+    formats.GEMINI_GENERATE: lambda request, position: f"{request.path(*position)}.functionResponse",
 }
 """By wire format: the caller's path of what connects a call and its result."""

@@ -140,25 +140,25 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
     return _make_result(body, vectors, count)
 
 
-def _make_result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
+def _make_result(body: Mapping[str, Any], vectors: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
     model = body.get("model")
     return EmbeddingResult(
-        vectors=_order_vectors(found, count),
+        vectors=_order_vectors(vectors, count),
         model=model if isinstance(model, str) else "",
         usage=parse_usage(body.get("usage")),
     )
 
 
-def _order_vectors(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
+def _order_vectors(vectors: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
     """Return the vectors ordered by index, or in order of arrival if no entry has an index."""
-    if count is not None and len(found) != count:
-        raise UpstreamError(f"The upstream returned {len(found)} vectors for {count} inputs. Retry the request.")
-    if all(index is None for index, _ in found):
-        return tuple(vector for _, vector in found)
-    by_index = {index: vector for index, vector in found if type(index) is int}
-    if len(by_index) != len(found) or any(index not in by_index for index in range(len(found))):
+    if count is not None and len(vectors) != count:
+        raise UpstreamError(f"The upstream returned {len(vectors)} vectors for {count} inputs. Retry the request.")
+    if all(index is None for index, _ in vectors):
+        return tuple(vector for _, vector in vectors)
+    by_index = {index: vector for index, vector in vectors if type(index) is int}
+    if len(by_index) != len(vectors) or any(index not in by_index for index in range(len(vectors))):
         raise UpstreamError("The upstream returned vectors whose indexes are not 0, 1, 2, …. Retry the request.")
-    return tuple(by_index[index] for index in range(len(found)))
+    return tuple(by_index[index] for index in range(len(vectors)))
 
 
 def _parse_vector(value: Any) -> Vector:

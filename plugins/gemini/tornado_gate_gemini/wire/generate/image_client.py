@@ -146,13 +146,13 @@ async def _parse_picture(value: Mapping[str, Any]) -> GeneratedImage | None:
     return GeneratedImage(data=data, media_type=sniff(data) or media_type) if data else None
 
 
-def no_output_error(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
+def no_output_error(body: Mapping[str, Any], what: str, text: str = "") -> GateError:
     """The error for a response without the requested output (`what`), with the upstream's reason if there is one."""
     candidate = next(iter(read_objects(body.get("candidates"))), {})
     feedback = read_object(body.get("promptFeedback"))
     barred = find_block_reason(body)
     reason = barred or read_string(candidate.get("finishReason"))
-    explanation = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
+    explanation = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or text
     if not reason and not explanation:
         return UpstreamError(f"The upstream's response contains no {what} and no reason. Retry the request.")
     message = " ".join(

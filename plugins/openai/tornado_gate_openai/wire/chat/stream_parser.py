@@ -217,9 +217,9 @@ class _ChoiceParser:
         if refusal or (entries and self._may_say("refusal", delta.get("refusal"))):
             yield from self._append_text("refusal", refusal, entries)
 
-    def _may_say(self, kind: PartKind, said: Any) -> bool:
+    def _may_say(self, kind: PartKind, delta_text: Any) -> bool:
         """Return whether log probabilities without text belong to a part of this kind."""
-        return isinstance(said, str) or (self._open is not None and self._open[0] == kind)
+        return isinstance(delta_text, str) or (self._open is not None and self._open[0] == kind)
 
     def _append_text(
         self, kind: PartKind, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None

@@ -101,18 +101,18 @@ def _select_own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
 
 
 def _render_body(
-    call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
+    call: Call, members: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The body with every member of `extra` put back at its path."""
     top: dict[str, Any] = {}
     for name, value in extra.items():
         if name.startswith(INPUT):
-            asked[name.removeprefix(INPUT)] = value
+            members[name.removeprefix(INPUT)] = value
         elif name.startswith(PARAMETERS):
             parameters[name.removeprefix(PARAMETERS)] = value
         else:
             top[name] = value
-    body = {**top, "model": call.target.upstream_model, "input": asked}
+    body = {**top, "model": call.target.upstream_model, "input": members}
     return body | {"parameters": parameters} if parameters else body
 
 
