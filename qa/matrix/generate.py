@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from qa.matrix.fields import PDF, PICTURE, PLAIN, SOUND, Group, anyway, issuer_only, put, row
+from qa.matrix.declared import add_declared, declared_row
+from qa.matrix.fields import PDF, PICTURE, PLAIN, SOUND, Field, Group, anyway, issuer_only, put, row
+from tornado_gate_gemini.fields.generate import GenerateBodySchema
 
 BASE: Final[dict[str, Any]] = {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}
 TOOL: Final[dict[str, Any]] = {
@@ -53,9 +55,14 @@ SCHEMA: Final[dict[str, Any]] = {"type": "OBJECT", "properties": {"city": {"type
 AS_JSON: Final = {**BASE, "generationConfig": {"responseMimeType": "application/json"}}
 VOICE: Final = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "mark-voice"}}}
 
+
+def declared_in(base: Any, at: str) -> Field:
+    return declared_row(GenerateBodySchema, base, at)
+
+
+declared = partial(declared_in, BASE)
 quiet = partial(row, QUIET)
 plain, tooled, turns, called = (partial(row, base) for base in (BASE, WITH_TOOL, TURNS, CALLED))
-image = partial(row, WITH_IMAGE)
 
 
 def config(name: str, value: Any, kind: str = "", **rest: Any) -> Any:
@@ -81,32 +88,32 @@ _TOOLS: Final[tuple[tuple[str, Any], ...]] = (
     ("mcpServers", [{"name": "mark-server"}]),
     ("exaAiSearch", {}),
 )
-_PART_MEMBERS: Final[tuple[tuple[str, Any], ...]] = (
-    ("mediaResolution", {"level": "MEDIA_RESOLUTION_LOW"}),
-    ("videoMetadata", {"fps": 1}),
-    ("partMetadata", {"note": "mark-note"}),
-    ("audioTranscription", {"text": "mark-words"}),
-    ("mediaProcessing", {"mode": "mark-mode"}),
-    ("speechMetadata", {"note": "mark-note"}),
-    ("documentMetadata", {"note": "mark-note"}),
-    ("spreadsheetMetadata", {"note": "mark-note"}),
-    ("audioMetadata", {"note": "mark-note"}),
+_PART_MEMBERS: Final = (
+    "mediaResolution",
+    "videoMetadata",
+    "partMetadata",
+    "audioTranscription",
+    "mediaProcessing",
+    "speechMetadata",
+    "documentMetadata",
+    "spreadsheetMetadata",
+    "audioMetadata",
 )
 
-GROUPS: Final = (
+_GROUPS: Final = (
     Group(
         "generationConfig",
         (
-            config("maxOutputTokens", 2),
-            config("temperature", 0.5),
-            config("topP", 0.5),
-            config("topK", 40),
-            config("candidateCount", 2),
+            declared("generationConfig.maxOutputTokens"),
+            declared("generationConfig.temperature"),
+            declared("generationConfig.topP"),
+            declared("generationConfig.topK"),
+            declared("generationConfig.candidateCount"),
             row(SAYING, "generationConfig.stopSequences", ["mark-stop"]),
-            config("seed", 7),
-            config("presencePenalty", 0.5),
-            config("frequencyPenalty", 0.5),
-            config("responseLogprobs", True),
+            declared("generationConfig.seed"),
+            declared("generationConfig.presencePenalty"),
+            declared("generationConfig.frequencyPenalty"),
+            declared("generationConfig.responseLogprobs"),
             row({**BASE, "generationConfig": {"responseLogprobs": True}}, "generationConfig.logprobs", 2),
             config("responseMimeType", "text/plain", "text/plain", idle=anyway("text is what is answered unless said")),
             config("responseMimeType", "application/json", "application/json"),
@@ -116,7 +123,7 @@ GROUPS: Final = (
             config("responseModalities", ["TEXT", "IMAGE"], "IMAGE"),
             config("responseModalities", ["AUDIO"], "AUDIO"),
             config("speechConfig", VOICE),
-            config("imageConfig", {"aspectRatio": "16:9"}),
+            declared("generationConfig.imageConfig"),
             config("thinkingConfig", {"thinkingBudget": 2048}, "thinkingBudget"),
             config(
                 "thinkingConfig",
@@ -127,23 +134,23 @@ GROUPS: Final = (
             ),
             config("thinkingConfig", {"thinkingLevel": "LOW"}, "thinkingLevel"),
             config("thinkingConfig", {"includeThoughts": True}, "includeThoughts"),
-            config("mediaResolution", "MEDIA_RESOLUTION_LOW"),
-            config("audioTimestamp", True),
-            config("audioTranscriptionConfig", {"sourceText": "mark-words"}),
-            config("translationConfig", {"targetLanguageCode": "mark-language"}),
-            config("responseFormat", {"text": {"mimeType": "mark-type"}}),
-            config("enableAffectiveDialog", True),
-            config("enableEnhancedCivicAnswers", True),
-            config("routingConfig", {"manualMode": {"modelName": "mark-model"}}),
-            config("modelSelectionConfig", {"featureSelectionPreference": "mark-preference"}),
-            config("continuationToken", "mark-token"),
+            declared("generationConfig.mediaResolution"),
+            declared("generationConfig.audioTimestamp"),
+            declared("generationConfig.audioTranscriptionConfig"),
+            declared("generationConfig.translationConfig"),
+            declared("generationConfig.responseFormat"),
+            declared("generationConfig.enableAffectiveDialog"),
+            declared("generationConfig.enableEnhancedCivicAnswers"),
+            declared("generationConfig.routingConfig"),
+            declared("generationConfig.modelSelectionConfig"),
+            declared("generationConfig.continuationToken"),
         ),
     ),
     Group(
         "tools and toolConfig",
         (
             row(ASKING, "tools", [TOOL], "functionDeclarations"),
-            tooled("tools.0.functionDeclarations.0.description", "mark-description"),
+            declared_in(WITH_TOOL, "tools.0.functionDeclarations.0.description"),
             tooled(
                 "tools.0.functionDeclarations.0.parametersJsonSchema",
                 {"type": "object", "properties": {"mark-place": {"type": "string"}}},
@@ -154,9 +161,9 @@ GROUPS: Final = (
                 "tools.0.functionDeclarations.0.parameters",
                 {"type": "OBJECT", "properties": {"mark-place": {"type": "STRING"}}},
             ),
-            tooled("tools.0.functionDeclarations.0.response", SCHEMA),
-            tooled("tools.0.functionDeclarations.0.responseJsonSchema", {"type": "object"}),
-            tooled("tools.0.functionDeclarations.0.behavior", "NON_BLOCKING"),
+            declared_in(WITH_TOOL, "tools.0.functionDeclarations.0.response"),
+            declared_in(WITH_TOOL, "tools.0.functionDeclarations.0.responseJsonSchema"),
+            declared_in(WITH_TOOL, "tools.0.functionDeclarations.0.behavior"),
             *(plain("tools", [{name: value}], name) for name, value in _TOOLS),
             tooled(_MODE, {"mode": "AUTO"}, "AUTO", idle=anyway("functions are called when the model wants to")),
             quiet(_MODE, {"mode": "ANY"}, "ANY"),
@@ -172,8 +179,8 @@ GROUPS: Final = (
                 f"{_MODE}.streamFunctionCallArguments",
                 True,
             ),
-            tooled("toolConfig.retrievalConfig", {"languageCode": "mark-language"}),
-            tooled("toolConfig.includeServerSideToolInvocations", True),
+            declared_in(WITH_TOOL, "toolConfig.retrievalConfig"),
+            declared_in(WITH_TOOL, "toolConfig.includeServerSideToolInvocations"),
         ),
     ),
     Group(
@@ -187,7 +194,7 @@ GROUPS: Final = (
             plain("contents.0.parts.1", FILE, "inlineData, PDF"),
             plain("contents.0.parts.1", {"inlineData": {"mimeType": "text/plain", "data": PLAIN}}, "inlineData, text"),
             plain("contents.0.parts.1", {"inlineData": {"mimeType": "video/mp4", "data": SOUND}}, "inlineData, video"),
-            image("contents.0.parts.1.inlineData.displayName", "mark-name"),
+            declared_in(WITH_IMAGE, "contents.0.parts.1.inlineData.displayName"),
             plain(
                 "contents.0.parts.1",
                 {"fileData": {"mimeType": "image/png", "fileUri": "https://pictures.example/mark-picture.png"}},
@@ -203,7 +210,7 @@ GROUPS: Final = (
                 },
                 "fileData, stored",
             ),
-            *(image(f"contents.0.parts.1.{name}", value) for name, value in _PART_MEMBERS),
+            *(declared_in(WITH_IMAGE, f"contents.0.parts.1.{name}") for name in _PART_MEMBERS),
             turns("contents.1.parts.0.text", "mark-hi", "of the model", instead="Hi"),
             turns(
                 "contents.1.parts",
@@ -214,14 +221,14 @@ GROUPS: Final = (
             turns("contents.1.parts.0.thoughtSignature", "bWFyay1zaWduYXR1cmU=", "text", idle=_ISSUER),
             called("contents.1.parts.0.thoughtSignature", "bWFyay1zaWduYXR1cmU=", "functionCall", idle=_ISSUER),
             called("contents.1.parts.0.functionCall.args", {"city": "mark-city"}, instead={}),
-            called("contents.1.parts.0.functionCall.partialArgs", [{"jsonPath": "mark-path"}]),
-            called("contents.1.parts.0.functionCall.willContinue", True),
+            declared_in(CALLED, "contents.1.parts.0.functionCall.partialArgs"),
+            declared_in(CALLED, "contents.1.parts.0.functionCall.willContinue"),
             called(
                 "contents.2.parts.0.functionResponse.response", {"result": "mark-sunny"}, instead={"result": "Sunny"}
             ),
             called("contents.2.parts.0.functionResponse.parts", [IMAGE]),
-            called("contents.2.parts.0.functionResponse.willContinue", True),
-            called("contents.2.parts.0.functionResponse.scheduling", "SILENT"),
+            declared_in(CALLED, "contents.2.parts.0.functionResponse.willContinue"),
+            declared_in(CALLED, "contents.2.parts.0.functionResponse.scheduling"),
             turns(
                 "contents.1.parts.1", {"executableCode": {"language": "PYTHON", "code": "mark-code"}}, "executableCode"
             ),
@@ -237,13 +244,17 @@ GROUPS: Final = (
     Group(
         "Beside them",
         (
-            plain("safetySettings", [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]),
+            declared("safetySettings"),
             plain("cachedContent", "cachedContents/mark-cache"),
-            plain("labels", {"team": "mark-team"}),
-            plain("serviceTier", "flex"),
-            plain("store", True),
-            plain("modelArmorConfig", {"promptTemplateName": "mark-template"}),
-            plain("outputConfig", {"outputUriPrefix": "mark-prefix"}),
+            declared("labels"),
+            declared("serviceTier"),
+            declared("store"),
+            declared("modelArmorConfig"),
+            declared("outputConfig"),
         ),
     ),
 )
+GROUPS: Final = add_declared(
+    _GROUPS, GenerateBodySchema, {"": BASE, "generationConfig.": BASE, "contents.0.parts.1.": WITH_IMAGE}
+)
+"""With a row for each other member that is declared with an example."""

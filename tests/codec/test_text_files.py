@@ -15,7 +15,7 @@ from tornado_gate.guards.text_views import view_request
 from tornado_gate.types import Data, File, Text
 from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_anthropic.wire.messages.sources import render_document
-from tornado_gate_gemini.fields.texts import GENERATE
+from tornado_gate_gemini.fields import GENERATE
 from tornado_gate_gemini.wire.generate.parts import parse_part as parse_gemini_part
 from tornado_gate_openai.fields.chat_answers import CHAT
 from tornado_gate_openai.wire.chat.parts import parse_part

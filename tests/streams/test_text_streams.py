@@ -21,7 +21,7 @@ from tornado_gate.testing import iterate
 from tornado_gate.types.text_maps import Shape, TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
-from tornado_gate_gemini.fields import texts as gemini
+from tornado_gate_gemini import fields as gemini
 from tornado_gate_openai.fields import chat_answers, media_texts, realtime_texts, response_answers
 
 SECRET = re.compile(r"<[^>]{0,12}>")

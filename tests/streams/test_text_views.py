@@ -14,7 +14,7 @@ from tornado_gate.guards.text_views import view_request, view_response
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
-from tornado_gate_gemini.fields.texts import GENERATE, INTERACTIONS
+from tornado_gate_gemini.fields import GENERATE, INTERACTIONS
 from tornado_gate_openai.fields.chat_answers import CHAT
 from tornado_gate_openai.fields.media_texts import TRANSCRIPTIONS
 from tornado_gate_openai.fields.response_answers import RESPONSES

@@ -24,17 +24,19 @@ _Value = TypeVar("_Value")
 class Reference(Value, frozen=True, kw_only=True):
     """A member whose string is the id of an object of `kind` that an upstream keeps (`types/upstream_objects.py`).
 
-    `when` and `unless`: only in objects whose member has, or does not have, one of these words. `anywhere`: also in every
-    object below the declared one, of whatever type, because vendors add types of parts.
+    `is_id`: only strings for which it returns true; others name no object. `when` and `unless`: only in objects whose member
+    has, or does not have, one of these words. `anywhere`: also in every object below the declared one, of whatever type,
+    because vendors add types of parts.
     """
 
     kind: str
+    is_id: Callable[[str], bool] | None = None
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unless: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     anywhere: bool = False
 
     def is_in(self, value: Mapping[str, Any]) -> bool:
-        """Return whether the member of `value` is a reference."""
+        """Return whether the member of `value` is a reference, if its string is an id."""
         return all(value.get(name) in words for name, words in self.when.items()) and not any(
             value.get(name) in words for name, words in self.unless.items()
         )
@@ -170,11 +172,16 @@ class Number(_Number):
 
 
 class Object(Declared[dict[str, Any]]):
-    """A JSON object, kept unchanged; `schema` checks its members."""
+    """A JSON object, kept unchanged; `schema` checks its members. A function returns a schema that contains itself."""
 
-    def __init__(self, schema: type[Schema] | None = None, **rest: Any) -> None:
+    def __init__(self, schema: type[Schema] | Callable[[], type[Schema]] | None = None, **rest: Any) -> None:
         super().__init__(**rest)
-        self.schema = schema
+        self._schema = schema
+
+    @property
+    def schema(self) -> type[Schema] | None:
+        """The schema of the members, if it is known."""
+        return self._schema if self._schema is None or isinstance(self._schema, type) else self._schema()
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, dict):
@@ -338,6 +345,8 @@ def raise_faults(schema: Schema, body: Mapping[str, Any]) -> None:
         if errors := schema.validate(body):
             raise ValidationError(dict(errors))
         return
+    for rule in getattr(schema, "object_rules", ()):
+        rule(body)
     fault: ValidationError | None = None
     for name, declared in schema.load_fields.items():
         if fault is None or isinstance(declared, FunctionField):

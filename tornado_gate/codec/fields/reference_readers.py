@@ -23,6 +23,7 @@ from tornado_gate.codec.fields.kinds import (
     Variants,
     get_schema,
 )
+from tornado_gate.codec.fields.schemas import list_spellings
 from tornado_gate.types.upstream_objects import ObjectReference
 
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
@@ -42,6 +43,7 @@ class _FoundReference:
 
 
 _References = list[_FoundReference]
+_Members = list[tuple[str, fields.Field[Any]]]
 _Read = Callable[[Any, _References], None]
 """Adds the references in a value. Paths are made only of references, because most bodies have none."""
 
@@ -93,11 +95,13 @@ def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Rea
     """
     if schemas in known:
         return known[schemas]
-    declared = [(name, field) for kind in schemas for name, field in get_schema(kind).fields.items()]
-    ids = {name: field.refers for name, field in declared if isinstance(field, Declared) and field.refers is not None}
+    if any(getattr(kind, "finds_all_references", False) for kind in schemas):
+        declared = [member for kind in _list_schemas_below(schemas) for member in _list_members(kind)]
+        return _Reader(_CONTAINERS, _read_anywhere(_list_ids(declared), _list_opaque(declared)))
+    declared = [member for kind in schemas for member in _list_members(kind)]
+    ids = _list_ids(declared)
     if anywhere := {name: reference for name, reference in ids.items() if reference.anywhere}:
-        opaque = frozenset(name for name, field in declared if isinstance(field, Declared) and field.opaque)
-        return _Reader(_CONTAINERS, _read_anywhere(anywhere, opaque))
+        return _Reader(_CONTAINERS, _read_anywhere(anywhere, _list_opaque(declared)))
     members: dict[str, _Reader] = {}
     below = next((found for kind in schemas if (found := getattr(kind, "ids", None)) is not None), None)
     if below is None:
@@ -110,6 +114,46 @@ def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Rea
     if not ids and not members and below is None:
         known[schemas] = None
     return known[schemas]
+
+
+def _list_members(kind: type[Schema]) -> _Members:
+    return [
+        (spelling, field) for name, field in get_schema(kind).fields.items() for spelling in list_spellings(kind, name)
+    ]
+
+
+def _list_ids(members: _Members) -> dict[str, Reference]:
+    return {name: field.refers for name, field in members if isinstance(field, Declared) and field.refers is not None}
+
+
+def _list_opaque(members: _Members) -> frozenset[str]:
+    return frozenset(name for name, field in members if isinstance(field, Declared) and field.opaque)
+
+
+def _list_schemas_below(schemas: tuple[type[Schema], ...]) -> list[type[Schema]]:
+    """Return `schemas` and those of the objects in their members."""
+    known: dict[type[Schema], None] = dict.fromkeys(schemas)
+    queue = list(schemas)
+    for kind in queue:
+        for field in get_schema(kind).fields.values():
+            queue += [inner for inner in _list_schemas(field) if inner not in known]
+            known.update(dict.fromkeys(queue))
+    return list(known)
+
+
+def _list_schemas(field: fields.Field[Any]) -> list[type[Schema]]:
+    match field:
+        case Array():
+            return _list_schemas(field.item)
+        case Unchecked() if field.inner is not None:
+            return _list_schemas(field.inner())
+        case OneOf():
+            return [kind for inner in field.by_type.values() for kind in _list_schemas(inner)]
+        case kinds.Object() if field.schema is not None:
+            return [field.schema]
+        case Variants():
+            return [field.of, *field.by.values()]
+    return []
 
 
 def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) -> _Read:
@@ -175,7 +219,10 @@ def _add_declared_ids(below: ObjectIds, name: str, value: Any, references: _Refe
 
 
 def _read_anywhere(ids: Mapping[str, Reference], opaque: frozenset[str]) -> _Read:
-    """Read the objects at any depth below a value, whatever their types, except in the members `opaque`."""
+    """Read the objects at any depth below a value, whatever their types, except in the members `opaque`.
+
+    A member may also have an array of ids: they have its path.
+    """
 
     def read(value: Any, references: _References) -> None:
         if type(value) is list:
@@ -187,10 +234,9 @@ def _read_anywhere(ids: Mapping[str, Reference], opaque: frozenset[str]) -> _Rea
                         _add_name(references, count, index)
             return
         for name, member in value.items():
-            if type(member) is str:
-                if name in ids and ids[name].is_in(value):
-                    references.append(_FoundReference(ids[name].kind, member, name))
-            elif (type(member) is dict or type(member) is list) and name not in opaque:
+            if name in ids and type(member) is not dict and ids[name].is_in(value):
+                _add_each_id(ids[name], member, name, references)
+            if (type(member) is dict or type(member) is list) and name not in opaque:
                 count = len(references)
                 read(member, references)
                 if len(references) != count:
@@ -224,16 +270,22 @@ def _make_union_reader(readers: Iterable[_Reader | None]) -> _Reader | None:
     return _Reader(frozenset(by_type), lambda value, references: by_type[type(value)](value, references))
 
 
+def _add_each_id(reference: Reference, value: Any, name: str, references: _References) -> None:
+    for identity in value if type(value) is list else (value,):
+        if type(identity) is str and (reference.is_id is None or reference.is_id(identity)):
+            references.append(_FoundReference(reference.kind, identity, *(name,) if name else ()))
+
+
 def _read_id(reference: Reference) -> _Read:
     """Read a string that is an id wherever it stands."""
-    return lambda value, references: references.append(_FoundReference(reference.kind, value))
+    return lambda value, references: _add_each_id(reference, value, "", references)
 
 
 def _add_ids(ids: Mapping[str, Reference], value: Mapping[str, Any], references: _References) -> None:
     for name, reference in ids.items():
         identity = value.get(name)
         if type(identity) is str and reference.is_in(value):
-            references.append(_FoundReference(reference.kind, identity, name))
+            _add_each_id(reference, identity, name, references)
 
 
 def _add_name(references: _References, start: int, name: str | int) -> None:

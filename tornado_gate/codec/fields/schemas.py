@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from marshmallow import INCLUDE, Schema, ValidationError
 
-from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, make_acceptor
+from tornado_gate.codec.fields.acceptors import Acceptor, find_sufficient_types, keeps_rules, make_acceptor
 from tornado_gate.codec.fields.kinds import ObjectIds, Unchecked, raise_faults
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
@@ -15,6 +16,7 @@ from tornado_gate.types import text_maps
 Rule = Callable[[Mapping[str, Any]], None]
 Condition = Callable[[Mapping[str, Any]], tuple[str, str] | None]
 """Returns the name of an invalid member, which depends on others, and the predicate of its message, such as "is missing"."""
+_CAPITAL: Final = re.compile(r"[A-Z]")
 
 
 class BodySchema(Schema):
@@ -22,8 +24,13 @@ class BodySchema(Schema):
 
     `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
     (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
-    valid, and they raise InvalidField. `conditions` are checks across members of each object of the schema, at any depth.
-    `ids` are members that name objects of an upstream, in its objects and at any depth below them.
+    valid, and they raise InvalidField. `object_rules` are checks of one object, nested ones too, before its members: they
+    raise ValidationError. `conditions` are checks across the members of each object, after these. `ids` are members that
+    name objects of an upstream, in its objects and at any depth below them. `snake_case`: requests may also spell the names
+    of members with underscores, as protobuf's JSON allows; guards and the reader of references read both spellings, `check`
+    the declared one.
+
+    `finds_all_references`: the members that refer to objects are found in all objects below, of whatever type.
     """
 
     class Meta:
@@ -33,6 +40,9 @@ class BodySchema(Schema):
     rules: ClassVar[tuple[Rule, ...]] = ()
     conditions: ClassVar[tuple[Condition, ...]] = ()
     ids: ClassVar[ObjectIds | None] = None
+    object_rules: ClassVar[tuple[Rule, ...]] = ()
+    snake_case: ClassVar[bool] = False
+    finds_all_references: ClassVar[bool] = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -62,7 +72,17 @@ class BodySchema(Schema):
         for name in self._needed:
             if name not in body:
                 return False
+        if self.object_rules and not keeps_rules(self.object_rules, body):
+            return False
         return not self.conditions or all(condition(body) is None for condition in self.conditions)
+
+
+def list_spellings(kind: type[Schema], name: str) -> tuple[str, ...]:
+    """Return the names that the declared member `name` has in requests."""
+    if not getattr(kind, "snake_case", False):
+        return (name,)
+    snake = _CAPITAL.sub(lambda capital: f"_{capital[0].lower()}", name)
+    return (name,) if snake == name else (snake, name)
 
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from marshmallow import Schema, fields
 
 from tornado_gate.codec.fields import kinds
 from tornado_gate.codec.fields.kinds import Array, Declared, OneOf, Unchecked, Variants, get_schema
+from tornado_gate.codec.fields.schemas import list_spellings
 from tornado_gate.types.text_maps import Events, Object, Shape, Word
 from tornado_gate.types.value import replace
 
@@ -58,7 +59,7 @@ def _make_schema_shape(kind: type[Schema]) -> Shape | None:
     if kind not in _SHAPES:
         template = getattr(kind, "texts", _ANY)
         shape = _SHAPES[kind] = replace(template, members={})
-        shape.members.update({**template.members, **_list_member_shapes([kind])})
+        shape.members.update({**_list_template_shapes(kind), **_list_member_shapes([kind])})
         if not shape.members:
             _SHAPES[kind] = None
     return _SHAPES[kind]
@@ -75,12 +76,16 @@ def _make_variants_shape(field: Variants) -> Shape:
     cases = {word: replace(getattr(kind, "texts", _ANY), members={}) for word, kind in apart.items()}
     _VARIANTS[key] = Events(shapes=cases, other=merged, name=field.member) if cases else merged
     others = [kind for word, kind in field.by.items() if word not in apart]
-    merged.members.update({**template.members, **_list_member_shapes([field.of, *others])})
+    merged.members.update({**_list_template_shapes(field.of), **_list_member_shapes([field.of, *others])})
     for word, kind in apart.items():
-        cases[word].members.update(
-            {**merged.members, **getattr(kind, "texts", _ANY).members, **_list_member_shapes([kind])}
-        )
+        cases[word].members.update({**merged.members, **_list_template_shapes(kind), **_list_member_shapes([kind])})
     return _VARIANTS[key]
+
+
+def _list_template_shapes(kind: type[Schema]) -> dict[str, Shape]:
+    """Return the shapes of the members that `kind.texts` has, in each spelling."""
+    members = getattr(kind, "texts", _ANY).members
+    return {spelling: shape for name, shape in members.items() for spelling in list_spellings(kind, name)}
 
 
 def _list_member_shapes(schemas: Iterable[type[Schema]]) -> dict[str, Shape]:
@@ -91,7 +96,8 @@ def _list_member_shapes(schemas: Iterable[type[Schema]]) -> dict[str, Shape]:
             shape = find_shape(field)
             if shape is None:
                 continue
-            first = shapes.setdefault(name, shape)
-            if first is not shape and not (isinstance(first, Word) and isinstance(shape, Word)):
-                raise ValueError(f"'{name}' of {kind.__name__} has another shape than in the schemas before it")
+            for spelling in list_spellings(kind, name):
+                first = shapes.setdefault(spelling, shape)
+                if first is not shape and not (isinstance(first, Word) and isinstance(shape, Word)):
+                    raise ValueError(f"'{name}' of {kind.__name__} has another shape than in the schemas before it")
     return shapes

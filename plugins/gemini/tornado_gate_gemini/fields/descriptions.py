@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Route, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_gemini.fields.generate import GenerateBodySchema
-from tornado_gate_gemini.format.embeddings import MAX_REQUESTS
-from tornado_gate_gemini.format.interactions import InteractionBodySchema
+from tornado_gate_gemini.fields.embeddings import EmbedBatchSchema, EmbedBodySchema
+from tornado_gate_gemini.fields.generate import CountBodySchema, GenerateBodySchema
+from tornado_gate_gemini.fields.interactions import InteractionBodySchema
 
 _TAG: Final = "generateContent"
 _INTERACTIONS: Final = "interactions"
@@ -27,32 +27,6 @@ _PART: Final[Mapping[str, Any]] = {
 _CONTENT: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"role": {"type": ["string", "null"]}, "parts": {"type": "array", "items": _PART}},
-    "additionalProperties": True,
-}
-_MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "contents": {
-        "description": "The turns of the conversation, or a single one, or a text.",
-        "anyOf": [{"type": "array", "items": {"anyOf": [_CONTENT, _PART, _TEXT]}}, _CONTENT, _TEXT],
-    },
-    "systemInstruction": {"description": "The system prompt.", "anyOf": [_CONTENT, _TEXT, {"type": "array"}]},
-    "tools": {
-        "type": "array",
-        "description": "Functions that the model may call, and the vendor's own tools.",
-        "items": {"type": "object", "additionalProperties": True},
-    },
-    "labels": {"type": "object", "additionalProperties": _TEXT},
-    "generationConfig": {"description": "How the answer is generated."},
-}
-_EMBED: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "required": ["content"],
-    "properties": {
-        "model": {"type": ["string", "null"]},
-        "content": _CONTENT,
-        "taskType": {"type": ["string", "null"]},
-        "title": {"type": ["string", "null"]},
-        "outputDimensionality": {"type": ["integer", "null"], "minimum": 1},
-    },
     "additionalProperties": True,
 }
 _EMBEDDING: Final[Mapping[str, Any]] = {
@@ -184,7 +158,6 @@ _METHODS: Final[Mapping[str, RouteDescription]] = {
         description="Also makes images and speech, with models that do.",
         tag=_TAG,
         body=GenerateBodySchema,
-        members=_MEMBERS,
         answer=_RESPONSE,
         examples=(
             RouteExample(name="text", summary="A question", body=_HELLO),
@@ -195,7 +168,6 @@ _METHODS: Final[Mapping[str, RouteDescription]] = {
         summary="Generate content as a stream",
         tag=_TAG,
         body=GenerateBodySchema,
-        members=_MEMBERS,
         parameters=(_SSE,),
         answer={"type": "array", "items": _RESPONSE},
         media_types={"text/event-stream": 'data: {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]}\n\n'},
@@ -208,30 +180,21 @@ _METHODS: Final[Mapping[str, RouteDescription]] = {
         summary="Count the tokens of contents",
         description="An estimate where no target of the model counts tokens.",
         tag=_TAG,
-        body={
-            "type": "object",
-            "properties": {**_MEMBERS, "generateContentRequest": {"type": "object", "additionalProperties": True}},
-            "additionalProperties": True,
-        },
+        body=CountBodySchema,
         answer={"type": "object", "required": ["totalTokens"], "properties": {"totalTokens": _COUNT}},
         examples=(RouteExample(name="text", summary="A question", body=_HELLO, operation="chat"),),
     ),
     "embedContent": RouteDescription(
         summary="Embed a content",
         tag="embeddings",
-        body=_EMBED,
+        body=EmbedBodySchema,
         answer={"type": "object", "required": ["embedding"], "properties": {"embedding": _EMBEDDING}},
         examples=(RouteExample(name="text", summary="A sentence", body=_EMBED_EXAMPLE),),
     ),
     "batchEmbedContents": RouteDescription(
         summary="Embed several contents",
         tag="embeddings",
-        body={
-            "type": "object",
-            "required": ["requests"],
-            "properties": {"requests": {"type": "array", "minItems": 1, "maxItems": MAX_REQUESTS, "items": _EMBED}},
-            "additionalProperties": True,
-        },
+        body=EmbedBatchSchema,
         answer={
             "type": "object",
             "required": ["embeddings"],

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 import orjson
 
 from tornado_gate import passthrough, patch_json, sse
-from tornado_gate.codec.fields import BodySchema, Boolean, String, check
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.types import (
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value
+from tornado_gate_gemini.fields import check_interaction
 from tornado_gate_gemini.format.paths import CANCEL_ACTION, INTERACTION_PATH
 from tornado_gate_gemini.wire import interactions as wire_format
 
@@ -42,23 +42,10 @@ class InteractionState(Value, frozen=True):
     background: bool = False
 
 
-class InteractionBodySchema(BodySchema):
-    """The members that the gateway reads. All others are left to the upstream."""
-
-    model = String(required=True)
-    stream = Boolean(allow_none=True)
-    store = Boolean(allow_none=True)
-    background = Boolean(allow_none=True)
-    previous_interaction_id = String(allow_none=True)
-
-
-_SCHEMA: Final = InteractionBodySchema()
-
-
 def forward_interaction(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Return the request of the verbatim lane. Raises InvalidField for a wrong type, an agent, and what conf does not allow."""
     body = wire.json
-    check_for_upstream(check, _SCHEMA, body)
+    check_for_upstream(check_interaction, body)
     if body.get("agent") is not None:
         raise InvalidField("agent", "'agent' is not supported: keys are permitted to use models. Send only 'model'.")
     changes = _apply_storing_rules(call, body)

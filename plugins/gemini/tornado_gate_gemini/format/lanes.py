@@ -1,6 +1,6 @@
 """The hooks' implementation, for the common lane and the verbatim lane.
 
-`tornado_gate_gemini.wire.generate` and `gemini_embeddings` parse and render the wire formats; `schemas` checks bodies.
+`tornado_gate_gemini.wire` parses and renders the wire formats; `fields` checks bodies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.wire import formats
-from tornado_gate_gemini.fields.generate import check_count, check_generate
+from tornado_gate_gemini.fields import check_count, check_generate
 from tornado_gate_gemini.format import interactions, paths
 from tornado_gate_gemini.format.embeddings import (
     forward_embedding,

@@ -9,8 +9,7 @@ from tornado_gate.types import Route, WireRequest
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
-from tornado_gate_gemini.fields import texts as gemini
-from tornado_gate_gemini.fields.references import list_interaction_references, list_references
+from tornado_gate_gemini import fields
 
 SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
@@ -36,7 +35,7 @@ def _make_method_options(
         "operation": operation,
         "wire_format": wire_format,
         "other_operations": also,
-        "references": list_references if is_generate else None,
+        "references": fields.list_references if is_generate else None,
         "keep_alive": find_keep_alive if is_generate else None,
         "prompt_prefix": _read_generate_prefix if is_generate else None,
         "texts": texts,
@@ -57,14 +56,14 @@ def find_keep_alive(wire: WireRequest) -> bytes:
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _make_method_options("chat", gemini.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
-    STREAM_METHOD: _make_method_options("chat", gemini.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
-    "countTokens": _make_method_options("count_tokens", gemini.COUNT, (*other_models.GENERATE, *other_models.COUNT)),
+    "generateContent": _make_method_options("chat", fields.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
+    STREAM_METHOD: _make_method_options("chat", fields.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
+    "countTokens": _make_method_options("count_tokens", fields.COUNT, (*other_models.GENERATE, *other_models.COUNT)),
     "embedContent": _make_method_options(
-        "embeddings", gemini.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+        "embeddings", fields.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
     ),
     BATCH_METHOD: _make_method_options(
-        "embeddings", gemini.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+        "embeddings", fields.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
     ),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
@@ -83,15 +82,15 @@ def _interaction_routes() -> Iterator[Route]:
             f"{version}/interactions",
             "chat",
             formats.GEMINI_INTERACTIONS,
-            references=list_interaction_references,
+            references=fields.list_interaction_references,
             keep_alive=find_keep_alive,
             prompt_prefix=_read_interaction_prefix,
-            texts=gemini.INTERACTIONS,
+            texts=fields.INTERACTIONS,
             other_models=other_models.INTERACTIONS,
             **answer_sizes.GENERATE,
         )
         path = version + INTERACTION_PATH
-        texts = gemini.INTERACTIONS
+        texts = fields.INTERACTIONS
         yield Route("POST", f"{path}/{CANCEL_ACTION}", "chat", model="none", empty_body=True, texts=texts)
         yield from (Route(method, path, "chat", model="none", texts=texts) for method in ("GET", "DELETE"))
 

@@ -18,8 +18,8 @@ from operation_calls import answered, done, events_of, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Data, Image, ModerationRequest, ModerationResult, Reply, StreamError, Text, Verdict
+from tornado_gate_openai.fields.moderations import ModerationBodySchema
 from tornado_gate_openai.format import moderations
-from tornado_gate_openai.format.moderations import ModerationBodySchema
 
 (ROUTE,) = moderations.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hi"}

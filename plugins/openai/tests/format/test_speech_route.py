@@ -17,8 +17,8 @@ from operation_calls import SECRET, answered, done, events_of, frames, read_fram
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Reply, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamError, Usage
+from tornado_gate_openai.fields.speech import SpeechBodySchema
 from tornado_gate_openai.format import speech
-from tornado_gate_openai.format.speech import SpeechBodySchema
 
 (ROUTE,) = speech.ROUTES
 BODY: dict[str, Any] = {"model": "m", "input": "Hello", "voice": "alloy"}

@@ -1,4 +1,4 @@
-"""Texts of OpenAI's embeddings, moderations, images, speech, transcriptions and videos.
+"""Texts of OpenAI's images, transcriptions and videos.
 
 Addresses of images and videos in answers are no texts, because the gateway signs them. Files of a form are not
 reviewed. Source: openai-python 3.52, types/.
@@ -23,35 +23,8 @@ from tornado_gate.types.text_maps import (
     words,
 )
 from tornado_gate.wire.text_shapes import ERROR, USAGE
-from tornado_gate_openai.fields.parts import PART_SHAPE
 
 _USER: Final = Text(kind="user")
-_INPUT: Final = Object(members=PART_SHAPE.members, kind="user", string=_USER)
-
-EMBEDDINGS: Final = TextMap(
-    request=Object(kind="other", members={**words("model", "encoding_format", "input_type"), "input": _INPUT}),
-    response=Object(
-        kind="other",
-        members={
-            **words("object", "model", "id"),
-            "usage": USAGE,
-            "data": Object(kind="other", members={**words("object"), "embedding": DATA}),
-        },
-    ),
-)
-MODERATIONS: Final = TextMap(
-    request=Object(kind="other", members={**words("model"), "input": _INPUT}),
-    response=Object(
-        kind="other",
-        members={
-            **words("id", "model"),
-            "results": Object(
-                kind="other",
-                members={"category_applied_input_types": Object(kind="other", others=WORD)},
-            ),
-        },
-    ),
-)
 
 _IMAGE_WORDS: Final = words(
     "model",
@@ -102,21 +75,6 @@ IMAGES: Final = TextMap(
     request=_IMAGE_REQUEST,
     response=Object(kind="other", members={**_IMAGE, "data": Object(kind="other", members=_IMAGE)}),
     event=Object(kind="other", members=_IMAGE, ends={"error": ("/",)}),
-)
-
-SPEECH: Final = TextMap(
-    request=Object(
-        kind="other",
-        members={
-            **words("model", "voice", "response_format", "stream_format", "language"),
-            "input": _USER,
-            "instructions": Text(kind="system"),
-        },
-    ),
-    response=Object(kind="other", members={"audio": DATA, "error": ERROR, **words("type")}),
-    event=Object(
-        kind="other", members={"audio": DATA, "error": ERROR, "usage": USAGE, **words("type")}, ends={"error": ("/",)}
-    ),
 )
 
 _SEGMENT: Final = Object(kind="assistant", members={**words("id", "type", "speaker"), "text": TEXT, "word": TEXT})

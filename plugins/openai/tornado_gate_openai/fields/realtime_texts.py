@@ -59,7 +59,7 @@ _AUDIO.members.update(
 )
 _FORMAT_OR_WORD: Final = Object(kind="other", members=words("type"), string=WORD)
 _AUDIO.members["format"] = _FORMAT_OR_WORD
-_SESSION: Final = Object(
+SESSION: Final = Object(
     kind="other",
     members={
         **words("id", "object", "type", "model", "modalities", "output_modalities", "voice", "include", "status"),
@@ -85,12 +85,12 @@ _SESSION: Final = Object(
         "value": DATA,
     },
 )
-_SESSION.members["session"] = _SESSION
+SESSION.members["session"] = SESSION
 _INPUT_ITEM: Final = Object(kind="user", members=_ITEM.members, kinds=_ITEM.kinds, place=_ITEM.place)
 _RESPONSE: Final = Object(
     kind="assistant",
     members={
-        **_SESSION.members,
+        **SESSION.members,
         "output": _ITEM,
         "input": _INPUT_ITEM,
         "usage": USAGE,
@@ -164,7 +164,7 @@ SERVER: Final = Events(
         ),
         **dict.fromkeys(
             ("session.created", "session.updated", "transcription_session.created", "transcription_session.updated"),
-            _make_event(session=_SESSION),
+            _make_event(session=SESSION),
         ),
         "error": Object(kind="other", members=_EVENT),
     },
@@ -172,7 +172,6 @@ SERVER: Final = Events(
 )
 CLIENT: Final = Object(
     kind="other",
-    members={**_EVENT, "session": _SESSION, "response": _RESPONSE, "item": _INPUT_ITEM},
+    members={**_EVENT, "session": SESSION, "response": _RESPONSE, "item": _INPUT_ITEM},
 )
 REALTIME: Final = TextMap(client_message=CLIENT, server_message=SERVER)
-SECRETS: Final = TextMap(request=_SESSION, response=_SESSION)

@@ -1,7 +1,4 @@
-"""The embeddings routes: checks of the body, and the responses of both lanes.
-
-Source of the limits: openai-python 3.52, types/embedding_create_params.py.
-"""
+"""The embeddings routes: checks of ``input``, the requests and the responses of both lanes."""
 
 from __future__ import annotations
 
@@ -9,11 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from marshmallow import validate
-
 from tornado_gate import patch_json
-from tornado_gate.codec.checks import need_array, raise_invalid, raise_missing, refuse_value
-from tornado_gate.codec.fields import MAX_INTEGER, BodySchema, Integer, String, check, describe_type, format_choices
+from tornado_gate.codec.checks import need_array, raise_invalid
+from tornado_gate.codec.fields import MAX_INTEGER, describe_type, format_choices
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
@@ -31,6 +26,7 @@ from tornado_gate.types import (
 from tornado_gate.types.value import Value, replace
 from tornado_gate.types.wire import parse_json
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate_openai.fields.embeddings import ENCODINGS, check_embedding
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.dialect import is_contract_caller
 from tornado_gate_openai.format.passing import make_media_verbatim
@@ -40,7 +36,6 @@ from tornado_gate_openai.wire.embeddings import find_usage, parse_request, parse
 
 ROUTES: Final = paths.EMBEDDING_ROUTES
 
-MAX_INPUTS: Final = 2048
 MAX_TOKENS: Final = 300_000
 """Limit for the tokens of all inputs of a request together."""
 TOKENS_PER_SLICE: Final = 50_000
@@ -52,7 +47,6 @@ SEARCHED_BYTES: Final = 1024
 """Number of bytes at the start and at the end of a longer response that are searched for its usage."""
 
 
-_ENCODINGS: Final = ("float", "base64")
 _CONTRACT_FIELDS: Final = frozenset(("model", "input", "encoding_format", "dimensions"))
 
 
@@ -62,43 +56,19 @@ class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
     encoding: str = "float"
 
 
-class EmbeddingBodySchema(BodySchema):
-    """The body of an embeddings request without ``input``, which `check_body` checks."""
-
-    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    dimensions = Integer(least=1, allow_none=True)
-    encoding_format = String(choices=_ENCODINGS, allow_none=True)
-    user = String(allow_none=True)
-
-
-_EMBEDDING_SCHEMA: Final = EmbeddingBodySchema()
-
-
 async def check_body(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first invalid field."""
-    _check_fields(body)
+    check_embedding(body)
     await _check_input(body["input"], MAX_TOKENS)
 
 
 async def _check_for_upstream(call: Call, body: Mapping[str, Any]) -> None:
     """Raise InvalidField for a value that is wrong for every upstream, or for an encoding that the caller's contract lacks."""
-    check_for_upstream(_check_fields, body)
+    check_for_upstream(check_embedding, body)
     encoding = body.get("encoding_format")
-    if encoding not in (None, *_ENCODINGS) and is_contract_caller(call, body, _CONTRACT_FIELDS):
-        raise_invalid("encoding_format", f"must be one of {format_choices(_ENCODINGS)}, not '{encoding[:50]}'")
+    if encoding not in (None, *ENCODINGS) and is_contract_caller(call, body, _CONTRACT_FIELDS):
+        raise_invalid("encoding_format", f"must be one of {format_choices(ENCODINGS)}, not '{encoding[:50]}'")
     await _check_input(body["input"], None)
-
-
-def _check_fields(body: Mapping[str, Any]) -> None:
-    """Check all fields, and of ``input`` only the number of its items."""
-    check(_EMBEDDING_SCHEMA, body)
-    if body.get("input") is None:
-        if "input" in body:
-            raise_invalid("input", "must not be null")
-        raise_missing("input")
-    value = body["input"]
-    if isinstance(value, list) and len(value) > MAX_INPUTS and type(value[0]) in (str, list):
-        refuse_value("input", f"has {len(value)} items; at most {MAX_INPUTS} are allowed")
 
 
 async def _check_input(value: Any, most_tokens: int | None) -> None:

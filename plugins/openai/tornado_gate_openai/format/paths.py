@@ -7,7 +7,15 @@ from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.wire import answer_sizes, formats, other_models
-from tornado_gate_openai.fields import media_texts, realtime_texts, response_answers
+from tornado_gate_openai.fields import (
+    client_secrets,
+    embeddings,
+    media_texts,
+    moderations,
+    realtime_texts,
+    response_answers,
+    speech,
+)
 from tornado_gate_openai.fields.object_ids import list_image_references
 from tornado_gate_openai.format.references import list_response_references
 
@@ -32,7 +40,7 @@ EMBEDDING_ROUTES: Final = (
         "/v1/embeddings",
         "embeddings",
         wire_format=formats.OPENAI_EMBEDDINGS,
-        texts=media_texts.EMBEDDINGS,
+        texts=embeddings.EMBEDDINGS,
     ),
     Route(
         "POST",
@@ -40,7 +48,7 @@ EMBEDDING_ROUTES: Final = (
         "embeddings",
         wire_format=formats.OPENAI_EMBEDDINGS,
         model="path",
-        texts=media_texts.EMBEDDINGS,
+        texts=embeddings.EMBEDDINGS,
     ),
 )
 
@@ -65,7 +73,7 @@ MODERATION_ROUTES: Final = (
         "/v1/moderations",
         "moderation",
         wire_format=formats.OPENAI_MODERATIONS,
-        texts=media_texts.MODERATIONS,
+        texts=moderations.MODERATIONS,
     ),
 )
 
@@ -76,7 +84,7 @@ SPEECH_ROUTES: Final = (
         "speech",
         wire_format=formats.OPENAI_SPEECH,
         keep_alive=find_speech_keep_alive,
-        texts=media_texts.SPEECH,
+        texts=speech.SPEECH,
     ),
 )
 
@@ -111,7 +119,7 @@ REALTIME_ROUTES: Final = (
         SECRETS_PATH,
         "realtime",
         model="none",
-        texts=realtime_texts.SECRETS,
+        texts=client_secrets.SECRETS,
         other_models=other_models.REALTIME,
     ),
 )

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.checks import raise_invalid
-from tornado_gate.codec.fields import BodySchema, Integer, Object, String, check
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError, InvalidField, UnsupportedOperation
 from tornado_gate.pipeline.embedding_batches import sum_usage
@@ -30,6 +28,7 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
+from tornado_gate_openai.fields.client_secrets import check_secret
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.replies import JSON_TYPE
 from tornado_gate_openai.wire.realtime import (
@@ -57,7 +56,7 @@ _HEARD_CHARACTERS_PER_TOKEN: Final = 6400
 Source: OpenAI's guide "Managing costs" (developers.openai.com/api/docs/guides/realtime-costs), 2026-11."""
 _SPOKEN_CHARACTERS_PER_TOKEN: Final = 3200
 
-LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS = 10, 7200, 600
+USUAL_SECONDS = 600
 
 
 class UnreportedUsage:
@@ -185,26 +184,6 @@ def open_session(call: Call, wire: WireRequest) -> OpenAIRealtimeAdapter:
 # Client secrets
 
 
-class _ExpirySchema(BodySchema):
-    anchor = String(choices=("created_at",), allow_none=True)
-    seconds = Integer(least=LEAST_SECONDS, most=MOST_SECONDS, allow_none=True)
-
-
-class _SecretSessionSchema(BodySchema):
-    type = String(choices=("realtime",), required=True)
-    model = String(required=True)
-
-
-class SecretBodySchema(BodySchema):
-    """The body of ``POST /v1/realtime/client_secrets``."""
-
-    session = Object(_SecretSessionSchema, required=True)
-    expires_after = Object(_ExpirySchema, allow_none=True)
-
-
-_SECRET_SCHEMA: Final = SecretBodySchema()
-
-
 def parse(call: Call, wire: WireRequest) -> Request:
     """Parse the body into a client secret request. Raises InvalidField."""
     if wire.route.socket:
@@ -214,9 +193,7 @@ def parse(call: Call, wire: WireRequest) -> Request:
             code="upgrade_required",
         )
     body = wire.json
-    check(_SECRET_SCHEMA, body)
-    if not body["session"]["model"]:
-        raise_invalid("session.model", "must not be empty")
+    check_secret(body)
     seconds = (body.get("expires_after") or {}).get("seconds") or USUAL_SECONDS
     return ClientSecretRequest(seconds=seconds, model=body["session"]["model"], session=body["session"])
 

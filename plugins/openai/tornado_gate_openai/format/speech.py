@@ -1,9 +1,7 @@
-"""The speech route: checks of its body, and the responses of both lanes.
+"""The speech route: the requests and the responses of both lanes.
 
 Audio is forwarded chunk by chunk. When the caller requested server-sent events and the upstream sends audio bytes, or the other
 way round, the response is converted.
-
-Source of the limits: openai-python 3.52, types/audio/speech_create_params.py.
 """
 
 from __future__ import annotations
@@ -11,10 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from marshmallow import validate
-
 from tornado_gate import passthrough, sse
-from tornado_gate.codec.fields import BodySchema, Number, Object, OneOf, String, check
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams.events import close
@@ -32,6 +27,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
+from tornado_gate_openai.fields.speech import check_speech
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.passing import ResultAdapter, make_media_verbatim
 from tornado_gate_openai.format.paths import KEEP_ALIVE
@@ -39,7 +35,6 @@ from tornado_gate_openai.format.replies import EVENT_STREAM_TYPE, render_error_f
 from tornado_gate_openai.wire.speech import (
     DONE_EVENT,
     EVENT_STREAM,
-    MEDIA_TYPES,
     find_non_audio_error,
     get_format_media_type,
     get_media_type,
@@ -54,9 +49,6 @@ from tornado_gate_openai.wire.speech import (
 
 ROUTES: Final = paths.SPEECH_ROUTES
 
-MAX_CHARACTERS: Final = 4096
-"""The vendor's limit for `input`."""
-
 
 class SpeechState(Value, frozen=True, kw_only=True):
     """Response state: `events` is whether the caller requested server-sent events."""
@@ -64,35 +56,10 @@ class SpeechState(Value, frozen=True, kw_only=True):
     events: bool = False
 
 
-class _SpeechVoiceSchema(BodySchema):
-    id = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-
-
-class SpeechBodySchema(BodySchema):
-    """The body of ``POST /v1/audio/speech``."""
-
-    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    input = String(required=True, longest=MAX_CHARACTERS, validate=validate.Length(min=1, error="must not be empty"))
-    voice = OneOf(
-        required=True,
-        by_type={
-            str: String(validate=validate.Length(min=1, error="must not be empty")),
-            dict: Object(_SpeechVoiceSchema),
-        },
-    )
-    instructions = String(allow_none=True)
-    response_format = String(choices=tuple(MEDIA_TYPES), allow_none=True)
-    speed = Number(least=0.25, most=4, allow_none=True)
-    stream_format = String(choices=("sse", "audio"), allow_none=True)
-
-
-_SPEECH_SCHEMA: Final = SpeechBodySchema()
-
-
 def parse(call: Call, wire: WireRequest) -> SpeechRequest:
     """Parse the body into the common request. Raises InvalidField."""
     body = _add_default_model(call, wire)
-    check(_SPEECH_SCHEMA, body)
+    check_speech(body)
     request = parse_request(body, model=body["model"])
     return replace(request, reply_state=_make_state(body))
 
@@ -163,7 +130,7 @@ async def _stream_frames(call: Call, events: AsyncIterator[StreamEvent]) -> Asyn
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the body and return the request unchanged. Raises InvalidField."""
     body = _add_default_model(call, wire)
-    check_for_upstream(check, _SPEECH_SCHEMA, body)
+    check_for_upstream(check_speech, body)
     call.meter.record_characters(len(body["input"]) if isinstance(body.get("input"), str) else 0)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=_make_state(body).events)
 

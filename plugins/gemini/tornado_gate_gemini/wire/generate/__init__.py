@@ -25,7 +25,7 @@ from tornado_gate_gemini.wire.generate.messages import SIGNATURE_DUMMY, sign_cal
 from tornado_gate_gemini.wire.generate.meter import GenerateStreamMeter, note_body
 from tornado_gate_gemini.wire.generate.model_features import MODERN_FEATURES, GeminiModelFeatures
 from tornado_gate_gemini.wire.generate.names import WIRE_FORMAT, convert_to_camel_case, restore_spelling
-from tornado_gate_gemini.wire.generate.parts import DATA_KEYS, guess_media_type, is_uploaded_file
+from tornado_gate_gemini.wire.generate.parts import guess_media_type, is_uploaded_file
 from tornado_gate_gemini.wire.generate.request import parse_request, render_count, render_request
 from tornado_gate_gemini.wire.generate.response import parse_response, render_response
 from tornado_gate_gemini.wire.generate.speech_client import parse_speech_events, render_speech_request
@@ -35,7 +35,6 @@ from tornado_gate_gemini.wire.generate.usage import parse_finish_reason, parse_u
 
 __all__ = [
     "CALL_SIGNATURE_START",
-    "DATA_KEYS",
     "MODERN_FEATURES",
     "SIGNATURE_DUMMY",
     "WIRE_FORMAT",

@@ -24,19 +24,6 @@ from tornado_gate_gemini.wire.generate.json_values import (
 )
 from tornado_gate_gemini.wire.generate.names import WIRE_FORMAT
 
-DATA_KEYS: Final = (
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-)
-"""The members that define the kind of a part; a part has exactly one."""
-
 _FILE_HOSTS: Final = ("generativelanguage.googleapis.com", "aiplatform.googleapis.com")
 _FILES_PATH: Final = re.compile(r"/v1(?:alpha|beta)?/+files/")
 """The path of an uploaded file at any host: a provider entry may have another base URL than the vendor's."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, RouteParameter
+from tornado_gate_openai.fields.client_secrets import SecretBodySchema
 from tornado_gate_openai.fields.descriptions.parts import (
     ANY_OBJECT,
     COUNT,
@@ -22,19 +23,15 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_list,
     make_object,
 )
+from tornado_gate_openai.fields.embeddings import EmbeddingBodySchema
+from tornado_gate_openai.fields.image_inputs import InputBodySchema
 from tornado_gate_openai.fields.images import EditBodySchema, GenerationBodySchema
-from tornado_gate_openai.format.embeddings import MAX_INPUTS, EmbeddingBodySchema
-from tornado_gate_openai.format.images.input_style import InputBodySchema
-from tornado_gate_openai.format.moderations import ModerationBodySchema
-from tornado_gate_openai.format.realtime import SecretBodySchema
-from tornado_gate_openai.format.speech import SpeechBodySchema
+from tornado_gate_openai.fields.moderations import ModerationBodySchema
+from tornado_gate_openai.fields.speech import SpeechBodySchema
 from tornado_gate_openai.wire.speech import MEDIA_TYPES
 from tornado_gate_openai.wire.transcriptions import RESPONSE_FORMATS
 
-_INPUTS: Final[JsonSchema] = {
-    "description": f"A text, up to {MAX_INPUTS} texts, tokens, or several arrays of tokens.",
-    "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}],
-}
+_INPUT: Final[JsonSchema] = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}]}
 _EMBEDDINGS: Final[JsonSchema] = make_object(
     ("object", "data", "model", "usage"),
     object={"const": "list"},
@@ -49,7 +46,6 @@ _EMBEDDINGS: Final[JsonSchema] = make_object(
     model=TEXT,
     usage=USAGE,
 )
-_EMBEDDING_MEMBERS: Final[Mapping[str, JsonSchema]] = {"model": MODEL_MEMBER, "input": _INPUTS}
 _EMBEDDING_EXAMPLES: Final = (
     RouteExample(name="text", summary="A sentence", body={"input": "A cat on a mat."}),
     RouteExample(
@@ -116,7 +112,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create embeddings",
         tag="embeddings",
         body=EmbeddingBodySchema,
-        members=_EMBEDDING_MEMBERS,
+        members={"input": _INPUT},
         answer=_EMBEDDINGS,
         examples=_EMBEDDING_EXAMPLES,
     ),
@@ -125,7 +121,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         description="A `model` in the body is ignored.",
         tag="embeddings",
         body=EmbeddingBodySchema(exclude=("model",)),
-        members={"input": _INPUTS},
+        members={"input": _INPUT},
         answer=_EMBEDDINGS,
         examples=_EMBEDDING_EXAMPLES,
     ),
@@ -133,13 +129,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Classify texts and images",
         tag="moderation",
         body=ModerationBodySchema,
-        members={
-            "model": MODEL_MEMBER,
-            "input": {
-                "description": "A text, several texts, or the text and image parts of one input.",
-                "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}],
-            },
-        },
+        members={"input": _INPUT},
         answer=make_object(
             ("id", "model", "results"),
             id=TEXT,
@@ -208,7 +198,6 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Create speech",
         tag="speech",
         body=SpeechBodySchema,
-        members={"model": MODEL_MEMBER, "voice": {"description": "The name of a voice."}},
         media_types={**dict.fromkeys(sorted(set(MEDIA_TYPES.values())), ""), "text/event-stream": ""},
         examples=(
             RouteExample(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from tornado_gate.types import Call, ImageRequest, WireRequest
+from tornado_gate_openai.fields.image_inputs import check_input_generation, is_input_style
 from tornado_gate_openai.fields.images import check_generation
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.images.edits import check_input_edit, check_vendor_edit, variations_unsupported_error
-from tornado_gate_openai.format.images.input_style import check_input_generation, is_input_style
 from tornado_gate_openai.format.images.lane import forward, forward_response
 from tornado_gate_openai.format.images.replies import reply
 from tornado_gate_openai.format.images.reply_options import add_reply_options

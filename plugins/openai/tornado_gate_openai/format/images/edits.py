@@ -11,8 +11,8 @@ from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
 from tornado_gate.types.value import Value
+from tornado_gate_openai.fields.image_inputs import check_input_of_edit, iterate_images
 from tornado_gate_openai.fields.images import MAX_IMAGES, check_generation, check_json_edit, check_variation, parse_form
-from tornado_gate_openai.format.images.input_style import check_input_of_edit, iterate_images
 from tornado_gate_openai.wire.images import RenamedUpload, parse_edit, sort_files
 
 

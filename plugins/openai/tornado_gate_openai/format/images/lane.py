@@ -22,6 +22,7 @@ from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamRespons
 from tornado_gate.types.large_json import load_json
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate_openai.fields.image_inputs import is_input_style
 from tornado_gate_openai.fields.images import check_generation
 from tornado_gate_openai.format import verbatim
 from tornado_gate_openai.format.images.edits import (
@@ -30,7 +31,6 @@ from tornado_gate_openai.format.images.edits import (
     check_vendor_edit,
     variations_unsupported_error,
 )
-from tornado_gate_openai.format.images.input_style import is_input_style
 from tornado_gate_openai.format.images.replies import make_image_saver
 from tornado_gate_openai.format.images.reply_options import wants_bytes
 from tornado_gate_openai.format.images.rules import check_contract_words, check_rules
