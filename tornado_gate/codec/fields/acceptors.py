@@ -143,11 +143,7 @@ def _accept_members(kind: type[Schema], chosen_by: str = "") -> Acceptor:
         if type(field) is not Unchecked and name != chosen_by
     )
     needed = tuple(name for name, field in schema.load_fields.items() if field.required and name != chosen_by)
-    accepts = _accept_with_rules(getattr(schema, "object_rules", ()), _choose_visitor(checks, needed))
-    conditions = getattr(schema, "conditions", ())
-    if not conditions:
-        return accepts
-    return lambda body: accepts(body) and all(condition(body) is None for condition in conditions)
+    return _accept_with_rules(getattr(schema, "object_rules", ()), _choose_visitor(checks, needed))
 
 
 def _choose_visitor(checks: _Checks, needed: tuple[str, ...]) -> Acceptor:

@@ -356,6 +356,3 @@ def raise_faults(schema: Schema, body: Mapping[str, Any]) -> None:
                 fault = fault or ValidationError({name: error.messages})
     if fault is not None:
         raise fault
-    for condition in getattr(schema, "conditions", ()):
-        if (failure := condition(body)) is not None:
-            raise ValidationError({failure[0]: [failure[1]]})

@@ -14,8 +14,6 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
 
 Rule = Callable[[Mapping[str, Any]], None]
-Condition = Callable[[Mapping[str, Any]], tuple[str, str] | None]
-"""Returns the name of an invalid member, which depends on others, and the predicate of its message, such as "is missing"."""
 _CAPITAL: Final = re.compile(r"[A-Z]")
 
 
@@ -25,7 +23,7 @@ class BodySchema(Schema):
     `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
     (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
     valid, and they raise InvalidField. `object_rules` are checks of one object, nested ones too, before its members: they
-    raise ValidationError. `conditions` are checks across the members of each object, after these. `ids` are members that
+    raise ValidationError. `ids` are members that
     name objects of an upstream, in its objects and at any depth below them. `snake_case`: requests may also spell the names
     of members with underscores, as protobuf's JSON allows; guards and the reader of references read both spellings, `check`
     the declared one.
@@ -38,7 +36,6 @@ class BodySchema(Schema):
 
     texts: ClassVar[text_maps.Object] = text_maps.Object(kind="other")
     rules: ClassVar[tuple[Rule, ...]] = ()
-    conditions: ClassVar[tuple[Condition, ...]] = ()
     ids: ClassVar[ObjectIds | None] = None
     object_rules: ClassVar[tuple[Rule, ...]] = ()
     snake_case: ClassVar[bool] = False
@@ -72,9 +69,7 @@ class BodySchema(Schema):
         for name in self._needed:
             if name not in body:
                 return False
-        if self.object_rules and not keeps_rules(self.object_rules, body):
-            return False
-        return not self.conditions or all(condition(body) is None for condition in self.conditions)
+        return not self.object_rules or keeps_rules(self.object_rules, body)
 
 
 def list_spellings(kind: type[Schema], name: str) -> tuple[str, ...]:

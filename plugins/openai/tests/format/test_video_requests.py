@@ -17,8 +17,8 @@ from operation_calls import done, wire_of
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.http.fetch.pictures import MAX_PIXELS
 from tornado_gate.types import Call, Data, Link, Route, TaskRequest, VideoRequest
+from tornado_gate_openai.fields.videos import MAX_PROMPT_LENGTH, MAX_URL_LENGTH, VideoBodySchema
 from tornado_gate_openai.format import videos
-from tornado_gate_openai.format.videos.bodies import MAX_PROMPT_LENGTH, MAX_URL_LENGTH, VideoBodySchema
 
 ROUTES = {(route.method, route.path): route for route in videos.ROUTES}
 VIDEOS = ROUTES["POST", "/v1/videos"]

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, Final
 
+from marshmallow import ValidationError
+
 from tornado_gate.codec.fields import Array, BodySchema, Declared, Object, OneOf, Reference, String, Unchecked, Variants
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import DATA, TEXT, WORD, JsonText, Offset, Shape, Text, words
@@ -129,15 +131,15 @@ class FunctionMessageSchema(MessageSchema):
     content = String(required=True, allow_none=True)
 
 
-def _need_content(message: Mapping[str, Any]) -> tuple[str, str] | None:
+def _need_content(message: Mapping[str, Any]) -> None:
     for name in ("content", "tool_calls", "function_call", "refusal", "audio"):
         if message.get(name) is not None:
-            return None
-    return "content", "is missing"
+            return
+    raise ValidationError({"content": ["is missing"]})
 
 
 class AssistantMessageSchema(MessageSchema):
-    conditions = (_need_content,)
+    object_rules = (_need_content,)
 
     refusal = String(allow_none=True, text=TEXT)
     audio = Object(SpokenSchema, allow_none=True)

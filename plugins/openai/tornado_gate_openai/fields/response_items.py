@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from marshmallow import ValidationError
+
 from tornado_gate.codec.fields import (
     Array,
     BodySchema,
@@ -118,13 +120,13 @@ class RefusalPartSchema(PartSchema):
     refusal = String(required=True, text=TEXT)
 
 
-def _need_image(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    needed = part.get("image_url") is None and part.get("file_id") is None
-    return ("image_url", "is missing") if needed else None
+def _need_image(part: Mapping[str, Any]) -> None:
+    if part.get("image_url") is None and part.get("file_id") is None:
+        raise ValidationError({"image_url": ["is missing"]})
 
 
 class ImagePartSchema(PartSchema):
-    conditions = (_need_image,)
+    object_rules = (_need_image,)
 
     image_url = String(allow_none=True, text=MEDIA)
     file_id = String(allow_none=True, text=WORD)
@@ -246,15 +248,14 @@ class CustomCallSchema(ItemSchema):
     input = String(required=True, text=Text(kind="tool_call"))
 
 
-def _need_call(item: Mapping[str, Any]) -> tuple[str, str] | None:
+def _need_call(item: Mapping[str, Any]) -> None:
     """Require `call_id`, unless there is a `name`: the vendor accepts that, too."""
-    if item.get("name") is not None or item.get("call_id") is not None:
-        return None
-    return "call_id", "must not be null" if "call_id" in item else "is missing"
+    if item.get("name") is None and item.get("call_id") is None:
+        raise ValidationError({"call_id": ["must not be null" if "call_id" in item else "is missing"]})
 
 
 class CallOutputSchema(ItemSchema):
-    conditions = (_need_call,)
+    object_rules = (_need_call,)
 
     name = String(allow_none=True, text=WORD)
     call_id = String(allow_none=True, text=WORD)

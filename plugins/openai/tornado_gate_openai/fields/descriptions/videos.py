@@ -20,8 +20,8 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_list,
     make_object,
 )
-from tornado_gate_openai.format.videos.bodies import MAX_URL_LENGTH, VideoBodySchema
-from tornado_gate_openai.format.videos.queries import MAX_LIMIT, MAX_WAIT_SECONDS
+from tornado_gate_openai.fields.video_queries import MAX_LIMIT, MAX_WAIT_SECONDS
+from tornado_gate_openai.fields.videos import MAX_URL_LENGTH, VideoBodySchema
 
 _TAG: Final = "videos"
 _TASK: Final = {"task_id": "TASK"}

@@ -21,10 +21,10 @@ from tornado_gate.types import (
     VideoRequest,
     WireRequest,
 )
+from tornado_gate_openai.fields.video_queries import parse_index, parse_limit, parse_order, parse_wait
+from tornado_gate_openai.fields.videos import BOUNDS
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.videos import replies
-from tornado_gate_openai.format.videos.bodies import BOUNDS
-from tornado_gate_openai.format.videos.queries import parse_index, parse_limit, parse_order, parse_wait
 from tornado_gate_openai.format.videos.reply_options import Kind, TaskState
 from tornado_gate_openai.format.videos.requests import parse_remix_request, parse_video_request
 

@@ -9,14 +9,14 @@ from tornado_gate.codec.checks import raise_invalid, raise_missing
 from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, VideoRequest, WireRequest
-from tornado_gate_openai.format.dialect import Dialect, choose_dialect
-from tornado_gate_openai.format.videos.bodies import (
+from tornado_gate_openai.fields.videos import (
     ModelBounds,
     check_remix,
     check_required_fields,
     check_video,
     select_unknown,
 )
+from tornado_gate_openai.format.dialect import Dialect, choose_dialect
 from tornado_gate_openai.format.videos.forms import parse_form
 from tornado_gate_openai.format.videos.reply_options import Kind
 
