@@ -1,7 +1,7 @@
-"""Guards: which of them cover a request, and what their decisions do. One definition for every path of a request.
+"""The guards that cover a request, and the effects of their decisions. One definition for every path of a request.
 
-Guards work on the caller's wire format: a request is reviewed before any target gets it, an answer where it leaves for the
-caller. So they see both lanes and every provider alike, and formats and providers know nothing of them.
+Guards work on the caller's wire format: a request is reviewed before any target gets it, a response before it is sent to the
+caller. So they see both lanes and every provider alike, and formats and providers do not depend on them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ log = logging.getLogger(__name__)
 
 NO_MAP: Final = TextMap()
 OPERATIONS_WITHOUT_TEXTS: Final = frozenset({"admin", "models"})
-"""Their requests and answers hold names of conf only."""
+"""The operations whose requests and responses hold only names of conf."""
 MANY_SPANS: Final = 1000
 """More replacements are checked in a thread."""
 
 
 class GuardServices(NamedTuple):
-    """What reviews use of the process: the thread for large bodies, and those for reviews of large texts."""
+    """The services of the process for reviews: metrics, the thread for large bodies, and the threads for large texts."""
 
     metrics: Metrics
     worker: BodyWorker
@@ -59,7 +59,7 @@ class Guards:
     def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
         """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
 
-        Raises PluginUnavailable. The caller of this method tells that of a request: see `Review.pass_over`.
+        Raises PluginUnavailable. The caller of this method reports unseen texts of a request: see `Review.pass_over`.
         """
         for lane in covering:
             if lane.required:
@@ -69,11 +69,11 @@ class Guards:
                 log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
 
     def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[tuple[GuardLane, ...], list[GuardLane]]:
-        """The guards of a request that a model of the gateway sends to another one, for the request `outer` of a caller; and
-        those of them that cannot see its answer.
+        """Return the guards of a request that one model of the gateway sends to another model, for the caller's request
+        `outer`; and the guards that cannot see its response.
 
-        Those of both models review the inner request. The answer is reviewed where the one to `outer` leaves, by the guards
-        that cover `outer`: one that covers only the inner model cannot see it. Raises PluginUnavailable.
+        The guards of both models review the inner request. Its response is reviewed as part of the response to `outer`, by the
+        guards that cover `outer`. A guard that covers only the inner model cannot see it. Raises PluginUnavailable.
         """
         seen = self.select(outer, (outer.operation,))
         others = [lane for lane in self.select(inner, (inner.operation,)) if lane not in seen]
@@ -83,7 +83,7 @@ class Guards:
 
 
 class Review:
-    """The review of one request and of its answer, or of one session, by the guards that cover it.
+    """The review of one request and of its response, or of one session, by the guards that cover it.
 
     `losses` names the guards that did not look, as the header x-gate-loss does.
     """
@@ -97,7 +97,7 @@ class Review:
         *,
         unseen: Iterable[GuardLane] = (),
     ) -> None:
-        """Raises NotReviewed if the caller does not want to be without one of the guards that are `unseen` or cannot work."""
+        """Raise NotReviewed if the caller requires a guard that is `unseen` or cannot work."""
         self._services = services
         self.text_map = text_map
         self.call = call
@@ -108,7 +108,7 @@ class Review:
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
-        """The guards that review requests, or answers."""
+        """The guards that review requests, or responses."""
         return [guard for guard in self.guards if guard.reads(side)]
 
     def pass_over(self, guard: GuardLane) -> None:
@@ -130,7 +130,7 @@ class Review:
         return await self._services.worker.run(self.call.caller.account, function, *arguments)
 
     async def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
-        """As `run`, for a function whose time depends on what the texts are: in a thread of the account.
+        """Run like `run`, in a thread of the account, for a function whose time depends on the texts.
 
         Raises ReviewHangs and Unavailable.
         """
@@ -153,9 +153,9 @@ class Review:
 
         def view(body: Any) -> TextView:
             nonlocal rounded
-            found = view_request(self.text_map, body)
-            rounded = rounded or found.is_rounded
-            return found
+            text_view = view_request(self.text_map, body)
+            rounded = rounded or text_view.is_rounded
+            return text_view
 
         body = await self.review_body("request", self.call, guards, view, wire.json, size)
         if body is wire.json and not rounded:
@@ -173,21 +173,23 @@ class Review:
         size: int,
     ) -> Any:
         """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
-        found: TextView | RequestTexts | None = None
+        text_view: TextView | RequestTexts | None = None
         for number, guard in enumerate(guards):
             try:
-                if found is None:
-                    found = await self.run_edit(view, body, size=size)
-                if not found.texts and not found.unread:
+                if text_view is None:
+                    text_view = await self.run_edit(view, body, size=size)
+                if not text_view.texts and not text_view.unread:
                     break
-                if found.unread:
-                    self.settle_unread(guard, found.unread)
-                spans = await self.review_texts(side, guard, call, found.texts, size=size) if found.texts else ()
+                if text_view.unread:
+                    self.settle_unread(guard, text_view.unread)
+                spans = (
+                    await self.review_texts(side, guard, call, text_view.texts, size=size) if text_view.texts else ()
+                )
                 if spans:
-                    body = await self.run_edit(found.apply, spans, size=size)
-                    found = None
+                    body = await self.run_edit(text_view.apply, spans, size=size)
+                    text_view = None
             except ReviewHangs:
-                if found is not None:  # what the guard has found cannot be replaced
+                if text_view is not None:  # what the guard has found cannot be replaced
                     raise make_hanging_error() from None
                 for other in guards[number:]:
                     self._services.metrics.guards.count_review(other.name, side, "failed", 0.0)
@@ -196,7 +198,7 @@ class Review:
         return body
 
     def _fail(self, guard: GuardLane, failure: GuardFailed) -> None:
-        """A guard has failed. Raises the error of one that is required."""
+        """Handle the failure of a guard. Raises the error of a required guard."""
         if guard.required:
             raise failure.error from None
         self.pass_over(guard)
@@ -215,7 +217,7 @@ class Review:
         self.pass_over(guard)
 
     async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
-        """Review the names of a form's files, and the texts of those that are text. Both are fixed."""
+        """Review the names of a form's files, and the texts of its text files. Both are fixed."""
         texts, unread = await view_files(files)
         for guard in guards:
             if unread:
@@ -225,9 +227,11 @@ class Review:
     async def review_texts(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0
     ) -> Sequence[Span]:
-        """What a guard replaces in texts. Raises the error for a block, and of a required guard that fails.
+        """Return the replacements of a guard in texts.
 
-        `size` is that of a whole body. The hook reviews a large one, or large texts, in a thread of the account.
+        Raises the error for a block, and the error of a required guard that fails.
+
+        `size` is the size of a whole body. The hook reviews a large body, or large texts, in a thread of the account.
         """
         size = size or sum([len(text.text) for text in texts])
         started, outcome = time.perf_counter(), "failed"
@@ -292,7 +296,7 @@ def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[Guarded
 
 
 def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
-    """Raises BlockedByGuard."""
+    """Raise BlockedByGuard."""
     if text.is_fixed:
         raise BlockedByGuard(
             f"The guard '{guard.name}' must replace a text that cannot be changed, for example because it is signed: "
@@ -306,7 +310,7 @@ def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
 
 
 def begin_review(services: GuardServices, guards: Guards, call: Call, wire: WireRequest) -> Review | None:
-    """The review of a request by the guards that cover it; None if there is none. `call` has the model of the request."""
+    """The review of a request by the guards that cover it; None if no guard covers it. `call` has the model of the request."""
     route = wire.route
     covering = guards.select(call, route.operations)
     if not covering:

@@ -21,14 +21,14 @@ async def view_files(files: Sequence[Upload]) -> tuple[list[GuardedText], list[t
             if text:
                 texts.append(GuardedText(kind="name", path=f"{file.field}.{name}", text=text, is_fixed=True))
         try:
-            found = read_text_file(await file.read(MAX_BYTES), [file.media_type])
+            content = read_text_file(await file.read(MAX_BYTES), [file.media_type])
         except UnreadableFile as fault:
             unread.append((file.field, fault.reason))
             continue
-        if found is None:
+        if content is None:
             continue
         if file.size > MAX_BYTES:
             unread.append((file.field, f"is a text of more than {MAX_BYTES:,} bytes"))
-        text, _, others = found
-        texts += [GuardedText(kind="user", path=file.field, text=one, is_fixed=True) for one in (text, *others)]
+        text, _, others = content
+        texts += [GuardedText(kind="user", path=file.field, text=part, is_fixed=True) for part in (text, *others)]
     return texts, unread

@@ -68,8 +68,8 @@ class RequestTexts:
     def apply(self, spans: Iterable[Span]) -> Any:
         """The request with the spans replaced, which do not overlap."""
         request: Any = self._request
-        for number, found in groupby(sorted(spans), key=attrgetter("text")):
-            request = _set(request, self._paths[number], replace_spans(self.texts[number].text, found))
+        for number, text_spans in groupby(sorted(spans), key=attrgetter("text")):
+            request = _set(request, self._paths[number], replace_spans(self.texts[number].text, text_spans))
         return request
 
     def _find(self, value: Any, path: Path, kind: TextKind) -> None:

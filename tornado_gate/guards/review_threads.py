@@ -1,13 +1,13 @@
-"""Threads for the reviews of large texts by guards, and who of those that wait is next.
+"""Threads for the reviews of large texts by guards, and the order of waiting reviews.
 
 A review that takes long must harm only the account that sent the text. An account has one thread at a time and a share of the
 queue, and accounts take turns. The time limit of a review begins when its thread does. Threads that compute delay the event loop,
 so the next one begins when the one before has ended, or has run for SLOW_SECONDS.
 
 A review that exceeds its limit is stopped by an exception in its thread. Python raises it at the next instruction, so not in a
-call that never returns, such as a lock or a search in C. Such a thread is *stuck*: it gives its place to another thread, its
-account gets no other one until it returns, and the exception is raised again and again. Processes could be killed instead, but
-guards have their state in the process, and get a `Call` with open connections.
+call that never returns, such as a lock or a search in C. Such a thread is *stuck*: its slot goes to another thread, its account
+gets no other thread until it returns, and the exception is raised repeatedly. Processes could be killed instead, but guards
+have their state in the process, and get a `Call` with open connections.
 
 No thread helps against a hook that keeps Python's lock, as a search by the module `re` does until it returns.
 """
@@ -31,13 +31,14 @@ from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
 Report = Callable[[int, int, int, int], None]
-"""Called after a change with the threads that run and the reviews that wait, the threads that are stuck, and how many of all
-these belong to the account that has most."""
+"""Called after a change with four counts: running threads, waiting reviews, stuck threads, and the highest sum of these for one
+account.
+"""
 
 log = logging.getLogger(__name__)
 
 THREADS: Final = 4
-"""The threads at a time, without those that are stuck."""
+"""The number of parallel threads, without stuck threads."""
 SLOW_SECONDS: Final = 0.25
 """A review that has run for so long lets another one begin."""
 MAX_STUCK: Final = 32
@@ -47,9 +48,9 @@ WAIT_SECONDS: Final = 60.0
 WORK_SECONDS: Final = 60.0
 """The time limit of work that is no hook: reading a body and replacing texts in it."""
 STOP_SECONDS: Final = 1.0
-"""How often a stuck thread is told to stop. An account whose thread is then still stuck gets no other one."""
+"""Seconds between two stop signals to a stuck thread. An account whose thread is then still stuck gets no other thread."""
 LOOK_SECONDS: Final = (0.005, 0.1)
-"""How soon a thread is looked at again that could not be told to stop: in the first STOP_SECONDS, and later."""
+"""Seconds until the next check of a thread that could not be stopped: during the first STOP_SECONDS, and later."""
 _LOCKING: Final = frozenset({"logging", "threading", "queue", "importlib", "_frozen_importlib", "prometheus_client"})
 """Packages whose locks all threads share. An exception within them could leave a lock closed for ever."""
 
@@ -59,14 +60,14 @@ class ReviewStopped(BaseException):
 
 
 class _Work:
-    """A function in its own thread. The thread is a daemon, so that one that is stuck does not keep the process from ending."""
+    """A function in its own thread. The thread is a daemon, so that a stuck thread does not keep the process from ending."""
 
     def __init__(self, account: str, function: Callable[[], Any], ended: Callable[[_Work], None]) -> None:
         self.account = account
         self.result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.is_finished = False
         self.hangs = False
-        """It did not end when it was told to."""
+        """The thread did not end after a stop signal."""
         self.next_stop = self.hangs_at = 0.0
         self._ended = ended
         self._lock = threading.Lock()
@@ -108,7 +109,7 @@ class _Work:
 
 
 def _holds_locks(identity: int) -> bool:
-    """Whether a review runs code of a package of `_LOCKING` in a thread."""
+    """Return whether a review runs code of a package of `_LOCKING` in a thread."""
     return runs_in(sys._current_frames().get(identity), _LOCKING, _Work._work.__code__)
 
 
@@ -140,8 +141,8 @@ class ReviewThreads:
     ) -> Result:
         """The result of a function that runs in a thread of the account, when its turn has come.
 
-        Raises what the function raises, ReviewTimeout if it takes longer than `seconds`, ReviewHangs while another thread of
-        the account cannot be stopped, and Unavailable if there is no turn.
+        Raises the function's errors, and ReviewTimeout if it takes longer than `seconds`. Raises ReviewHangs while another
+        thread of the account cannot be stopped, and Unavailable if the review gets no slot.
         """
         await self._enter(account)
         try:
@@ -167,7 +168,7 @@ class ReviewThreads:
             self._leave(account)
 
     def explain_stuck(self) -> str:
-        """Why no review can begin, or ""."""
+        """The reason why no review can begin, or ""."""
         if self._count_places() > 0:
             return ""
         return f"{self._count_stuck()} reviews of guards hang, which needs a restart of the process"
@@ -223,7 +224,7 @@ class ReviewThreads:
         return sum(map(len, self._waiting.values()))
 
     def _leave(self, account: str) -> None:
-        """Give a place back, and admit those that wait."""
+        """Give a slot back, and admit waiting reviews."""
         self._running[account] -= 1
         if not self._running[account]:
             del self._running[account]

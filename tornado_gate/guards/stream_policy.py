@@ -1,4 +1,4 @@
-"""The header ``x-gate-stream``: what a caller wants of a stream. ``x-gate-stream: failover=never; ping=15``."""
+"""The header ``x-gate-stream``: the caller's options for a stream. ``x-gate-stream: failover=never; ping=15``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ MAX_SHOWN = 60
 
 
 class StreamPolicy(Value, frozen=True):
-    """`failover`: whether another target may be tried after a failure; None: what conf says. `ping_seconds`: after so much
-    silence of the upstream a keep-alive is sent, also before the first event; 0: what conf says, after it.
+    """`failover`: whether another target may be tried after a failure; None: the value in conf.
+
+    `ping_seconds`: after this time without data of the upstream a keep-alive is sent, even before the first event. 0: the value
+    in conf, only after the first event.
     """
 
     failover: bool | None = None

@@ -90,8 +90,8 @@ class EventTexts:
         if tag:
             self._add_whole(event, FoundText((), "event", "name", tag, is_fixed=True))
         self._hold_derived(event)
-        for place in findings.ended:
-            self._end_below(event, place)
+        for path in findings.ended:
+            self._end_below(event, path)
         self._queue.append(event)
 
     def end(self, raw: Any = None) -> None:
@@ -261,7 +261,7 @@ class EventTexts:
         """Return the values whose text has left."""
         assert isinstance(derived.shape, Derived), "the caller checks this"
         waiting = self._waiting.get(derived.of, [])
-        if any(begins_with(place, derived.of) for place in self._changed):
+        if any(begins_with(path, derived.of) for path in self._changed):
             waiting.clear()
         released = derived.shape.empty
         while waiting and all(part.released >= length for part, length in waiting[0][0]):

@@ -1,4 +1,4 @@
-"""One text that arrives in pieces: the windows for a guard, the held-back characters, and the replacements. No I/O.
+"""One text that arrives in chunks: the windows for a guard, the held-back characters, and the replacements. No I/O.
 
 The last `lookahead` characters of a text that continues are held back. A replacement that begins before them is final if the text
 continues after its end, because a guard's match is at most `lookahead` long. A replacement that reaches the end of the window may

@@ -122,7 +122,7 @@ class BodyEdit:
     def adjust(self, derived: FoundDerived, changes: Mapping[str, Sequence[Change]]) -> None:
         """Remove or move a value that depends on texts with changes, by their places."""
         if isinstance(derived.shape, Derived):
-            if any(begins_with(place, derived.of) for place in changes):
+            if any(begins_with(path, derived.of) for path in changes):
                 self.set(derived.where, derived.shape.empty)
         elif derived.of in changes:
             self.set(derived.where, move_offset(derived.value, changes[derived.of]))

@@ -103,7 +103,7 @@ class Findings:
         self.unread: list[tuple[str, str]] = []
         """The paths of values that cannot be read, each with the reason: the end of a sentence about the value."""
         self.is_rounded = False
-        """Whether numbers may have had more digits than their value: then the value has to be rendered again."""
+        """Return whether numbers may have had more digits than their value: then the value has to be rendered again."""
         self.texts: list[FoundText] = []
         self.derived: list[FoundDerived] = []
         self.ended: list[str] = []
@@ -339,7 +339,7 @@ class _RequestWalk(_Walk):
                 self._texts.append(FoundText(spot.where, spot.place, spot.kind, str(int(value)), is_fixed=True))
 
     def _add_text(self, value: str, shape: Text, spot: _Spot) -> None:
-        if is_data_url(value):  # a text may stand where an address is expected, and some shapes do not define it
+        if is_data_url(value):  # an address may hold a text, and some shapes do not define it
             self._visit_media(value, spot._replace(kind=shape.kind or spot.kind))
             return
         if type(shape) is Text and (shape.kind or spot.kind) == "tool_result" and _is_json(value):

@@ -1,4 +1,4 @@
-"""Limits the JSON that stands as text inside a request: arguments and results of tool calls.
+"""Limits of the JSON text inside a request: arguments and results of tool calls.
 
 Some providers' formats need them as objects, so a plugin parses them: a text of 30 MB in one string could become a gigabyte of
 objects, as the body itself could (`codec.json_bounds`).
@@ -14,7 +14,7 @@ from tornado_gate.types import Request, Text, ToolCall, ToolResult
 
 
 def check_tool_texts(request: Request, max_cost: int) -> None:
-    """Raises TooLarge when the values in all arguments and results of tool calls together cost more than `max_cost`."""
+    """Raise TooLarge if the values in the arguments and results of all tool calls together cost more than `max_cost`."""
     left = max_cost
     try:
         for text in _iterate_texts(request):

@@ -1,8 +1,8 @@
 """Files in a request, fitted to the media types that a model accepts. Pure.
 
-A vendor's types are the fact `media_types` of its models. A file of a type that is not accepted is an error if the model accepts
-other types of its kind: the caller can convert it, and the gateway has no library that could. A kind of which the model accepts
-nothing, such as sound at a model that cannot hear, is left out by the provider, which reports it.
+A vendor's types are the fact `media_types` of its models. A file of a type that is not accepted is an error if the model
+accepts other types of its kind: the caller can convert it, and the gateway has no library for this. If the model accepts no
+file of a kind, such as sound, the provider leaves the file out and reports it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Medium = TypeVar("Medium", bound=Image | Audio | File)
 
 
 def fit_medium(call: Call, part: Medium, accepted: tuple[str, ...] | None, path: Callable[[], str]) -> Medium | None:
-    """`part` with a media type that is in `accepted`, which has patterns; None if nothing of its kind is accepted.
+    """`part` with a media type that is in `accepted`, which has patterns; None if no type of its kind is accepted.
 
     With `accepted` None, everything is. Raises InvalidField at `path` if only other types of its kind are accepted.
     """
@@ -38,18 +38,18 @@ def fit_medium(call: Call, part: Medium, accepted: tuple[str, ...] | None, path:
     declared, real = without_parameters(source.media_type), find_media_type(source)
     names = (declared, real) if normalize_media_type(declared) == real else (real,)
     kinds = [pattern for pattern in accepted if not isinstance(part, Image) or pattern.startswith("image/")]
-    found = next((name for name in names if _matches(name, kinds)), None)
-    if found is None and isinstance(part, File) and is_text_type(declared) and _matches(_PLAIN_TEXT, kinds):
-        found = _PLAIN_TEXT
-    if found is not None:
-        return part if found == declared else replace(part, source=replace(source, media_type=found))
+    media_type = next((name for name in names if _matches(name, kinds)), None)
+    if media_type is None and isinstance(part, File) and is_text_type(declared) and _matches(_PLAIN_TEXT, kinds):
+        media_type = _PLAIN_TEXT
+    if media_type is not None:
+        return part if media_type == declared else replace(part, source=replace(source, media_type=media_type))
     same = [pattern for pattern in kinds if isinstance(part, Image) or _get_kind(pattern) == _get_kind(real)]
     if not same:
         return None
-    place = path()
+    param = path()
     raise InvalidField(
-        place,
-        f"'{place}' is a file of the type '{real[:100]}', which the model '{call.model}' does not accept. Convert it to one of "
+        param,
+        f"'{param}' is a file of the type '{real[:100]}', which the model '{call.model}' does not accept. Convert it to one of "
         f"these types: {', '.join(same)}.",
     )
 

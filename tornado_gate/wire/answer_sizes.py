@@ -1,4 +1,4 @@
-"""What a body tells the core in each wire format: how long its response may be, and whether it may have signatures.
+"""The members of each wire format that limit the length of a response, and the marks of bodies with signatures.
 
 Names of members for `Route.answer_limits`, `Route.answer_counts` and `Route.signature_marks`.
 """

@@ -1,7 +1,7 @@
 """Custom tools, whose input is free text, as functions for models that only have functions, and the way back. Pure.
 
-The function has one required string, ``input``. Its description is that of the tool, followed by the grammar of the input, which
-such a model cannot enforce. Calls in the history become calls of the function; a call by the model becomes one of the tool.
+The function has one required string, ``input``. Its description is the tool's, followed by the grammar of the input, which such
+a model cannot enforce. Calls in the history become calls of the function; a call by the model becomes a call of the tool.
 
 Source: openai-python 3.52, types/responses/custom_tool_param.py, types/responses/tool_choice_custom_param.py,
 types/chat/chat_completion_custom_tool_param.py and types/chat/chat_completion_named_tool_choice_custom_param.py.
@@ -102,7 +102,7 @@ def _replace_call(part: Part) -> Part:
 
 
 def _read_choice(choice: ToolChoice) -> ToolChoice:
-    """The choice of a function for one of a custom tool; also when it is one of the allowed tools."""
+    """The choice of a function for the choice of a custom tool, even if it is one of the allowed tools."""
     value = choice.vendor or {}
     if value.get("type") == "custom":
         name = _read_name(value)
@@ -135,10 +135,10 @@ _UNFINISHED: Final = re.compile(rf"\\(?:u{_HEX}{{0,3}})?|{_HIGH}(?:\\(?:u(?:[dD]
 
 
 class InputReader:
-    """Reads the text in the arguments ``{"input": "…"}`` of one call, which arrive in pieces of any size.
+    """The reader of the text in the arguments ``{"input": "…"}`` of one call, which arrive in chunks of any size.
 
     The text is returned as it arrives. Arguments of another form are held to their end; they are the input themselves unless
-    they are an object with a string ``input``. Inside the string, control characters and unknown escapes stand for themselves,
+    they are an object with a string ``input``. Inside the string, control characters and unknown escapes are taken literally,
     and the end of the arguments ends it.
     """
 
@@ -150,7 +150,7 @@ class InputReader:
         self._closed = False
 
     def feed(self, piece: str) -> str:
-        """The text that `piece` completes; "" while there is none."""
+        """The text that `piece` completes; "" until a text is complete."""
         if self._closed:
             return ""
         self._held += piece
@@ -163,22 +163,22 @@ class InputReader:
         return self._decode()
 
     def finish(self) -> str:
-        """The rest of the text after the last piece."""
+        """The remaining text after the last piece."""
         return "" if self._opened else _read_whole(self._held)
 
     def _decode(self) -> str:
-        text, place, out = self._held, 0, []
-        while place < len(text):
-            if text[place] == "\\" and _UNFINISHED.fullmatch(text, place):
+        text, offset, out = self._held, 0, []
+        while offset < len(text):
+            if text[offset] == "\\" and _UNFINISHED.fullmatch(text, offset):
                 break
-            match = _TOKEN.match(text, place)
+            match = _TOKEN.match(text, offset)
             assert match is not None, "each character begins a token"
-            token, place = match[0], match.end()
+            token, offset = match[0], match.end()
             if token == '"':
-                self._closed, place = True, len(text)
+                self._closed, offset = True, len(text)
                 break
             out.append(_unescape(token) if token[0] == "\\" else token)
-        self._held = text[place:]
+        self._held = text[offset:]
         return "".join(out)
 
 

@@ -1,4 +1,4 @@
-"""The error for a conversation of which an upstream would get nothing: every vendor rejects an empty one."""
+"""The error for a conversation without content for an upstream: every vendor rejects an empty conversation."""
 
 from __future__ import annotations
 

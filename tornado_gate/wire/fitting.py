@@ -29,17 +29,17 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
 }
 """By field: values with the meaning of an absent field, which are dropped without a report."""
 CONTINUE: Final = "Continue."
-"""The user turn after a begun answer, for models that reject a last assistant turn."""
+"""The user turn after a begun response, for models that reject a last assistant turn."""
 
 
 def has_begun_answer(request: ChatRequest) -> bool:
-    """Whether the last message is an answer that the model shall continue: one of the assistant that calls no tool."""
+    """Return whether the last message is a response that the model shall continue: one of the assistant that calls no tool."""
     last = request.messages[-1] if request.messages else None
     return last is not None and last.role == "assistant" and not any(isinstance(part, ToolCall) for part in last.parts)
 
 
 def report_begun_answer(call: Call, request: ChatRequest) -> None:
-    """Report the last message as a begun answer that the model does not continue."""
+    """Report the last message as a begun response that the model does not continue."""
     call.drop_field(request.path(len(request.messages) - 1))
 
 
@@ -89,7 +89,7 @@ def _flatten_tools(
 
 
 def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields in `names` that the request has, with their absent value. Reports those that change the response."""
+    """The fields in `names` that the request has, with their absent value. Reports fields that change the response."""
     dropped: dict[str, Any] = {}
     for name in names:
         value, absent = getattr(request, name), _EMPTY.get(name)
@@ -102,7 +102,7 @@ def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> di
 
 
 def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | VendorTool, ...]:
-    """The first tools, and always the one that the request forces."""
+    """The first tools, and always the tool that the request forces."""
     choice = request.tool_choice
     forced = choice.name if choice is not None and choice.mode == "tool" else None
     ranks = sorted(range(len(request.tools)), key=lambda n: getattr(request.tools[n], "name", None) != forced)
@@ -113,5 +113,5 @@ def _cut_tools(call: Call, request: ChatRequest, most: int) -> tuple[Tool | Vend
 
 
 def make_opaque_user(user: str) -> str:
-    """An id of 64 characters that is the same for the same user and shows nothing of it."""
+    """An id of 64 characters that is the same for the same user and does not reveal the user."""
     return hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()

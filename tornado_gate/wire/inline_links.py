@@ -24,7 +24,7 @@ MEDIA_TYPE_PREFIXES: Final[dict[type, tuple[str, ...]]] = {
 
 
 def has_link(request: ChatRequest, needs: Callable[[Link], bool]) -> bool:
-    """Whether a part of the request has an http(s) URL for which `needs` is true."""
+    """Return whether a part of the request has an http(s) URL for which `needs` is true."""
     return any(_is_wanted(part, needs) for message in request.messages for part in message.parts)
 
 
@@ -35,28 +35,28 @@ async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link],
     """
     if call.fetcher is None:
         return request
-    wanted = [
-        (number, place, part, part.source)
+    linked = [
+        (number, index, part, part.source)
         for number, message in enumerate(request.messages)
-        for place, part in enumerate(message.parts)
+        for index, part in enumerate(message.parts)
         if isinstance(part, Image | Audio | File) and isinstance(part.source, Link) and _is_wanted(part, needs)
     ]
-    if len(wanted) > MAX_LINKS:
-        number, place, _, _ = wanted[MAX_LINKS]
+    if len(linked) > MAX_LINKS:
+        number, index, _, _ = linked[MAX_LINKS]
         raise InvalidField(
-            request.path(number, place),
+            request.path(number, index),
             f"The request has more than {MAX_LINKS} file URLs. Send fewer files, or embed them as base64.",
         )
     messages = list(request.messages)
-    for number, place, part, link in wanted:
+    for number, index, part, link in linked:
         fetched = await call.fetcher.fetch(
-            link.url, kinds=MEDIA_TYPE_PREFIXES[type(part)], param=request.path(number, place)
+            link.url, kinds=MEDIA_TYPE_PREFIXES[type(part)], param=request.path(number, index)
         )
         source = Data(media_type=fetched.media_type, base64=await encode_in_slices(fetched.data))
         parts: list[Part] = list(messages[number].parts)
-        parts[place] = replace(part, source=source)
+        parts[index] = replace(part, source=source)
         messages[number] = replace(messages[number], parts=tuple(parts))
-    return replace(request, messages=tuple(messages)) if wanted else request
+    return replace(request, messages=tuple(messages)) if linked else request
 
 
 def _is_wanted(part: Part, needs: Callable[[Link], bool]) -> bool:

@@ -117,12 +117,12 @@ def close_objects(schema: Any) -> Any:
 
 def has_keyword(value: Any, names: Iterable[str]) -> bool:
     """Return whether an object at any depth of a JSON value has a member with one of these names."""
-    wanted = frozenset(names)
+    keywords = frozenset(names)
     level = [value]
     while level:
         item = level.pop()
         if isinstance(item, Mapping):
-            if not wanted.isdisjoint(item):
+            if not keywords.isdisjoint(item):
                 return True
             level.extend(item.values())
         elif isinstance(item, list):
@@ -144,34 +144,34 @@ class SchemaLocation(Value, frozen=True):
 
 
 class SchemaWalker:
-    """What reductions of one schema share: references, ``allOf``, limits and reports."""
+    """The common state of one schema's reductions: references, ``allOf``, limits and reports."""
 
     def __init__(self, root: Any, report: ReportDrop) -> None:
         self._root = root
         self._report = report
         self._nodes = 0
 
-    def is_too_much(self, place: SchemaLocation) -> bool:
+    def is_too_much(self, location: SchemaLocation) -> bool:
         """Count one more subschema. Returns whether it is beyond `MAX_NODES` or `MAX_DEPTH`."""
         self._nodes += 1
-        return self._nodes > MAX_NODES or len(place.path) > 2 * MAX_DEPTH
+        return self._nodes > MAX_NODES or len(location.path) > 2 * MAX_DEPTH
 
-    def report_drop(self, place: SchemaLocation, name: str = "") -> None:
-        self._report(".".join((*place.path, name) if name else place.path))
+    def report_drop(self, location: SchemaLocation, name: str = "") -> None:
+        self._report(".".join((*location.path, name) if name else location.path))
 
     def resolve_reference(
-        self, schema: Mapping[str, Any], place: SchemaLocation
+        self, schema: Mapping[str, Any], location: SchemaLocation
     ) -> tuple[Mapping[str, Any], SchemaLocation]:
         """Return `schema` with ``$ref`` replaced by the definition; members next to the reference take precedence."""
         while isinstance(reference := schema.get("$ref"), str):
             beside = {name: member for name, member in schema.items() if name != "$ref"}
             target = self._find_definition(reference)
-            if target is None or place.references.count(reference) >= MAX_RECURSION:
-                self.report_drop(place, "$ref")
-                return {"type": "object", **beside}, place
-            place = place.enter_reference(reference)
+            if target is None or location.references.count(reference) >= MAX_RECURSION:
+                self.report_drop(location, "$ref")
+                return {"type": "object", **beside}, location
+            location = location.enter_reference(reference)
             schema = {**target, **beside}
-        return schema, place
+        return schema, location
 
     def _find_definition(self, reference: str) -> Mapping[str, Any] | None:
         """Return the definition of a local reference (a JSON pointer after ``#``); None for any other reference."""
@@ -188,7 +188,7 @@ class SchemaWalker:
                 return None
         return value if isinstance(value, Mapping) else None
 
-    def merge_all_of(self, schema: Mapping[str, Any], place: SchemaLocation) -> Mapping[str, Any]:
+    def merge_all_of(self, schema: Mapping[str, Any], location: SchemaLocation) -> Mapping[str, Any]:
         """Return `schema` with the branches of ``allOf`` merged into it; the first value of a keyword takes precedence."""
         branches = schema.get("allOf")
         if not isinstance(branches, list):
@@ -197,7 +197,7 @@ class SchemaWalker:
         for number, branch in enumerate(branches):
             if not isinstance(branch, Mapping):
                 continue
-            inner, there = self.resolve_reference(branch, place.append_path("allOf", str(number)))
+            inner, there = self.resolve_reference(branch, location.append_path("allOf", str(number)))
             for name, member in self.merge_all_of(inner, there).items():
                 known = merged.get(name)
                 if name == "properties" and isinstance(member, Mapping) and isinstance(known, Mapping):
@@ -205,71 +205,71 @@ class SchemaWalker:
                 elif name == "required" and isinstance(member, list) and isinstance(known, list):
                     merged[name] = [*known, *member]
                 elif merged.setdefault(name, member) != member:
-                    self.report_drop(place, f"allOf.{number}.{name}")
+                    self.report_drop(location, f"allOf.{number}.{name}")
         return merged
 
 
 class _ReferenceInliner(SchemaWalker):
-    def inline(self, schema: Any, place: SchemaLocation) -> Any:
+    def inline(self, schema: Any, location: SchemaLocation) -> Any:
         """A value inside a schema: references are replaced in objects at any depth, but not in literal values."""
         if isinstance(schema, list):
-            return [self.inline(item, place.append_path(str(number))) for number, item in enumerate(schema)]
+            return [self.inline(item, location.append_path(str(number))) for number, item in enumerate(schema)]
         if not isinstance(schema, Mapping):
             return schema
-        if self.is_too_much(place):
-            self.report_drop(place)
+        if self.is_too_much(location):
+            self.report_drop(location)
             return {"type": "object"}
-        schema, place = self.resolve_reference(schema, place)
+        schema, location = self.resolve_reference(schema, location)
         return {
-            name: member if name in _LITERAL_KEYWORDS else self._inline_member(name, member, place)
+            name: member if name in _LITERAL_KEYWORDS else self._inline_member(name, member, location)
             for name, member in schema.items()
             if name not in ("$defs", "definitions")
         }
 
-    def _inline_member(self, name: str, member: Any, place: SchemaLocation) -> Any:
-        inner = place.append_path(name)
+    def _inline_member(self, name: str, member: Any, location: SchemaLocation) -> Any:
+        inner = location.append_path(name)
         if name in ("properties", "patternProperties") and isinstance(member, Mapping):
             return {key: self.inline(value, inner.append_path(key)) for key, value in member.items()}
         return self.inline(member, inner)
 
 
 class _SchemaSimplifier(SchemaWalker):
-    def simplify(self, schema: Any, place: SchemaLocation) -> dict[str, Any]:
+    def simplify(self, schema: Any, location: SchemaLocation) -> dict[str, Any]:
         """Return one schema and all its subschemas in the subset."""
-        too_much = self.is_too_much(place)
+        too_much = self.is_too_much(location)
         if too_much or not isinstance(schema, Mapping):
             if schema is not True:
-                self.report_drop(place)
+                self.report_drop(location)
             return {"type": "OBJECT"} if too_much else {}
-        schema, place = self.resolve_reference(schema, place)
-        schema = self.merge_all_of(schema, place)
+        schema, location = self.resolve_reference(schema, location)
+        schema = self.merge_all_of(schema, location)
         value = {name: schema[name] for name in _KEPT_KEYWORDS if name in schema}
-        self._convert_type(schema, value, place)
-        self._convert_choices(schema, value, place)
-        self._convert_enum(schema, value, place)
-        self._convert_children(schema, value, place)
-        self._convert_format(schema, value, place)
-        self._report_unknown(schema, place)
+        self._convert_type(schema, value, location)
+        self._convert_choices(schema, value, location)
+        self._convert_enum(schema, value, location)
+        self._convert_children(schema, value, location)
+        self._convert_format(schema, value, location)
+        self._report_unknown(schema, location)
         return value
 
-    def _convert_type(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
+    def _convert_type(self, schema: Mapping[str, Any], value: dict[str, Any], location: SchemaLocation) -> None:
         kind = schema.get("type")
         if kind is None:
             kind = _infer_type(schema)
         if isinstance(kind, list):
-            others = [one for one in kind if isinstance(one, str) and one != "null"]
+            others = [name for name in kind if isinstance(name, str) and name != "null"]
             if len(others) < len(kind):
                 value["nullable"] = True
             if len(others) > 1:
                 value["anyOf"] = [
-                    self.simplify({**_select_members_of_type(schema, one), "type": one}, place) for one in others
+                    self.simplify({**_select_members_of_type(schema, name), "type": name}, location) for name in others
                 ]
                 return
             kind = others[0] if others else "null"
         if isinstance(kind, str):
             value["type"] = _TYPES.get(kind.lower(), kind.upper())
 
-    def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
+    def _convert_choices(self, schema: Mapping[str, Any], value: dict[str, Any], location: SchemaLocation) -> None:
         """Convert ``anyOf`` and ``oneOf``; a branch of type null becomes ``nullable: true``."""
         name = "anyOf" if "anyOf" in schema else "oneOf"
         branches = schema.get(name)
@@ -278,16 +278,18 @@ class _SchemaSimplifier(SchemaWalker):
         others = [branch for branch in branches if not _is_null(branch)]
         if len(others) < len(branches):
             value["nullable"] = True
-        levelled = [self.simplify(branch, place.append_path(name, str(number))) for number, branch in enumerate(others)]
+        levelled = [
+            self.simplify(branch, location.append_path(name, str(number))) for number, branch in enumerate(others)
+        ]
         if len(levelled) == 1:
             for member, inner in levelled[0].items():
                 value.setdefault(member, inner)
         elif levelled:
             value["anyOf"] = levelled
         if "anyOf" in schema and "oneOf" in schema:
-            self.report_drop(place, "oneOf")
+            self.report_drop(location, "oneOf")
 
-    def _convert_enum(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
+    def _convert_enum(self, schema: Mapping[str, Any], value: dict[str, Any], location: SchemaLocation) -> None:
         name = "const" if "const" in schema else "enum"
         words = [schema["const"]] if name == "const" else schema.get("enum")
         if not isinstance(words, list):
@@ -299,13 +301,14 @@ class _SchemaSimplifier(SchemaWalker):
             value["enum"] = words
             value.setdefault("type", "STRING")
         elif words:  # the subset allows only strings in an enum
-            self.report_drop(place, name)
+            self.report_drop(location, name)
 
-    def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
+    def _convert_children(self, schema: Mapping[str, Any], value: dict[str, Any], location: SchemaLocation) -> None:
         properties = schema.get("properties")
         if isinstance(properties, Mapping) and "anyOf" not in value:
             value["properties"] = {
-                name: self.simplify(inner, place.append_path("properties", name)) for name, inner in properties.items()
+                name: self.simplify(inner, location.append_path("properties", name))
+                for name, inner in properties.items()
             }
         required = schema.get("required")
         known = value.get("properties", {})
@@ -313,33 +316,35 @@ class _SchemaSimplifier(SchemaWalker):
             value["required"] = present
         items = schema.get("items")
         if isinstance(items, Mapping) and "anyOf" not in value:
-            value["items"] = self.simplify(items, place.append_path("items"))
+            value["items"] = self.simplify(items, location.append_path("items"))
         elif value.get("type") == "ARRAY":  # the subset requires `items` in an array
-            value["items"] = self._merge_tuple_items(schema, place)
+            value["items"] = self._merge_tuple_items(schema, location)
 
-    def _merge_tuple_items(self, schema: Mapping[str, Any], place: SchemaLocation) -> dict[str, Any]:
+    def _merge_tuple_items(self, schema: Mapping[str, Any], location: SchemaLocation) -> dict[str, Any]:
         kinds = schema.get("prefixItems", schema.get("items"))
         if not isinstance(kinds, list) or not kinds:
             return {"type": "STRING"}
         if "prefixItems" not in schema:
-            self.report_drop(place, "items")
-        levelled = [self.simplify(kind, place.append_path("items", str(number))) for number, kind in enumerate(kinds)]
+            self.report_drop(location, "items")
+        levelled = [
+            self.simplify(kind, location.append_path("items", str(number))) for number, kind in enumerate(kinds)
+        ]
         return levelled[0] if len(levelled) == 1 else {"anyOf": levelled}
 
-    def _convert_format(self, schema: Mapping[str, Any], value: dict[str, Any], place: SchemaLocation) -> None:
+    def _convert_format(self, schema: Mapping[str, Any], value: dict[str, Any], location: SchemaLocation) -> None:
         if "format" not in schema:
             return
         if schema["format"] in _FORMATS:
             value["format"] = schema["format"]
         else:
-            self.report_drop(place, "format")
+            self.report_drop(location, "format")
 
-    def _report_unknown(self, schema: Mapping[str, Any], place: SchemaLocation) -> None:
+    def _report_unknown(self, schema: Mapping[str, Any], location: SchemaLocation) -> None:
         known = _IGNORED_KEYWORDS | _CONVERTED_KEYWORDS | frozenset(_KEPT_KEYWORDS)
         for name, member in schema.items():
             if name in known or (name == "additionalProperties" and member is False):
                 continue
-            self.report_drop(place, name)
+            self.report_drop(location, name)
 
 
 def _infer_type(schema: Mapping[str, Any]) -> str | None:

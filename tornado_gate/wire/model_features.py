@@ -1,4 +1,4 @@
-"""What chat models of any vendor differ in; a vendor's struct adds its own facts. Pure.
+"""The facts in which chat models of any vendor differ; a vendor's struct adds its own facts. Pure.
 
 Values come from a `model_table.ModelTable`. The defaults accept everything, for upstreams whose models are not known.
 """
@@ -40,14 +40,14 @@ or the OpenAPI subset with upper-case types. See `wire.json_schema`."""
 class ChatFeatures(Value, frozen=True, kw_only=True):
     """Facts about one model. None means no limit.
 
-    `drops`: fields that the model rejects. `efforts`: the reasoning efforts that it accepts, () when it has none.
+    `drops`: fields that the model rejects. `efforts`: the reasoning efforts that it accepts, () if it has no efforts.
     `most_stops`, `most_tools`, `most_candidates`: counts. `longest_user`: characters of the user's id. Tool names have at most
-    `longest_tool_name` characters: ASCII letters, digits and `tool_name_signs`, and with `tool_name_letter_first` not a digit or
-    sign at the start, except ``_``. `custom_tools`: whether the model has tools whose input is free text; they are sent as
-    functions otherwise. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool are an object
-    without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `server_tools`: the tools of other formats that its vendor runs,
-    too. `max_output`: the largest ``max_tokens``. `media_types`: the accepted types of files inside a request, as patterns. With
-    `prefill` the model continues a last assistant turn.
+    `longest_tool_name` characters: ASCII letters, digits and `tool_name_signs`, and with `tool_name_letter_first` not a digit
+    or sign at the start, except ``_``. `custom_tools`: whether the model has tools whose input is free text; they are sent as
+    functions otherwise. `schema`: the dialect of response formats. With `flat_parameters` the parameters of a tool are an
+    object without ``anyOf``, ``oneOf`` or ``allOf`` at the top level. `server_tools`: the tools of other formats that its
+    vendor runs, too. `max_output`: the largest ``max_tokens``. `media_types`: the accepted types of files inside a request, as
+    patterns. With `prefill` the model continues a last assistant turn.
     """
 
     drops: tuple[DroppableField, ...] = ()

@@ -27,7 +27,7 @@ MAX_CACHED_NAMES: Final = 2_000
 
 FILE_NAME: Final = "models.yaml"
 RULES_KEY: Final = "model_rules"
-"""The key of a provider entry with rows of its own, by pattern."""
+"""The key of a provider entry with additional rows, by pattern."""
 
 F = TypeVar("F", bound=Value)
 Path = tuple[str | int, ...]
@@ -57,12 +57,12 @@ class ModelTable(Generic[F]):
 
     def find(self, model: str) -> F:
         """The facts of a model name; a dictionary lookup for a name that was looked up before."""
-        found = self._found.get(model)
-        if found is None:
+        features = self._found.get(model)
+        if features is None:
             if len(self._found) >= MAX_CACHED_NAMES:
                 self._found.clear()
-            found = self._found[model] = self._merge_rows(model)
-        return found
+            features = self._found[model] = self._merge_rows(model)
+        return features
 
     def list_rows(self, model: str) -> tuple[ModelRow, ...]:
         """The rows that match a model name, in the order in which they apply."""
@@ -72,11 +72,11 @@ class ModelTable(Generic[F]):
 
     def list_patterns(self, fact: str) -> dict[str, Any]:
         """The value of one fact by pattern of model names; the first pattern that matches a name applies."""
-        found: dict[str, Any] = {}
+        patterns: dict[str, Any] = {}
         for row in reversed(self._rows):
             for pattern in row.match if fact in row.facts else ():
-                found.setdefault(pattern, row.facts[fact])
-        return found
+                patterns.setdefault(pattern, row.facts[fact])
+        return patterns
 
     def explain(self, model: str) -> dict[str, Any]:
         """The facts of a model name and the rows that they come from, as JSON values."""

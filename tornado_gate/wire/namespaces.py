@@ -36,10 +36,10 @@ def flatten_namespaces(request: ChatRequest) -> ChatRequest:
     kept = [number for number, message in enumerate(request.messages) if _read_declaration(message) is None]
     messages = tuple(_qualify_calls(request.messages[number]) for number in kept)
     names = {name: path for name, path in request.names.items() if not name.startswith("messages.")}
-    for place, number in enumerate(kept):
-        names[f"messages.{place}"] = request.path(number)
+    for new_number, number in enumerate(kept):
+        names[f"messages.{new_number}"] = request.path(number)
         for index, part in enumerate(request.messages[number].parts):
-            key = f"messages.{place}.content.{index}"
+            key = f"messages.{new_number}.content.{index}"
             names[key] = request.path(number, index)
             for inner in range(len(part.parts)) if isinstance(part, ToolResult) else ():
                 names[f"{key}.content.{inner}"] = request.path(number, index, inner)
@@ -74,7 +74,7 @@ def _read_declaration(message: Message) -> VendorPart | None:
 
 
 def _iterate_declared(request: ChatRequest) -> Iterator[tuple[str, Tool | VendorTool]]:
-    """Path and value of each declared tool: those of the request, then those between its messages."""
+    """Path and value of each declared tool: first the request's tools, then the tools between its messages."""
     for number, tool in enumerate(request.tools):
         yield request.tool_path(number), tool
     for number, message in enumerate(request.messages):

@@ -1,4 +1,4 @@
-"""Where bodies and messages name other models than the one that serves the request, for `Route.other_models`.
+"""The paths at which bodies and messages name further models besides the model of the request, for `Route.other_models`.
 
 Names of members are in lower case without underscores, as both spellings of Google's API are; ``*`` is each member of a list.
 

@@ -48,7 +48,7 @@ def find_marker(extra: Mapping[str, Any]) -> str:
 
 
 def render_cache_control(extra: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The ``cache_control`` for the marker in `extra`; None if there is none that has a valid type.
+    """The ``cache_control`` for the marker in `extra`; None unless its type is valid.
 
     The lifetimes are ``5m``, the default, and ``1h``. A breakpoint's ``30m`` is OpenAI's default and becomes this default,
     ``12h`` becomes ``1h``.
@@ -91,6 +91,6 @@ def mark_content(
 
 
 def refuses_caching(extra: Mapping[str, Any]) -> bool:
-    """Whether the ``prompt_cache_options`` of a request allow only explicit breakpoints."""
+    """Return whether the ``prompt_cache_options`` of a request allow only explicit breakpoints."""
     options = extra.get(OPTIONS)
     return isinstance(options, Mapping) and options.get("mode") == "explicit"

@@ -1,7 +1,7 @@
-"""What stays the same through a conversation: its instructions, its tools and its first message of a user.
+"""The part of a conversation that stays the same: its instructions, its tools and its first message of a user.
 
 Upstreams cache the beginning of prompts, so requests with an equal prefix should reach one target (`Route.prompt_prefix`).
-Bodies are not checked yet: any JSON value may stand anywhere.
+Bodies are not checked yet, so any member may have any JSON value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ MAX_LEADING_ITEMS: Final = 20
 
 
 def make_prefix_reader(*names: str, conversation: str) -> Callable[[Any], Sequence[Any]]:
-    """Return a function for `Route.prompt_prefix`: the members `names`, then those of `conversation` to the first of a user."""
+    """Return a function for `Route.prompt_prefix`: the members `names`, then the messages of `conversation` up to the first
+    message of a user.
+    """
 
     def read_prefix(body: Any) -> Sequence[Any]:
         if not isinstance(body, Mapping):

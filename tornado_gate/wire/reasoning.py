@@ -21,7 +21,7 @@ BUDGET_OF_EFFORT: Final[Mapping[str, int]] = {
 
 
 def find_effort(budget: int) -> str:
-    """Return the highest effort whose budget is at most `budget` tokens; "minimal" when there is none."""
+    """Return the highest effort whose budget is at most `budget` tokens; "minimal" if no effort is that low."""
     return max(
         (word for word in BUDGET_OF_EFFORT if BUDGET_OF_EFFORT[word] <= budget),
         key=BUDGET_OF_EFFORT.__getitem__,
@@ -43,5 +43,5 @@ def fit_effort(effort: str, accepted: Collection[str] | None) -> str | None:
     known = [EFFORTS.index(word) for word in accepted if word in EFFORTS and word != "none"]
     if not known:
         return "none" if "none" in accepted else None
-    asked = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
-    return EFFORTS[min(known, key=lambda rank: (abs(rank - asked), rank))]
+    position = EFFORTS.index(effort) if effort in EFFORTS else EFFORTS.index("medium")
+    return EFFORTS[min(known, key=lambda rank: (abs(rank - position), rank))]

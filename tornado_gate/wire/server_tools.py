@@ -1,7 +1,7 @@
 """Tools that upstreams run themselves (web search, web fetch, code execution), between wire formats. Pure.
 
-Each format parses its own tools into `ServerTool` and renders those of other formats. What only the caller's format has is
-reported.
+Each format parses its own tools into `ServerTool` and renders the tools of other formats. Tools and fields that only the
+caller's format has are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEFAULT_CONTEXT_SIZE: Final = "medium"
 
 
 def may_cite(request: ChatRequest) -> bool:
-    """Whether the response may have citations in several texts: whether the upstream may use its own tools."""
+    """Return whether the response may have citations in several texts: whether the upstream may use its own tools."""
     return any(isinstance(tool, VendorTool) for tool in request.tools)
 
 
@@ -38,9 +38,9 @@ def forget_server_tools(
 
 
 def take_server_tool(call: Call, tool: VendorTool, path: str, *supported: str) -> ServerTool | None:
-    """What a tool of another format requests; None for a tool that the target does not have.
+    """Return the server tool of another format; None for a tool that the target does not have.
 
-    Reports that tool, or those of its fields that are not in `supported` and its other members, to `call.drop_field`.
+    Reports that tool, or its unknown members and its fields that are not in `supported`, to `call.drop_field`.
     """
     server = tool.server
     if server is None:

@@ -110,14 +110,14 @@ class _RestoredNamespaces(Step[StreamEvent, StreamEvent]):
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
         for event in items:
-            if isinstance(event, PartStart) and (found := self._grouped.get(event.name)) is not None:
-                out.append(replace(event, name=found[1], extra={**event.extra, NAMESPACE: found[0]}))
+            if isinstance(event, PartStart) and (qualified := self._grouped.get(event.name)) is not None:
+                out.append(replace(event, name=qualified[1], extra={**event.extra, NAMESPACE: qualified[0]}))
             else:
                 out.append(event)
 
 
 class _RestoredCustomTools(Step[StreamEvent, StreamEvent]):
-    """Restores names, and makes a call of a function that stands for a custom tool a call of that tool."""
+    """The step that restores names. It converts a call of a function that replaces a custom tool to a call of that tool."""
 
     __slots__ = ("_custom", "_own", "_readers")
 
@@ -193,4 +193,4 @@ def _rename_part(part: Part, names: Mapping[str, str]) -> Part:
 
 def _rename_choice(choice: ToolChoice, names: Mapping[str, str]) -> ToolChoice:
     name = None if choice.name is None else names.get(choice.name, choice.name)
-    return replace(choice, name=name, names=tuple(names.get(one, one) for one in choice.names))
+    return replace(choice, name=name, names=tuple(names.get(tool_name, tool_name) for tool_name in choice.names))

@@ -1,10 +1,10 @@
 """Tool calls and their results in a translated history: each call has one result, and each result its call. Pure.
 
-Every vendor rejects any other history, with an error about places in its own format that the caller has never written. So a
-history is checked before it is rendered. What has only one meaning is repaired: a result that comes later than directly after its
-call is moved there, as for responses, whose outputs may come anywhere; a result without an id belongs to the first call of its
-name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
-invented: only the caller knows whether the tool has run.
+Every vendor rejects any other history, with an error about paths in its own format that the caller has never written. So a
+history is checked before it is rendered. A deviation with only one meaning is repaired: a result that does not directly follow
+its call is moved there, as for responses, whose outputs may come anywhere; a result without an id belongs to the first call of
+its name; an equal repetition of a result is left out. Everything else is a 400 with the caller's path. A missing result is not
+invented, because only the caller can find out whether the tool has run.
 
 Source: the vendors' rules as reported in anthropics/claude-code#8210, google-gemini/gemini-cli#7410,
 FoundationAgents/OpenManus#744 and continuedev/continue#10092.
@@ -46,7 +46,10 @@ def pair_tool_results(request: ChatRequest) -> ChatRequest:
 
 
 def _has_tools(messages: Sequence[Message]) -> bool:
-    """Whether a message has a call or a result. Loops, because most chats have none, and generators take three times as long."""
+    """Return whether a message has a call or a result.
+
+    Loops, because most chats have none, and generators take three times as long.
+    """
     for message in messages:
         if message.role == "tool":
             return True
@@ -58,9 +61,9 @@ def _has_tools(messages: Sequence[Message]) -> bool:
 
 
 class _Pairs(State):
-    """What a walk through the messages has found. `open` are calls without a result, in order; `answered` the results by id.
+    """The findings of a walk through the messages. `open` are calls without a result, in order; `answered` the results by id.
 
-    `owners` maps messages of results to that of their calls, `named` results without an id to the id of their call, and
+    `owners` maps messages of results to the message of their calls, `named` maps results without an id to the id of their call.
     `repeated` are messages that repeat a result.
     """
 
@@ -71,24 +74,24 @@ class _Pairs(State):
     named: dict[Place, str] = field(default_factory=dict)
     repeated: set[int] = field(default_factory=set)
 
-    def close(self, place: Place, result: ToolResult) -> None:
+    def close(self, position: Place, result: ToolResult) -> None:
         """Find the call of a result."""
         for number, (opened, call) in enumerate(self.open):
             if result.call_id == call.id if result.call_id else result.name == call.name:
                 del self.open[number]
-                self.owners[place[0]] = max(opened[0], self.owners.get(place[0], 0))
+                self.owners[position[0]] = max(opened[0], self.owners.get(position[0], 0))
                 self.answered[call.id] = result
                 if not result.call_id:
-                    self.named[place] = call.id
+                    self.named[position] = call.id
                 return
         earlier = self.answered.get(result.call_id)
-        alone = len(self.request.messages[place[0]].parts) == 1
+        alone = len(self.request.messages[position[0]].parts) == 1
         if earlier is not None and alone and (earlier.parts, earlier.is_error) == (result.parts, result.is_error):
-            self.repeated.add(place[0])
+            self.repeated.add(position[0])
         elif earlier is not None:
-            _raise_repeated(self.request, place, result)
+            _raise_repeated(self.request, position, result)
         else:
-            _raise_unknown(self.request, place, result)
+            _raise_unknown(self.request, position, result)
 
     def arrange(self) -> ChatRequest:
         """The request with its messages in the order that every vendor accepts."""
@@ -131,14 +134,14 @@ def _move_names(request: ChatRequest, order: Sequence[int]) -> dict[str, str]:
         number, _, rest = name.removeprefix(_OF_MESSAGES).partition(".")
         if rest:
             parts.setdefault(number, []).append((rest, path))
-    for place, before in enumerate(order):
-        names[f"messages.{place}"] = request.path(before)
-        names |= {f"messages.{place}.{rest}": path for rest, path in parts.get(str(before), ())}
+    for index, before in enumerate(order):
+        names[f"messages.{index}"] = request.path(before)
+        names |= {f"messages.{index}.{rest}": path for rest, path in parts.get(str(before), ())}
     return names
 
 
-def _raise_missing(request: ChatRequest, place: Place, call: ToolCall) -> NoReturn:
-    path = _find_path(_CALL_PATHS, request, place)
+def _raise_missing(request: ChatRequest, position: Place, call: ToolCall) -> NoReturn:
+    path = _find_path(_CALL_PATHS, request, position)
     raise InvalidField(
         path,
         f"The call of the tool '{call.name[:100]}' at '{path}' has no result. Send its result after it, or remove the call.",
@@ -146,8 +149,8 @@ def _raise_missing(request: ChatRequest, place: Place, call: ToolCall) -> NoRetu
     )
 
 
-def _raise_unknown(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
-    path = _find_path(_RESULT_PATHS, request, place)
+def _raise_unknown(request: ChatRequest, position: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, position)
     raise InvalidField(
         path,
         f"The tool result at '{path}' belongs to no call{_quote(result)} before it. Send the call too, or remove the result.",
@@ -155,8 +158,8 @@ def _raise_unknown(request: ChatRequest, place: Place, result: ToolResult) -> No
     )
 
 
-def _raise_repeated(request: ChatRequest, place: Place, result: ToolResult) -> NoReturn:
-    path = _find_path(_RESULT_PATHS, request, place)
+def _raise_repeated(request: ChatRequest, position: Place, result: ToolResult) -> NoReturn:
+    path = _find_path(_RESULT_PATHS, request, position)
     raise InvalidField(
         path,
         f"The tool result at '{path}' is a second one for the call{_quote(result)}. Send one result for each call.",
@@ -172,42 +175,44 @@ def _quote(result: ToolResult) -> str:
 PathMaker = Callable[[ChatRequest, Place], str]
 
 
-def _find_path(makers: Mapping[str, PathMaker], request: ChatRequest, place: Place) -> str:
+def _find_path(makers: Mapping[str, PathMaker], request: ChatRequest, position: Place) -> str:
     make = makers.get(request.wire_format)
-    return request.path(*place) if make is None else make(request, place)
+    return request.path(*position) if make is None else make(request, position)
 
 
-def _find_chat_call(request: ChatRequest, place: Place) -> str:
+def _find_chat_call(request: ChatRequest, position: Place) -> str:
     if request.names.get("tools") == _LEGACY_TOOLS:
-        return f"{request.path(place[0])}.function_call"
-    return f"{request.path(*place)}.id"
+        return f"{request.path(position[0])}.function_call"
+    return f"{request.path(*position)}.id"
 
 
-def _find_chat_result(request: ChatRequest, place: Place) -> str:
-    legacy = request.messages[place[0]].extra.get("role") == "function" or request.names.get("tools") == _LEGACY_TOOLS
-    return f"{request.path(place[0])}.{'name' if legacy else 'tool_call_id'}"
+def _find_chat_result(request: ChatRequest, position: Place) -> str:
+    legacy = (
+        request.messages[position[0]].extra.get("role") == "function" or request.names.get("tools") == _LEGACY_TOOLS
+    )
+    return f"{request.path(position[0])}.{'name' if legacy else 'tool_call_id'}"
 
 
-def _find_response_call(request: ChatRequest, place: Place) -> str:
-    path = request.path(*place)
+def _find_response_call(request: ChatRequest, position: Place) -> str:
+    path = request.path(*position)
     return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
 
 
-def _find_response_result(request: ChatRequest, place: Place) -> str:
-    path = request.path(place[0])
+def _find_response_result(request: ChatRequest, position: Place) -> str:
+    path = request.path(position[0])
     return f"{path}.call_id" if path.startswith(_OF_ITEMS) else path
 
 
 _CALL_PATHS: Final[Mapping[str, PathMaker]] = {
     formats.OPENAI_CHAT: _find_chat_call,
     formats.OPENAI_RESPONSES: _find_response_call,
-    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.id",
-    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionCall",
+    formats.ANTHROPIC_MESSAGES: lambda request, position: f"{request.path(*position)}.id",
+    formats.GEMINI_GENERATE: lambda request, position: f"{request.path(*position)}.functionCall",
 }
 _RESULT_PATHS: Final[Mapping[str, PathMaker]] = {
     formats.OPENAI_CHAT: _find_chat_result,
     formats.OPENAI_RESPONSES: _find_response_result,
-    formats.ANTHROPIC_MESSAGES: lambda request, place: f"{request.path(*place)}.tool_use_id",
-    formats.GEMINI_GENERATE: lambda request, place: f"{request.path(*place)}.functionResponse",
+    formats.ANTHROPIC_MESSAGES: lambda request, position: f"{request.path(*position)}.tool_use_id",
+    formats.GEMINI_GENERATE: lambda request, position: f"{request.path(*position)}.functionResponse",
 }
 """By wire format: the caller's path of what connects a call and its result."""

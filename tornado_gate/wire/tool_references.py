@@ -1,8 +1,9 @@
 """References to tools in tool results, as texts for models of other formats. Pure.
 
-In Anthropic's format a client-side tool search answers with the names of the tools that it found (``{"type": "tool_reference",
+In Anthropic's format a client-side tool search returns the names of the tools that it found (``{"type": "tool_reference",
 "tool_name": "…"}``), and the vendor then shows these tools, which have ``defer_loading``, to the model. Models of other vendors
-see all tools of a request at once; without a text the result of their search would be empty. Claude Code searches this way.
+see all tools of a request from the start; without a text the result of their search would be empty. Claude Code searches this
+way.
 
 Source: anthropic-python 2.11, types/tool_reference_block_param.py; claude-code 2.1 (requests recorded on 2026-11-22).
 """
@@ -15,7 +16,7 @@ from tornado_gate.wire import formats
 
 
 def describe_tool_references(request: ChatRequest) -> ChatRequest:
-    """`request` with a text in place of each reference in its tool results; itself if it has none."""
+    """`request` with a text in place of each reference in its tool results; the same request without references."""
     if request.wire_format != formats.ANTHROPIC_MESSAGES:
         return request
     messages = tuple(_describe_in_message(message) for message in request.messages)

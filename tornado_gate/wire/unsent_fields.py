@@ -46,7 +46,7 @@ _NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
 def report_unsent_fields(call: Call, request: ChatRequest | MediaRequest, sent: Collection[str] = ()) -> None:
     """Report each field of `request` that has a value and is not in `sent`, with `call.drop_field`.
 
-    Required fields, such as the prompt of an image, count as sent. Raises InvalidField if the caller asked for strictness.
+    Required fields, such as the prompt of an image, count as sent. Raises InvalidField if the caller requested strictness.
     """
     for field in msgspec.structs.fields(request):
         name, value = field.name, getattr(request, field.name)
@@ -62,7 +62,7 @@ def fit_text_chat(call: Call, request: Request, sent: Collection[str] = ()) -> C
     """`request` with nothing but the texts of its messages and the fields in `sent`; everything else is reported.
 
     Each message has exactly one `Text`; messages without any are left out. Raises UnsupportedOperation for any other request
-    than a chat, and InvalidField if the caller asked for strictness.
+    than a chat, and InvalidField if the caller requested strictness.
     """
     if not isinstance(request, ChatRequest):
         raise UnsupportedOperation(f"The model '{call.model}' serves chat only. Use another model.")

@@ -1,8 +1,8 @@
 """Makes a JSON schema valid by draft 2020-12, for upstreams that check it. No I/O.
 
-Clients and tool servers send schemas of older drafts, of OpenAPI and of Google's dialect. What the drafts say differently is
-converted: a boolean ``exclusiveMinimum``, a ``required`` inside a property, an array of ``items``, ``nullable``, types in
-upper case. A keyword whose value has another type than the draft's is removed and reported. A member that is null is removed.
+Clients and tool servers send schemas of older drafts, of OpenAPI and of Google's dialect. Differences between the drafts are
+converted: a boolean ``exclusiveMinimum``, a ``required`` inside a property, an array of ``items``, ``nullable``, types in upper
+case. A keyword whose value has another type than the draft's is removed and reported. A member that is null is removed.
 
 Source: json-schema.org/draft/2020-12, its meta-schemas; the vendor's error "JSON schema is invalid. It must match JSON Schema
 draft 2020-12" (read 2026-11-22).
@@ -118,7 +118,7 @@ def _remove(member: Any, path: str, report: ReportDrop) -> None:
 
 
 def _list_required(schema: Mapping[str, Any]) -> list[str]:
-    """The properties that say themselves that they are required, as in draft 3."""
+    """The properties with their own ``required``, as in draft 3."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return []
@@ -129,7 +129,7 @@ def _needs_translation(schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     known = kind is None or (isinstance(kind, str) and kind in _TYPES)
     return (
-        not (known or (isinstance(kind, list) and kind and all(one in _TYPES for one in kind)))
+        not (known or (isinstance(kind, list) and kind and all(type_name in _TYPES for type_name in kind)))
         or "nullable" in schema
         or isinstance(schema.get("exclusiveMinimum"), bool)
         or isinstance(schema.get("exclusiveMaximum"), bool)
@@ -159,9 +159,9 @@ def _translate(value: dict[str, Any], path: str, names: list[str], report: Repor
 
 def _translate_type(value: dict[str, Any], path: str, report: ReportDrop) -> None:
     kind = value.pop("type", None)
-    given = [one.lower() if isinstance(one, str) else "" for one in (kind if isinstance(kind, list) else [kind])]
-    kinds = list(dict.fromkeys(one for one in given if one in _TYPES))
-    if kind is not None and len(kinds) < len(set(given)) and given != ["any"]:
+    names = [name.lower() if isinstance(name, str) else "" for name in (kind if isinstance(kind, list) else [kind])]
+    kinds = list(dict.fromkeys(name for name in names if name in _TYPES))
+    if kind is not None and len(kinds) < len(set(names)) and names != ["any"]:
         report(f"{path}.type" if path else "type")
     if value.pop("nullable", None) is True and kinds and "null" not in kinds:
         kinds.append("null")

@@ -1,8 +1,8 @@
 """A provider with OpenAI's chat completions and embeddings APIs: a class for plugins to inherit.
 
 Many vendors offer these two APIs and differ in the address and a few fields. A plugin for one of them is a subclass with these
-facts. A vendor with OpenAI's other APIs (responses, images, sound, videos, realtime), or one whose differences are settings of
-the plugin `openai`, is an entry of conf with that plugin, and needs no plugin of its own.
+facts. A vendor with OpenAI's other APIs (responses, images, sound, videos, realtime) is an entry of conf with the plugin
+`openai`, and needs no other plugin. The same holds for a vendor whose differences are settings of that plugin.
 
 Source: openai-python 3.52, resources/chat/completions and resources/embeddings.py.
 """

@@ -48,27 +48,27 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     if models.single:
         return _render_model(models.models[0])
     page = request.reply_state if isinstance(request.reply_state, AnthropicModelsPage) else AnthropicModelsPage()
-    found = models.models
+    listed = models.models
     start, end = 0, page.limit
     if page.after_id is not None:
-        start = _find_position(found, page.after_id, "after_id") + 1
+        start = _find_position(listed, page.after_id, "after_id") + 1
         end = start + page.limit
     elif page.before_id is not None:
-        end = _find_position(found, page.before_id, "before_id")
+        end = _find_position(listed, page.before_id, "before_id")
         start = max(0, end - page.limit)
-    shown = found[start:end]
+    shown = listed[start:end]
     return {
         "data": [_render_model(model) for model in shown],
-        "has_more": start > 0 if page.before_id is not None else end < len(found),
+        "has_more": start > 0 if page.before_id is not None else end < len(listed),
         "first_id": shown[0].id if shown else None,
         "last_id": shown[-1].id if shown else None,
     }
 
 
 def _find_position(models: Sequence[Model], model_id: str, name: str) -> int:
-    for place, model in enumerate(models):
+    for index, model in enumerate(models):
         if model.id == model_id:
-            return place
+            return index
     raise InvalidField(
         name, f"'{name}' is not the id of a model in this list. Use 'first_id' or 'last_id' of an earlier page."
     )

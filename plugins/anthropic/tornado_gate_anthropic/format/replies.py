@@ -1,4 +1,4 @@
-"""Replies of the common lane: stream events to one JSON body, or to server-sent events."""
+"""Responses of the common lane: stream events to one JSON body, or to server-sent events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def render_error_frame(error: GateError, request_id: str) -> bytes:
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a messages request. Its `model` is the name that the caller sent."""
+    """Return the response to a messages request. Its `model` is the name that the caller sent."""
     if isinstance(request.reply_state, MessagesState) and request.reply_state.omits_thinking:
         events = omit_thinking(events)
     envelope: dict[str, Any] = {"id": f"msg_{make_unique_id()[:24]}", "model": call.model or request.model}
@@ -46,7 +46,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a token count request."""
+    """Return the response to a token count request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 
@@ -62,7 +62,7 @@ async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[byt
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a model list request."""
+    """Return the response to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
 
 

@@ -1,6 +1,6 @@
 """``thinking.display`` on the common lane: whether thinking is shown. The verbatim lane leaves it to the upstream.
 
-"omitted" asks for thinking blocks without text. Their signatures stay, because the next turn must return them; a block that has
+"omitted" requests thinking blocks without text. Their signatures stay, because the next turn must return them; a block that has
 neither is left out. Without it, and with "summarized", thinking is shown as the upstream sends it.
 
 Source: anthropic-python 2.11, types/thinking_config_adaptive_param.py and thinking_config_enabled_param.py; read 2026-11-22.
@@ -19,13 +19,13 @@ _OMITTED: Final = "omitted"
 
 
 class MessagesState(Value, frozen=True):
-    """The reply state of a messages request."""
+    """The response state of a messages request."""
 
     omits_thinking: bool = False
 
 
 def read_state(body: Mapping[str, Any]) -> MessagesState | None:
-    """The reply state of a checked body; None for most."""
+    """The response state of a checked body; None for most."""
     thinking = body.get("thinking")
     return MessagesState(omits_thinking=True) if thinking and thinking.get("display") == _OMITTED else None
 

@@ -84,7 +84,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest:
 
 
 async def _translate_with_files(call: Call, request: Request, chat: ChatRequest) -> UpstreamRequest:
-    """As `_translate_request`, with the files at addresses that the vendor rejects in the request itself."""
+    """Translate like `_translate_request`, with the files at addresses that the vendor rejects in the request itself."""
     whole = await inline_links(call, chat, _is_insecure)
     return _translate_request(call, replace(request, chat=whole) if isinstance(request, CountTokensRequest) else whole)
 
@@ -136,8 +136,9 @@ def _render_body(
 
 
 def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimRequest) -> bytes:
-    """The verbatim body with the upstream's model name, with ``max_tokens``, which the vendor requires, and without blocks
-    that only the vendor can make and did not make.
+    """The verbatim body with the upstream's model name, and with ``max_tokens``, which the vendor requires.
+
+    It has no blocks that only the vendor can make and another model made.
     """
     changed = remove_foreign_thinking(call, request)
     remove_foreign_citations(call, request, changed)
@@ -166,7 +167,7 @@ def _build_headers(
 
 
 def _select_caller_headers(call: Call, settings: AnthropicSettings) -> Mapping[str, str]:
-    """The caller's API version, and those of its betas that the configuration allows."""
+    """The caller's API version, and its betas that the configuration allows."""
     headers: dict[str, str] = {}
     if version := call.headers.get(VERSION_HEADER, "").strip():
         headers[VERSION_HEADER] = version
@@ -184,10 +185,10 @@ def _take_betas(call: Call, settings: AnthropicSettings, chat: ChatRequest) -> t
 
 def _add_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> Mapping[str, str]:
     """`headers` with the beta that a member of the translated body needs."""
-    given = headers.get(BETA_HEADER, "")
-    if "block_binding" not in (body.get("thinking") or {}) or BINDING_BETA in given:
+    betas = headers.get(BETA_HEADER, "")
+    if "block_binding" not in (body.get("thinking") or {}) or BINDING_BETA in betas:
         return headers
-    return {**headers, BETA_HEADER: f"{given},{BINDING_BETA}" if given else BINDING_BETA}
+    return {**headers, BETA_HEADER: f"{betas},{BINDING_BETA}" if betas else BINDING_BETA}
 
 
 def _select_betas(call: Call, settings: AnthropicSettings, value: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Searches and citations of other vendors' responses in verbatim requests, which the vendor rejects. Pure.
 
 A caller of this format gets them from every model of the gateway. Only the vendor can make the opaque values that they require,
-so those of the gateway have marks; see `tornado_gate_anthropic.wire.messages.citations`.
+so the gateway marks the values that it makes; see `tornado_gate_anthropic.wire.messages.citations`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tornado_gate.types import Call, VerbatimRequest
 from tornado_gate_anthropic.wire.messages import FOREIGN_MARK, is_foreign_block, is_foreign_citation
 
 _MARKS: Final = (FOREIGN_MARK.encode(), b'"end_block_index":0', b'"end_block_index": 0')
-"""Without any of these a body has nothing of the gateway's, unless it has other white space; the search is fast."""
+"""A body without these strings has no block of the gateway, unless its white space differs. The search is fast."""
 
 
 def remove_foreign_citations(call: Call, request: VerbatimRequest, changed: dict[str, Any]) -> None:
     """Set ``changed["messages"]`` to the messages without blocks and citations of the gateway, if any. Reports each loss.
 
-    The messages are those in `changed`, if it has them, else those of the body.
+    The messages come from `changed` if it has them, else from the body.
     """
     if not contains_any(request.raw, _MARKS):
         return
@@ -28,20 +28,22 @@ def remove_foreign_citations(call: Call, request: VerbatimRequest, changed: dict
     if not isinstance(messages, list):
         return
     kept = [
-        one for number, message in enumerate(messages) if (one := _clean_message(call, number, message)) is not None
+        cleaned
+        for number, message in enumerate(messages)
+        if (cleaned := _clean_message(call, number, message)) is not None
     ]
     if kept != messages:
         changed["messages"] = kept
 
 
 def _clean_message(call: Call, number: int, message: Any) -> Any:
-    """The message without foreign blocks and citations; None if nothing is left of it."""
+    """The message without foreign blocks and citations; None if no other content is left."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if not isinstance(content, list) or message.get("role") != "assistant":
         return message
     blocks: list[Any] = []
-    for place, block in enumerate(content):
-        path = f"messages.{number}.content.{place}"
+    for index, block in enumerate(content):
+        path = f"messages.{number}.content.{index}"
         if is_foreign_block(block):
             call.drop_field(path)
         else:
@@ -56,4 +58,4 @@ def _clean_block(call: Call, path: str, block: Any) -> Any:
     if not isinstance(citations, list) or not any(map(is_foreign_citation, citations)):
         return block
     call.drop_field(f"{path}.citations")
-    return {**block, "citations": [one for one in citations if not is_foreign_citation(one)] or None}
+    return {**block, "citations": [citation for citation in citations if not is_foreign_citation(citation)] or None}

@@ -1,9 +1,9 @@
-"""Thinking of other vendors in verbatim requests, which the vendor rejects for the rest of the conversation. Pure.
+"""Thinking of other vendors in verbatim requests, which the vendor rejects for the whole conversation. Pure.
 
-A caller of this format gets thinking from every model of the gateway: without a signature from most, with encrypted reasoning as
-the signature from OpenAI's. The core removes signatures that it knows to be of another provider; this finds those that it has
-forgotten or never seen, by their form. A signature of any other form may be the vendor's own, from another platform or region:
-the vendor documents it as opaque, and judges it itself.
+A caller of this format gets thinking from every model of the gateway: without a signature from most, with encrypted reasoning
+as the signature from OpenAI's. The core removes signatures with a record of another provider. This module finds signatures
+without a record, by their form. A signature of any other form may be the vendor's own, from another platform or region: the
+vendor documents it as opaque, and checks it.
 
 The vendor lets clients leave out thinking of earlier turns. It requires thinking before the tool calls of the last turn only
 beside ``thinking.type: enabled``. So thinking is switched off where another model made these calls, as its error message
@@ -51,7 +51,7 @@ def remove_foreign_thinking(call: Call, request: VerbatimRequest) -> dict[str, A
 
 
 def _remove_blocks(call: Call, messages: list[Any]) -> list[Any]:
-    """`messages` without foreign thinking, and without those of which nothing else is left."""
+    """`messages` without foreign thinking, and without messages that have no other content."""
     signed = _SIGNING_MODELS in call.target.upstream_model.lower()
     kept: list[Any] = []
     for number, message in enumerate(messages):
@@ -59,10 +59,10 @@ def _remove_blocks(call: Call, messages: list[Any]) -> list[Any]:
         if not isinstance(content, list):
             kept.append(message)
             continue
-        foreign = [place for place, block in enumerate(content) if _is_foreign(block, signed=signed)]
-        for place in foreign:
-            call.drop_field(f"messages.{number}.content.{place}")
-        blocks = [block for place, block in enumerate(content) if place not in foreign]
+        foreign = [index for index, block in enumerate(content) if _is_foreign(block, signed=signed)]
+        for index in foreign:
+            call.drop_field(f"messages.{number}.content.{index}")
+        blocks = [block for index, block in enumerate(content) if index not in foreign]
         if blocks or not foreign:
             kept.append({**message, "content": blocks} if foreign else message)
     return kept

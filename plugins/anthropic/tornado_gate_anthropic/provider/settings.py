@@ -57,13 +57,14 @@ class AnthropicSettings(Value, frozen=True, kw_only=True):
 
     @property
     def allows_threads(self) -> bool:
-        """Whether conf names the beta of threads. ``*`` is not enough: an upstream keeps a thread under an id that every caller
-        of the entry could continue.
+        """Return whether conf names the beta of threads.
+
+        ``*`` is not enough: an upstream keeps a thread under an id that every caller of the entry could continue.
         """
         return any(pattern.startswith(THREADS_BETA) for pattern in self.betas)
 
     def allows(self, beta: str) -> bool:
-        """Whether callers may use this ``anthropic-beta`` value."""
+        """Return whether callers may use this ``anthropic-beta`` value."""
         return any(fnmatchcase(beta, pattern) for pattern in self.betas)
 
 

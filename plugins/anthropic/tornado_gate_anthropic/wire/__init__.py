@@ -1,1 +1,1 @@
-"""Anthropic's wire formats: what parses a request or a response stands beside what renders it. No I/O."""
+"""Anthropic's wire formats: the parser of each request and response is beside its renderer. No I/O."""

@@ -33,28 +33,30 @@ def restrict_schema(schema: Any, report: ReportDrop) -> dict[str, Any]:
 
 
 class _SchemaRestrictor(SchemaWalker):
-    def restrict(self, schema: Any, place: SchemaLocation) -> dict[str, Any]:
+    def restrict(self, schema: Any, location: SchemaLocation) -> dict[str, Any]:
         """One schema and all its subschemas in the subset."""
-        if self.is_too_much(place) or not isinstance(schema, Mapping):
-            self.report_drop(place)
+        if self.is_too_much(location) or not isinstance(schema, Mapping):
+            self.report_drop(location)
             return _make_any()
-        schema, place = self.resolve_reference(schema, place)
-        schema = self.merge_all_of(schema, place)
+        schema, location = self.resolve_reference(schema, location)
+        schema = self.merge_all_of(schema, location)
         value = {name: schema[name] for name in _ANNOTATIONS if isinstance(schema.get(name), str)}
         left = {name: schema[name] for name in schema if name not in _CONVERTED and name not in _IGNORED}
-        self._convert(schema, value, left, place)
+        self._convert(schema, value, left, location)
         open_object = value.get("type") == "object" and not value.get("properties")
         if schema.get("additionalProperties", open_object) is not False:
-            self.report_drop(place, "additionalProperties")
+            self.report_drop(location, "additionalProperties")
         for name in left:
             if name != "default":
-                self.report_drop(place, name)
-        if told := [f"{name}: {member}" for name, member in left.items()]:
-            value["description"] = "\n\n".join([*filter(None, [value.get("description")]), "{" + ", ".join(told) + "}"])
+                self.report_drop(location, name)
+        if descriptions := [f"{name}: {member}" for name, member in left.items()]:
+            value["description"] = "\n\n".join(
+                [*filter(None, [value.get("description")]), "{" + ", ".join(descriptions) + "}"]
+            )
         return value
 
     def _convert(
-        self, schema: Mapping[str, Any], value: dict[str, Any], left: dict[str, Any], place: SchemaLocation
+        self, schema: Mapping[str, Any], value: dict[str, Any], left: dict[str, Any], location: SchemaLocation
     ) -> None:
         """Add what a value must be. Removes from `left` the constraints that the subset has."""
         if isinstance(schema.get("enum"), list) and all(map(_is_primitive, schema["enum"])) and schema["enum"]:
@@ -65,47 +67,52 @@ class _SchemaRestrictor(SchemaWalker):
             return
         for name in ("anyOf", "oneOf"):
             if isinstance(schema.get(name), list) and schema[name]:
-                self._convert_branches(schema, name, value, place)
+                self._convert_branches(schema, name, value, location)
                 return
         kinds = _list_types(schema)
         if len(kinds) > 1 and {"object", "array"} & set(kinds):
             branches = [{**schema, "type": kind} for kind in kinds]
-            value["anyOf"] = [self.restrict(_without_annotations(branch), place) for branch in branches]
+            value["anyOf"] = [self.restrict(_without_annotations(branch), location) for branch in branches]
             left.clear()
         elif not kinds:
             value |= _make_any()
             if schema.keys() - _IGNORED - set(_ANNOTATIONS):
-                self.report_drop(place)
+                self.report_drop(location)
         else:
             value["type"] = kinds[0] if len(kinds) == 1 else kinds
-            self._convert_members(schema, kinds[0] if len(kinds) == 1 else "", value, left, place)
+            self._convert_members(schema, kinds[0] if len(kinds) == 1 else "", value, left, location)
 
     def _convert_branches(
-        self, schema: Mapping[str, Any], name: str, value: dict[str, Any], place: SchemaLocation
+        self, schema: Mapping[str, Any], name: str, value: dict[str, Any], location: SchemaLocation
     ) -> None:
         value["anyOf"] = [
-            self.restrict(branch, place.append_path(name, str(number))) for number, branch in enumerate(schema[name])
+            self.restrict(branch, location.append_path(name, str(number))) for number, branch in enumerate(schema[name])
         ]
         for other in ("oneOf", "properties", "items"):
             if other in schema and other != name:
-                self.report_drop(place, other)
+                self.report_drop(location, other)
 
     def _convert_members(
-        self, schema: Mapping[str, Any], kind: str, value: dict[str, Any], left: dict[str, Any], place: SchemaLocation
+        self,
+        schema: Mapping[str, Any],
+        kind: str,
+        value: dict[str, Any],
+        left: dict[str, Any],
+        location: SchemaLocation,
     ) -> None:
-        """Members of one type; those of other types do not constrain it."""
+        """Convert the members of one type; members of other types do not constrain it."""
         if kind == "object":
             properties = schema.get("properties")
             names = properties if isinstance(properties, Mapping) else {}
             value["properties"] = {
-                name: self.restrict(inner, place.append_path("properties", name)) for name, inner in names.items()
+                name: self.restrict(inner, location.append_path("properties", name)) for name, inner in names.items()
             }
             value["additionalProperties"] = False
             if isinstance(schema.get("required"), list):
                 value["required"] = [name for name in schema["required"] if name in names]
         elif kind == "array":
             if isinstance(schema.get("items"), Mapping):
-                value["items"] = self.restrict(schema["items"], place.append_path("items"))
+                value["items"] = self.restrict(schema["items"], location.append_path("items"))
             if left.get("minItems") in (0, 1):
                 value["minItems"] = left.pop("minItems")
         elif kind == "string" and left.get("format") in _FORMATS:
@@ -118,14 +125,14 @@ def _make_any() -> dict[str, Any]:
 
 
 def _list_types(schema: Mapping[str, Any]) -> list[str]:
-    """The types of a schema, in lower case; inferred where the schema has none."""
+    """The types of a schema, in lower case; inferred if the schema has no type."""
     kind = schema.get("type")
-    kinds = [one.lower() for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
+    kinds = [name.lower() for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str)]
     if not kinds and "properties" in schema:
         return ["object"]
     if not kinds and "items" in schema:
         return ["array"]
-    return [one for one in kinds if one in _TYPES]
+    return [name for name in kinds if name in _TYPES]
 
 
 def _without_annotations(schema: Mapping[str, Any]) -> dict[str, Any]:

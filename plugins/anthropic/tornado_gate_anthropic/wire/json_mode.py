@@ -25,9 +25,9 @@ _MOST_HELD: Final = 4096
 
 
 def wants_json(request: ChatRequest) -> bool:
-    """Whether the response must be JSON, of any schema."""
-    wanted = request.response_format
-    return wanted is not None and wanted.kind != "text" and wanted.schema is None
+    """Return whether the response must be JSON, of any schema."""
+    response_format = request.response_format
+    return response_format is not None and response_format.kind != "text" and response_format.schema is None
 
 
 def make_json_instruction(request: ChatRequest) -> str:
@@ -63,7 +63,7 @@ class _KeepJsonStep(Step[StreamEvent, StreamEvent]):
 
 
 class JsonReader:
-    """Finds the JSON object or array in a text that arrives in pieces of any size."""
+    """The finder of the JSON object or array in a text that arrives in chunks of any size."""
 
     __slots__ = ("_depth", "_escaped", "_held", "_plain", "_quoted", "_started")
 

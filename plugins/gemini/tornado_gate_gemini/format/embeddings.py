@@ -1,4 +1,4 @@
-"""The embedding methods: requests and replies of both lanes."""
+"""The embedding methods: requests and responses of both lanes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tornado_gate_gemini.wire.embeddings import note_embeddings, parse_embedding
 
 
 class GeminiEmbeddingState(Value, frozen=True, kw_only=True):
-    """Reply state: whether the request was a batch."""
+    """Response state: whether the request was a batch."""
 
     batch: bool = False
 
@@ -45,7 +45,7 @@ def parse_embedding(call: Call, wire: WireRequest) -> EmbeddingRequest:
 
 
 def make_embedding_reply(request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply of the common lane."""
+    """Return the response of the common lane."""
     state = request.reply_state
     return Reply(
         content_type=JSON_TYPE,

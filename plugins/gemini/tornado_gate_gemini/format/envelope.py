@@ -22,18 +22,18 @@ VERCEL_AGENT_PREFIX: Final = "ai-sdk-"  # ai-sdk-google/…, ai-sdk-provider-uti
 
 def render_error(call: Call | None, error: GateError) -> dict[str, Any]:
     """Return the JSON object of an error body or an error chunk."""
-    said: dict[str, Any] = {**error.body(), "status": get_status_name(error.status)}
+    body: dict[str, Any] = {**error.body(), "status": get_status_name(error.status)}
     if call is not None and (SDK_HEADER in call.headers or VERCEL_AGENT_PREFIX in call.headers.get("user-agent", "")):
-        said["code"] = error.status
+        body["code"] = error.status
     if isinstance(error, RateLimited) and error.exceeded:
-        said["details"] = describe_quota(error)
-    return {"error": said}
+        body["details"] = describe_quota(error)
+    return {"error": body}
 
 
 def describe_quota(error: RateLimited) -> list[dict[str, Any]]:
     """The details of a request that a bound has refused, as of google.rpc: QuotaFailure and RetryInfo.
 
-    Source: google/rpc/error_details.proto; the fields of a violation are those that the vendor's API sends for generateContent.
+    Source: google/rpc/error_details.proto; a violation has the fields that the vendor's API sends for generateContent.
     """
     bound, subject = error.exceeded["bound"], error.exceeded["subject"]
     violation = {

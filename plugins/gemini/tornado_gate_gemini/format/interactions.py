@@ -1,7 +1,7 @@
 """The Interactions API: ``POST /v1beta/interactions``, and reading, cancelling and deleting an interaction by its id.
 
 Only upstreams that have this API serve it: requests and responses are forwarded unchanged except for the model's name. The
-upstream keeps the interactions; the core lets an account use only those that it received from the gateway.
+upstream keeps the interactions; the core lets an account use only interactions that it received from the gateway.
 
 Source: google-genai 3.4, _gaos/interactions.py and _gaos/types/interactions/createmodelinteraction.py; read 2026-11-22.
 """
@@ -115,7 +115,7 @@ def forward_answer(call: Call, request: VerbatimRequest | StoredObjectRequest, i
 
 
 class InteractionAdapter(passthrough.StreamAdapter):
-    """Forwards a new interaction."""
+    """The adapter of a new interaction, which it forwards."""
 
     def meter(self, call: Call, request: Any) -> passthrough.StreamMeter:
         state = cast(InteractionState, request.state)
@@ -142,7 +142,10 @@ class InteractionAdapter(passthrough.StreamAdapter):
 
 
 class _StoredAdapter(InteractionAdapter):
-    """Forwards an interaction in every status. Usage is counted if it was not known when the interaction was created."""
+    """The adapter of an interaction in every status, which it forwards.
+
+    Usage is counted if it was not known when the interaction was created.
+    """
 
     def meter(self, call: Call, request: Any) -> passthrough.StreamMeter:
         if request.unmetered:

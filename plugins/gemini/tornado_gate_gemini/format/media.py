@@ -48,7 +48,7 @@ def _make_envelope(call: Call, request: ImageRequest | SpeechRequest) -> dict[st
 
 
 def make_image_reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply with images as inline data: one JSON body, or a stream of chunks."""
+    """Return the response with images as inline data: one JSON body, or a stream of chunks."""
     envelope = _make_envelope(call, request)
     state = get_stream_state(request)
     if state.in_chunks:
@@ -76,7 +76,7 @@ async def _stream_image_chunks(
 
 
 def make_speech_reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply with audio as inline data: one JSON body, or a stream of chunks."""
+    """Return the response with audio as inline data: one JSON body, or a stream of chunks."""
     envelope = _make_envelope(call, request)
     if request.stream:
         return make_stream_reply(

@@ -72,10 +72,10 @@ def render_models(models: ModelList, request: ModelsRequest) -> dict[str, Any]:
     """Return one page of the list, or the requested model."""
     if models.single:
         return _render_model(models.models[0])
-    wanted = request.reply_state if isinstance(request.reply_state, GeminiModelsPage) else GeminiModelsPage()
+    page = request.reply_state if isinstance(request.reply_state, GeminiModelsPage) else GeminiModelsPage()
     usable = [model for model in models.models if _list_methods(model)]
-    end = wanted.start + wanted.size
-    listed: dict[str, Any] = {"models": [_render_model(model) for model in usable[wanted.start : end]]}
+    end = page.start + page.size
+    listed: dict[str, Any] = {"models": [_render_model(model) for model in usable[page.start : end]]}
     if end < len(usable):
         listed["nextPageToken"] = base64.urlsafe_b64encode(f"{_TOKEN_PREFIX}{end}".encode()).decode()
     return listed

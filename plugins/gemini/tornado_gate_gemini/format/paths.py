@@ -45,7 +45,7 @@ def _make_method_options(
 
 
 def wants_events(wire: WireRequest) -> bool:
-    """Return whether a stream is asked for as server-sent events; without ``alt=sse`` it is a JSON array."""
+    """Return whether a stream is requested as server-sent events; without ``alt=sse`` it is a JSON array."""
     return (wire.query.get("alt") or wire.query.get("$alt")) == "sse"
 
 

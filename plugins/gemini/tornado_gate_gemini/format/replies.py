@@ -1,4 +1,4 @@
-"""Replies of the common lane: stream events to one JSON body, to server-sent events, or to a streamed JSON array."""
+"""Responses of the common lane: stream events to one JSON body, to server-sent events, or to a streamed JSON array."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ARRAY_KEEP_ALIVE: Final = b"\n"
 
 
 class StreamState(Value, frozen=True, kw_only=True):
-    """Reply state: whether the reply is a stream of chunks, and whether these are server-sent events."""
+    """Response state: whether the response is a stream of chunks, and whether these are server-sent events."""
 
     in_chunks: bool = False
     sse_wanted: bool = False
@@ -50,7 +50,7 @@ def get_stream_state(request: CommonRequest) -> StreamState:
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a generate request. Its `modelVersion` is the model name that the caller sent."""
+    """Return the response to a generate request. Its `modelVersion` is the model name that the caller sent."""
     shown = request.reasoning is not None and request.reasoning.summary is not None
     envelope: dict[str, Any] = {
         "id": make_unique_id(),
@@ -93,7 +93,7 @@ async def _stream_array(call: Call, chunks: AsyncIterator[dict[str, Any]]) -> As
 
 
 def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_wanted: bool) -> Reply:
-    """Return a reply that streams chunks: server-sent events when `sse_wanted`, else a JSON array."""
+    """Return a response that streams chunks: server-sent events when `sse_wanted`, else a JSON array."""
     if sse_wanted:
         frames = render_events(chunks, _append_frames, bytes, partial(render_error_frame, call))
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=frames, keep_alive=KEEP_ALIVE)
@@ -101,7 +101,7 @@ def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a token count request."""
+    """Return the response to a token count request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 
@@ -116,7 +116,7 @@ async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[byt
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a model list request."""
+    """Return the response to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(request, events))
 
 

@@ -1,6 +1,6 @@
 """Requests of the verbatim lane, and the adapters with which `tornado_gate.passthrough` forwards the responses.
 
-The request to the upstream asks for the caller's stream form: server-sent events or a JSON array. An error inside the stream is
+The request to the upstream has the caller's stream form: server-sent events or a JSON array. An error inside the stream is
 rendered in the caller's dialect; all other bytes are the upstream's.
 """
 
@@ -46,17 +46,19 @@ def forward_answer(call: Call, request: VerbatimRequest, incoming: UpstreamRespo
     if not request.stream:
         return Reply(content_type=JSON_TYPE, chunks=passthrough.forward_body(call, _EVENTS_ADAPTER, request, incoming))
     kind = incoming.media_type
-    wanted = isinstance(request.state, GeminiForwardState) and request.state.sse_wanted
-    came_as_events = kind == passthrough.EVENT_STREAM or (kind != JSON_TYPE and wanted)
-    adapter = _ADAPTERS[came_as_events, wanted]
+    wants_sse = isinstance(request.state, GeminiForwardState) and request.state.sse_wanted
+    came_as_events = kind == passthrough.EVENT_STREAM or (kind != JSON_TYPE and wants_sse)
+    adapter = _ADAPTERS[came_as_events, wants_sse]
     chunks = passthrough.forward_stream(call, adapter, request, incoming)
     return Reply(
-        content_type=EVENT_STREAM_TYPE if wanted else JSON_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE if wanted else b""
+        content_type=EVENT_STREAM_TYPE if wants_sse else JSON_TYPE,
+        chunks=chunks,
+        keep_alive=KEEP_ALIVE if wants_sse else b"",
     )
 
 
 class GenerateMeter:
-    """Parses the JSON text of each chunk, and raises the error with which the upstream ends its stream."""
+    """The meter of chunks as JSON text. It raises the error with which the upstream ends its stream."""
 
     done = False  # chunks after the finish reason are forwarded too
 

@@ -150,7 +150,7 @@ def _build_headers(call: Call) -> Mapping[str, str]:
 def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRequest:
     """The verbatim body. A body in snake_case or with a model name is changed: upstreams require camelCase and their own name.
 
-    A call without a signature, such as one of another vendor's model, gets the dummy one, where the model requires it.
+    A call without a signature, such as a call of another vendor's model, gets the dummy signature where the model requires it.
     """
     method = _COUNT_METHOD if request.operation == "count_tokens" else _WHOLE_METHOD
     if request.stream:

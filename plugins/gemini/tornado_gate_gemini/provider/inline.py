@@ -25,10 +25,10 @@ async def inline_links(call: Call, request: ChatRequest, needs: Callable[[Link],
 
 def _refuse_uploaded_files(request: ChatRequest) -> None:
     for number, message in enumerate(request.messages):
-        for place, part in enumerate(message.parts):
+        for index, part in enumerate(message.parts):
             if (
                 isinstance(part, Image | Audio | File)
                 and isinstance(part.source, Link)
                 and is_uploaded_file(part.source.url)
             ):
-                raise ObjectReference(kind="file", id=part.source.url, param=request.path(number, place)).not_found()
+                raise ObjectReference(kind="file", id=part.source.url, param=request.path(number, index)).not_found()

@@ -15,14 +15,14 @@ from tornado_gate.types import Call, StoredObjectRequest, UpstreamRequest, Verba
 from tornado_gate_gemini.wire.interactions import PATH
 
 _REVISION: Final = "api-revision"
-"""The caller's revision of the API, which decides the shape of the answer."""
+"""The caller's revision of the API, which decides the shape of the response."""
 _SSE_QUERY: Final = "?alt=sse"
 
 
 def build_request(
     call: Call, request: VerbatimRequest | StoredObjectRequest, headers: Mapping[str, str]
 ) -> UpstreamRequest:
-    """The upstream request. `headers` are those of every request to this upstream."""
+    """The upstream request. `headers` are the headers of every request to this upstream."""
     sent = {_REVISION: call.headers[_REVISION], **headers} if _REVISION in call.headers else dict(headers)
     url = call.target.base_url + PATH
     if isinstance(request, VerbatimRequest):

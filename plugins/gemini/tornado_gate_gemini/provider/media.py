@@ -48,12 +48,12 @@ async def build_request(
 async def _read_images(call: Call, request: ImageRequest) -> list[Data]:
     """The input images as data, fetched or read where necessary."""
     name = request.field_name("images")
-    found: list[Data] = []
+    images: list[Data] = []
     for number, source in enumerate(request.images):
         param = name if len(request.images) == 1 else f"{name}.{number}"
         picture = await read_image(call, source, param)
-        found.append(Data(media_type=picture.media_type, base64=await encode_in_slices(picture.data)))
-    return found
+        images.append(Data(media_type=picture.media_type, base64=await encode_in_slices(picture.data)))
+    return images
 
 
 async def iterate_once(body: Any) -> AsyncIterator[Any]:

@@ -37,8 +37,8 @@ class GeminiSettings(Value, frozen=True, kw_only=True):
 
     def list_operations(self) -> Mapping[str, frozenset[str]]:
         """The operations of models by pattern of their names; the first match counts."""
-        found = self.model_table.list_patterns("operations")
-        return {pattern: frozenset(operations) for pattern, operations in found.items()}
+        patterns = self.model_table.list_patterns("operations")
+        return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, GeminiSettings]:

@@ -100,13 +100,13 @@ def _get_address(operation: Mapping[str, Any], index: int) -> str:
 
 
 def build_file_url(base_url: str, address: str) -> str:
-    """The download URL. For a file at Google's own host, it is that of the entry's proxy in front of Google."""
-    found = _FILE_PATH.search(urlsplit(address).path)
-    if found is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
+    """The download URL. For a file at Google's own host, it is the URL at the entry's proxy in front of Google."""
+    match = _FILE_PATH.search(urlsplit(address).path)
+    if match is None or is_same_origin(address, base_url) or not is_same_origin(address, DEFAULT_BASE_URL):
         return address
-    return f"{base_url}/files/{found[1]}:download?alt=media"
+    return f"{base_url}/files/{match[1]}:download?alt=media"
 
 
 def is_lost(request: AnyVideo, incoming: UpstreamResponse) -> bool:
-    """Whether the response means that the operation does not exist."""
+    """Return whether the response means that the operation does not exist."""
     return isinstance(request, VideoPoll) and incoming.status in GONE_STATUSES

@@ -1,1 +1,1 @@
-"""Gemini's wire formats: what parses a request or a response stands beside what renders it. No I/O."""
+"""Gemini's wire formats: the parser of each request and response is beside its renderer. No I/O."""

@@ -51,11 +51,11 @@ def parse_embedding_request(call: Call, body: Mapping[str, Any], *, model: str) 
         if batch
         else [_EmbedEntry(wire)]
     )
-    told = _EntryMerger(call, body)
+    merger = _EntryMerger(call, body)
     for name in select_unknown(wire, "requests", "model") if batch else ():
-        told.drop_field(name)
-    fields = {name: told.merge_field(name, entries) for name in _MEMBER_NAMES}
-    inputs = tuple(told.join_text(entry) for entry in entries)
+        merger.drop_field(name)
+    fields = {name: merger.merge_field(name, entries) for name in _MEMBER_NAMES}
+    inputs = tuple(merger.join_text(entry) for entry in entries)
     names = {name: entries[0].get_field_path(name) for name in _MEMBER_NAMES} | {
         "inputs": "requests" if batch else "content"
     }
@@ -64,7 +64,7 @@ def parse_embedding_request(call: Call, body: Mapping[str, Any], *, model: str) 
         wire_format=WIRE_FORMAT,
         inputs=inputs,
         **fields,
-        extra=told.merge_extra(entries),
+        extra=merger.merge_extra(entries),
         names={name: restore_spelling(body, path) for name, path in names.items()},
     )
 
@@ -94,7 +94,7 @@ class _EmbedEntry:
 
 
 class _EntryMerger:
-    """Merges batch entries into one common request and reports what it cannot express, by the caller's paths."""
+    """The merger of batch entries into one common request. It reports fields that it cannot express, by the caller's paths."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
@@ -135,10 +135,10 @@ class _EntryMerger:
     def join_text(self, entry: _EmbedEntry) -> str:
         """The texts of a content, joined. Raises InvalidField for other parts and for empty text."""
         texts: list[str] = []
-        for place, part in enumerate(read_objects(read_object(entry.value.get("content")).get("parts"))):
+        for index, part in enumerate(read_objects(read_object(entry.value.get("content")).get("parts"))):
             text = part.get("text")
             if not isinstance(text, str):
-                path = entry.join_path(f"content.parts.{place}")
+                path = entry.join_path(f"content.parts.{index}")
                 raise InvalidField(path, f"'{path}' must contain text: this model embeds only text.")
             texts.append(text)
         joined = "\n".join(texts)
@@ -181,10 +181,10 @@ async def parse_embeddings(raw: bytes, expected: int) -> EmbeddingResult:
     vectors: list[Vector] = []
     pieces: list[bytes] = []
     done = 0
-    for found in _VALUES.finditer(raw):
-        end = raw.find(b"]", found.end()) + 1
-        vectors.append(_parse_numbers(raw[found.end() - 1 : end]))
-        pieces += [raw[done : found.end() - 1], b"%d" % (len(vectors) - 1)]
+    for match in _VALUES.finditer(raw):
+        end = raw.find(b"]", match.end()) + 1
+        vectors.append(_parse_numbers(raw[match.end() - 1 : end]))
+        pieces += [raw[done : match.end() - 1], b"%d" % (len(vectors) - 1)]
         done = end
         await asyncio.sleep(0)
     body = parse_json(b"".join([*pieces, raw[done:]]))
@@ -206,7 +206,7 @@ def _parse_numbers(text: bytes) -> list[float]:
 
 
 async def render_embeddings(result: EmbeddingResult, *, batch: bool) -> AsyncIterator[bytes]:
-    """The response of either method, in pieces."""
+    """The response of either method, in chunks."""
     if not batch:
         if len(result.vectors) != 1:
             raise UpstreamError(f"The upstream sent {len(result.vectors)} vectors for one input.")
@@ -242,10 +242,10 @@ def note_embeddings(meter: Meter, raw: bytes) -> None:
     """
     if b'"values"' not in raw or not raw.rstrip().endswith(b"}"):
         _raise_error(raw)
-    found = _USAGE.match(raw, max(0, raw.rfind(b'"usage')))
-    if found is None:
+    match = _USAGE.match(raw, max(0, raw.rfind(b'"usage')))
+    if match is None:
         return
-    text = raw[found.end() : found.end() + _MAX_USAGE_LENGTH].decode("utf-8", "replace")
+    text = raw[match.end() : match.end() + _MAX_USAGE_LENGTH].decode("utf-8", "replace")
     with suppress(json.JSONDecodeError):  # longer than any the vendor sends
         meter.record_usage(parse_usage(convert_to_camel_case(json.JSONDecoder().raw_decode(text)[0])))
 

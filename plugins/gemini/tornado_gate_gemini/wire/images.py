@@ -30,12 +30,12 @@ def render_prediction(call: Call, request: ImageRequest, *, resolutions: bool) -
     drop_unsupported(call, request, "output_format", "output_compression")
     if request.seed is not None:
         call.drop_field(request.field_name("seed"))
-    wanted = request.n or 1  # the vendor's default is four
-    if wanted > MAX_IMAGES:
+    count = request.n or 1  # the vendor's default is four
+    if count > MAX_IMAGES:
         call.drop_field(request.field_name("n"))
     ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
     parameters = drop_none(
-        sampleCount=min(wanted, MAX_IMAGES),
+        sampleCount=min(count, MAX_IMAGES),
         aspectRatio=ratio,
         sampleImageSize=resolution,
         outputOptions=_render_output_options(call, request) or None,

@@ -40,7 +40,7 @@ _COUNTS: Final = ("total_input_tokens", "total_output_tokens", "total_thought_to
 
 
 def is_unfinished(interaction: Mapping[str, Any]) -> bool:
-    """Whether an interaction goes on in the background. Its usage is not known yet."""
+    """Return whether an interaction goes on in the background. Its usage is not known yet."""
     return interaction.get("status") in _UNFINISHED
 
 
@@ -82,14 +82,15 @@ def _count_images(step: Mapping[str, Any]) -> int:
 def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored: bool, background: bool) -> None:
     """Note what the upstream keeps: the interaction if it is `stored`, and its sandbox.
 
-    They are due with the last state, and at once for an interaction that goes on in the background, without its caller.
+    They are due with the last state. An interaction that goes on in the background has them immediately, because it continues
+    without its caller.
     """
-    found = [
+    ids = [
         ("interaction", interaction.get("id") if stored else None),
         ("environment", interaction.get("environment_id")),
     ]
     issued.ids += [
-        (kind, name) for kind, name in found if isinstance(name, str) and name and (kind, name) not in issued.ids
+        (kind, name) for kind, name in ids if isinstance(name, str) and name and (kind, name) not in issued.ids
     ]
     unfinished = is_unfinished(interaction)
     issued.due = background or not unfinished
@@ -97,7 +98,7 @@ def note_issued(issued: IssuedObjects, interaction: Mapping[str, Any], *, stored
 
 
 class InteractionsStreamMeter:
-    """Reads the raw frames of one stream, and notes usage and finish reason on `meter`.
+    """The meter of one stream's raw frames. It notes usage and finish reason on `meter`.
 
     `finished` is True after the end of the interaction, `done` after the end mark or an error. `issued` receives what the
     upstream keeps.
@@ -136,7 +137,7 @@ class InteractionsStreamMeter:
 
 
 def is_quiet(frames: bytes) -> bool:
-    """Whether frames certainly contain neither an event about the whole interaction, nor an error, nor the end mark."""
+    """Return whether frames certainly contain neither an event about the whole interaction, nor an error, nor the end mark."""
     return b'"interaction.' not in frames and b'"error"' not in frames and _DONE not in frames
 
 

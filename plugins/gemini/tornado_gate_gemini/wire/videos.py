@@ -3,9 +3,9 @@
 A video is a long-running operation that is started and polled; the finished operation contains the URLs of the files.
 
 Source: https://ai.google.dev/gemini-api/docs/video; google-genai 3.4, _operations_converters.py
-(_GenerateVideosOperation_from_mldev and its parts) for answers, and models.py of its versions below 3
-(_GenerateVideosConfig_to_mldev, _Image_to_mldev) for requests; google.rpc.Code for the numbers of an operation's error,
-which are not those of HTTP.
+(_GenerateVideosOperation_from_mldev and its parts) for responses, and models.py of its versions below 3
+(_GenerateVideosConfig_to_mldev, _Image_to_mldev) for requests; google.rpc.Code for the numbers of an operation's error, which
+differ from HTTP's.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ def _round_seconds(request: VideoRequest) -> int | None:
 
 def _get_negative_prompt(call: Call, request: VideoRequest) -> str | None:
     """``metadata.negative_prompt``, the only supported member of `request.metadata`; the others are reported as dropped."""
-    place = request.field_name("metadata")
+    field = request.field_name("metadata")
     for name, value in request.metadata.items():
         if name != _NEGATIVE_PROMPT and value is not None:
-            call.drop_field(f"{place}.{name}")
-    wanted = request.metadata.get(_NEGATIVE_PROMPT)
-    if wanted is not None and not isinstance(wanted, str):
-        raise InvalidField(f"{place}.{_NEGATIVE_PROMPT}", f"'{place}.{_NEGATIVE_PROMPT}' must be a string.")
-    return wanted or None
+            call.drop_field(f"{field}.{name}")
+    prompt = request.metadata.get(_NEGATIVE_PROMPT)
+    if prompt is not None and not isinstance(prompt, str):
+        raise InvalidField(f"{field}.{_NEGATIVE_PROMPT}", f"'{field}.{_NEGATIVE_PROMPT}' must be a string.")
+    return prompt or None
 
 
 def parse_operation(body: Any) -> VideoOperation:
@@ -126,9 +126,9 @@ def parse_operation(body: Any) -> VideoOperation:
 def _find_filter_reason(answer: Mapping[str, Any]) -> str:
     """The reason when the vendor's safety filter removed all videos, else ""."""
     reasons = answer.get("raiMediaFilteredReasons")
-    said = " ".join(filter(None, map(read_string, reasons))) if isinstance(reasons, list) else ""
-    if said:
-        return said[:_MAX_MESSAGE_LENGTH]
+    reason = " ".join(filter(None, map(read_string, reasons))) if isinstance(reasons, list) else ""
+    if reason:
+        return reason[:_MAX_MESSAGE_LENGTH]
     return "The upstream's safety filter removed all videos." if read_count(answer.get("raiMediaFilteredCount")) else ""
 
 
@@ -136,8 +136,8 @@ def _make_failed_operation(name: str, error: Mapping[str, Any]) -> VideoOperatio
     """The failed operation. The upstream's message is kept, except for errors about the gateway's own API key."""
     number = read_count(error.get("code")) or 0
     code = _STATUS_NAMES[number] if number < len(_STATUS_NAMES) else ""
-    said = read_string(error.get("message"))[:_MAX_MESSAGE_LENGTH]
-    if code in _ACCOUNT_CODES or "API key" in said:
+    message = read_string(error.get("message"))[:_MAX_MESSAGE_LENGTH]
+    if code in _ACCOUNT_CODES or "API key" in message:
         refused = key_refused()
-        said, code = refused.message, refused.code
-    return VideoOperation(status="failed", operation={"name": name}, error=said, code=code)
+        message, code = refused.message, refused.code
+    return VideoOperation(status="failed", operation={"name": name}, error=message, code=code)

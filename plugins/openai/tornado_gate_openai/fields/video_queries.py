@@ -22,7 +22,7 @@ _NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,6})?")
 
 
 def parse_wait(query: Mapping[str, str]) -> float:
-    """Return the seconds for which the reply may wait for the task to end; 0.0 by default."""
+    """Return the seconds for which the response may wait for the task to end; 0.0 by default."""
     text = query.get("wait")
     if text is None:
         return 0.0

@@ -33,7 +33,7 @@ from tornado_gate_openai.fields.images import check_reference
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {"seconds": (1, 60), "side": (64, 4096), "fps": (1, 60), "n": (1, 4)}
 """Minimum and maximum: seconds, pixels per side, frames per second, number of videos. Conf can change them per model."""
 MAX_PROMPT_LENGTH: Final = 32_000
-"""Characters. Each reply about a task repeats its prompt."""
+"""Characters. Each response about a task repeats its prompt."""
 MAX_URL_LENGTH: Final = 2048
 """Characters of a webhook URL."""
 
@@ -133,14 +133,14 @@ class ModelBounds:
     def read_seconds(self, body: Mapping[str, Any]) -> tuple[float | None, str]:
         """Return the length in seconds, or None, and the name of the field that set it."""
         duration, seconds = body.get("duration"), body.get("seconds")
-        said = None if seconds is None else float(seconds)
+        sent_seconds = None if seconds is None else float(seconds)
         self.check_bound("seconds", duration, "duration")
-        self.check_bound("seconds", said, "seconds")
-        if duration is not None and said is not None and duration != said:
+        self.check_bound("seconds", sent_seconds, "seconds")
+        if duration is not None and sent_seconds is not None and duration != sent_seconds:
             raise_invalid("seconds", "differs from 'duration', which has the same meaning; send one of them")
-        if said is None:
+        if sent_seconds is None:
             return None if duration is None else float(duration), "duration"
-        return said, "seconds"
+        return sent_seconds, "seconds"
 
     def read_size(self, body: Mapping[str, Any]) -> tuple[int | None, int | None, bool]:
         """Return width and height in pixels, both or neither, and whether ``size`` set them."""

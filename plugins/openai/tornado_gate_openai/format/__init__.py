@@ -113,7 +113,7 @@ def _load_module(name: str) -> _RouteModule:
 @format_impl
 def routes() -> list[Route]:
     return [
-        *(route for found in _ROUTES.values() for route in found),
+        *(route for module_routes in _ROUTES.values() for route in module_routes),
         *responses.ROUTES,
         *conversation_objects.ROUTES,
         Route("GET", "/v1/models", "models", model="none"),

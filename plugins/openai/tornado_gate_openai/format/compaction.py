@@ -1,9 +1,9 @@
 """Compactions of conversations: ``POST /v1/responses/compact``, and a ``compaction_trigger`` in the input of ``/v1/responses``.
 
-An upstream with this route gets the request unchanged. For all other models the gateway asks the model for a summary and
-returns it as a compaction item, see `tornado_gate_openai.wire.responses.compaction`. Codex compacts in one of these two ways
-when it takes its provider for OpenAI, and has no other way when that fails (router-for-me/CLIProxyAPI pull request 5857 and
-caozhiyuan/copilot-api issue 359, read 2026-11-22). Codex 0.169.0 was run with it.
+An upstream with this route gets the request unchanged. For all other models the gateway requests a summary from the model and
+returns it as a compaction item, see `tornado_gate_openai.wire.responses.compaction`. Codex compacts in one of these two ways if
+it treats its provider as OpenAI. It has no other way if that fails (router-for-me/CLIProxyAPI pull request 5857 and
+caozhiyuan/copilot-api issue 359, read 2026-11-22). A test ran Codex 0.169.0 with this route.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_OF_A_SUMMARY: Final = frozenset(
 
 
 class CompactionState(Value, frozen=True, kw_only=True):
-    """Reply state of ``POST /v1/responses/compact``: the user messages that the compacted conversation keeps."""
+    """Response state of ``POST /v1/responses/compact``: the user messages that the compacted conversation keeps."""
 
     kept: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
 
@@ -53,9 +53,9 @@ async def parse_compaction_request(call: Call, body: Mapping[str, Any]) -> ChatR
     if body.get("stream") is True:
         raise InvalidField("stream", "'stream' is not supported by this route. Omit it.", code="unsupported_parameter")
     storing.check_previous_response(call, body)
-    found = await history.load(call, body)
-    kept = responses.select_user_messages([*found.earlier, *found.items])
-    request = make_summary_request(body, found)
+    loaded = await history.load(call, body)
+    kept = responses.select_user_messages([*loaded.earlier, *loaded.items])
+    request = make_summary_request(body, loaded)
     # a summary takes longer than most upstreams may take for the first bytes of a whole response
     extra = select_unsupported(request.extra)
     return replace(request, stream=True, extra=extra, reply_state=CompactionState(kept=tuple(kept)))
@@ -66,9 +66,9 @@ def make_summary_request(body: Mapping[str, Any], found: history.History) -> Cha
     items = found.items
     if not responses.has_trigger(items):
         items = [*items, {"type": "compaction_trigger"}]
-    wanted = {name: value for name, value in body.items() if name not in _NOT_OF_A_SUMMARY}
+    members = {name: value for name, value in body.items() if name not in _NOT_OF_A_SUMMARY}
     return responses.parse_request(
-        {**wanted, "input": responses.render_transcript(items)},
+        {**members, "input": responses.render_transcript(items)},
         responses.render_transcript(found.earlier, found.path),
     )
 
@@ -76,7 +76,7 @@ def make_summary_request(body: Mapping[str, Any], found: history.History) -> Cha
 def make_compaction_reply(
     call: Call, request: ChatRequest, state: CompactionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply of ``POST /v1/responses/compact``: the user messages, then the compaction item."""
+    """Return the response of ``POST /v1/responses/compact``: the user messages, then the compaction item."""
     return Reply(content_type=JSON_TYPE, chunks=_render_compaction(state, events), collected=True)
 
 

@@ -1,4 +1,4 @@
-"""The text completions route: its request and its replies on the common lane."""
+"""The text completions route: its request and its responses on the common lane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tornado_gate_openai.wire.completions import parse_request, read_prompt, ren
 
 
 class CompletionState(Value, frozen=True, kw_only=True):
-    """Reply state: each choice of the reply begins with `echo`."""
+    """Response state: each choice of the response begins with `echo`."""
 
     echo: str = ""
 
@@ -32,7 +32,7 @@ def parse_completion_request(body: Mapping[str, Any]) -> ChatRequest:
 def make_completion_reply(
     call: Call, request: ChatRequest, state: CompletionState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": f"cmpl-{make_unique_id()}",
         "model": call.model or request.model,

@@ -36,11 +36,11 @@ def render_response(body: Mapping[str, Any]) -> dict[str, Any]:
     Tool calls are copied unchanged; they occur when conf sets ``dialect: contract`` for clients that send tools.
     """
     items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
-    said = [
+    choices = [
         _render_message(item) if item.get("type") == "message" else item for item in items if not _is_reasoning(item)
     ]
     answer = {name: body.get(name) for name in _KEPT_MEMBERS}
-    answer["output"] = said or [_render_empty_message(str(body.get("id")), str(body.get("status")))]
+    answer["output"] = choices or [_render_empty_message(str(body.get("id")), str(body.get("status")))]
     answer["usage"] = render_usage(body.get("usage"))
     if body.get("incomplete_details"):
         answer["incomplete_details"] = body["incomplete_details"]

@@ -141,7 +141,7 @@ def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a request that `parse` returned."""
+    """Return the response to a request that `parse` returned."""
     if not isinstance(request, ChatRequest):
         raise UnsupportedOperation(f"The OpenAI wire format does not support the operation '{call.operation}'.")
     match request.reply_state:

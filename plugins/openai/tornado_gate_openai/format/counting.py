@@ -42,9 +42,9 @@ async def parse(call: Call, wire: WireRequest) -> CountTokensRequest:
     body = _read_body(call, wire)
     check_state_body(body)
     storing.check_previous_response(call, body)
-    found = await history.load(call, body)
+    loaded = await history.load(call, body)
     earlier, items = (
-        responses.restore_items(part, path) for part, path in ((found.earlier, found.path), (found.items, "input"))
+        responses.restore_items(part, path) for part, path in ((loaded.earlier, loaded.path), (loaded.items, "input"))
     )
     whole = {name: value for name, value in body.items() if name not in _WITHOUT_TOKENS} | {"input": items}
     chat = responses.parse_request(whole, earlier)
@@ -53,7 +53,7 @@ async def parse(call: Call, wire: WireRequest) -> CountTokensRequest:
 
 
 def reply(call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a request that `parse` returned."""
+    """Return the response to a request that `parse` returned."""
     return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
 
 

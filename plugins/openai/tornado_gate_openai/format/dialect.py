@@ -1,4 +1,4 @@
-"""The choice of the reply's dialect, where the service's contract and the vendor's API differ. Pure functions.
+"""The choice of the response's dialect, where the service's contract and the vendor's API differ. Pure functions.
 
 A client that identifies itself as the vendor's SDK, or whose request goes beyond the contract, gets the vendor's dialect. Every
 other client gets the contract's. The dialect is chosen once per request.
@@ -36,7 +36,7 @@ def is_contract_caller(call: Call, body: Mapping[str, Any], fields: Collection[s
 
 
 def is_sdk(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers identify the vendor's SDK, or another library that parses only the vendor's replies.
+    """Return whether the headers identify the vendor's SDK, or another library that parses only the vendor's responses.
 
     Source of the names: openai-python 3.52; LiteLLM's own HTTP client (``litellm/1.80.0``); Vercel's AI SDK
     (``ai/7.0.173 ai-sdk-provider-utils/5.0.81 …``; older ones ``ai-sdk/openai/2.0.0``).

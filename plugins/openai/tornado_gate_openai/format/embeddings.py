@@ -1,4 +1,4 @@
-"""The embeddings routes: checks of ``input``, the requests and the replies of both lanes."""
+"""The embeddings routes: checks of ``input``, the requests and the responses of both lanes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CONTRACT_FIELDS: Final = frozenset(("model", "input", "encoding_format", "dimen
 
 
 class OpenAIEmbeddingState(Value, frozen=True, kw_only=True):
-    """Reply state: `encoding` of the vectors in the reply, "float" or "base64"."""
+    """Response state: `encoding` of the vectors in the response, "float" or "base64"."""
 
     encoding: str = "float"
 
@@ -142,7 +142,7 @@ async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
 
 
 def reply(call: Call, request: EmbeddingRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 
@@ -176,7 +176,7 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 
 class _VectorsStep(stages.Step[bytes, bytes]):
-    """Forwards a response body: a small one after it was checked, a large one chunk by chunk after its first 64 KiB."""
+    """The step that forwards a response body: a small body after its check, a large one chunk by chunk after its first 64 KiB."""
 
     __slots__ = ("_call", "_end", "_first", "_held", "_size")
 

@@ -1,4 +1,4 @@
-"""The moderation route: the requests and the replies of both lanes."""
+"""The moderation route: the requests and the responses of both lanes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def _check_images(request: ModerationRequest, checked: Checked) -> Checked
 
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
 
 

@@ -36,12 +36,12 @@ def make_media_verbatim(
 
 
 def _list_markers(last: str) -> tuple[bytes, ...]:
-    """Return byte strings of which each frame that must be parsed contains at least one."""
+    """Return byte strings: each frame that must be parsed contains at least one."""
     return (f'"{last}"'.encode(), b'"error"', _DONE)
 
 
 class EndMeter:
-    """Searches the frames of one stream for its last event, its error and its usage. Only these frames are parsed.
+    """The search of one stream's frames for its last event, its error and its usage. Only these frames are parsed.
 
     Quotation marks are escaped in JSON strings and do not occur in base64, so no content contains a searched string.
     """

@@ -62,7 +62,8 @@ USUAL_SECONDS = 600
 class UnreportedUsage:
     """An estimate of what a session has used since the last ``response.done``: a caller may leave before it.
 
-    Only a response that was asked for or has begun counts: it reads the conversation so far, and what the caller has sent.
+    Only a response that was requested or has begun counts: it reads the conversation so far, and everything that the caller
+    sent.
     """
 
     __slots__ = ("_context", "_heard", "_is_asked", "_produced", "_read", "_spoken")
@@ -83,7 +84,7 @@ class UnreportedUsage:
             self._is_asked = self._is_asked or kind == "response.create"
 
     def note_server_message(self, text: str) -> None:
-        """Count a piece of an answer. Its type is at the beginning of the event, before the sound."""
+        """Count a piece of a response. Its type is at the beginning of the event, before the sound."""
         end = text.find('.delta"', 0, _TYPE_CHARACTERS)
         if end < 0:
             return
@@ -198,21 +199,21 @@ def parse(call: Call, wire: WireRequest) -> Request:
 
 
 def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a client secret request."""
+    """Return the response to a client secret request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_secret(events))
 
 
 async def _render_secret(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
     async for event in events:
         if isinstance(event, ClientSecret):
-            told: dict[str, Any] = {
+            secret: dict[str, Any] = {
                 "value": event.value, "expires_at": event.expires_at, "session": _describe_session(event.session)
             }  # fmt: skip
-            yield orjson.dumps(told)
+            yield orjson.dumps(secret)
 
 
 def _describe_session(session: Mapping[str, Any]) -> dict[str, Any]:
-    """The session with the members that are required in answers (types/realtime/realtime_session_create_response.py, 3.52)."""
+    """The session with the members that are required in responses (types/realtime/realtime_session_create_response.py, 3.52)."""
     return {**session, "object": "realtime.session", "id": f"sess_{make_unique_id()}"}
 
 

@@ -22,7 +22,7 @@ _ORDER: Final[Mapping[str, int]] = {"response": 0, "conversation": 1, "prompt": 
 
 
 def list_response_references(call: Call, wire: WireRequest) -> list[ObjectReference]:
-    """Return the references in the body of ``POST /v1/responses``, with what the gateway's memory knows them by."""
+    """Return the references in the body of ``POST /v1/responses``, with their names in the gateway's memory."""
     body = wire.json
     if body.get(store.PREVIOUS_RESPONSE_ID) is not None and body.get("conversation") is not None:
         return []  # a 400 on every lane

@@ -1,4 +1,4 @@
-"""Replies of the common lane: stream events to one JSON body, or to server-sent events."""
+"""Responses of the common lane: stream events to one JSON body, or to server-sent events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def render_error_frame(error: GateError) -> bytes:
 
 
 def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a chat request. Its `model` is the name that the caller sent."""
+    """Return the response to a chat request. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": f"chatcmpl-{make_unique_id()}",
         "model": call.model or request.model,
@@ -65,7 +65,7 @@ def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:
 
 
 def make_models_reply(events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a model list request."""
+    """Return the response to a model list request."""
     return Reply(content_type=JSON_TYPE, chunks=_render_models(events))
 
 

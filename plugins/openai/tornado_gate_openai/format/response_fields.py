@@ -17,7 +17,7 @@ _NO_EFFECT_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def select_unsupported(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `extra` for the upstream, without those that the gateway handles or that have no effect."""
+    """Return the fields of `extra` for the upstream, without fields that the gateway handles or that have no effect."""
     left = {
         name: value
         for name, value in extra.items()

@@ -1,9 +1,10 @@
 """``/v1/responses`` over WebSocket: the messages of a connection, as the vendor's WebSocket mode has them.
 
-A ``response.create`` message is a body of ``POST /v1/responses`` without ``stream`` and ``background``; the events of its stream
-are sent as messages. ``stream_id`` names a lane: requests of one lane run one after the other, those of several at once, and
-their messages have the ``stream_id``. ``generate: false`` prepares a response without output. The last response of each lane can
-be continued by ``previous_response_id`` though it is not stored: then the whole conversation is sent instead of the id.
+A ``response.create`` message is a body of ``POST /v1/responses`` without ``stream`` and ``background``; the events of its
+stream are sent as messages. ``stream_id`` names a lane: requests of one lane run one after the other, requests of several lanes
+in parallel. Their messages have the ``stream_id``. ``generate: false`` prepares a response without output. The last response of
+each lane can be continued by ``previous_response_id`` though it is not stored: then the whole conversation is sent instead of
+the id.
 
 Source: the vendor's guide "WebSocket mode" (read 2026-11-22 in a copy of November), openai-python 3.52
 (types/responses/responses_client_event.py, responses_server_event.py), and openai/codex, codex-rs/codex-api
@@ -45,7 +46,7 @@ class ResponseSocket:
         self._steers = 0
 
     def read_message(self, body: Mapping[str, Any], raw: bytes) -> SocketRequest | str:
-        """Return the request of a ``response.create``, or the answer to another message. Raises InvalidField."""
+        """Return the request of a ``response.create``, or the response to another message. Raises InvalidField."""
         kind = body.get("type")
         if kind == "response.create":
             return self._read_create(body, raw)
@@ -75,7 +76,7 @@ class ResponseSocket:
             return _render_gate_error(error, lane)
 
     def _refuse_steer(self, body: Mapping[str, Any]) -> str:
-        """Return the answer to ``response.steer``, which contains the input again. Raises InvalidField."""
+        """Return the response to ``response.steer``, which contains the input again. Raises InvalidField."""
         if not isinstance(previous := body.get("previous_response_id"), str):
             raise_invalid("previous_response_id", "must be a string")
         self._steers += 1

@@ -35,7 +35,7 @@ _STORED_END_EVENTS: Final = ("response.completed", "response.incomplete")
 
 
 class ResponseState(Value, frozen=True, kw_only=True):
-    """Reply state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
+    """Response state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
 
     `compacts`: the response is a compaction of the conversation, which the model summarises. `last` is the name of the last
     member of the conversation to which the turn is added.
@@ -50,7 +50,7 @@ class ResponseState(Value, frozen=True, kw_only=True):
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
-    """Return the dialect of the reply to a checked body."""
+    """Return the dialect of the response to a checked body."""
     return dialect.choose_dialect(call.headers, within_contract=contract.is_within(body), override=call.dialect)
 
 
@@ -77,20 +77,20 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         )
         raise InvalidField("background", message, code="unsupported_parameter")
     body = {**body, **storing.apply_rules(call, body)}
-    found = await history.load(call, body)
-    compacts = has_trigger(found.items)
+    loaded = await history.load(call, body)
+    compacts = has_trigger(loaded.items)
     if compacts:
-        request = compaction.make_summary_request(body, found)
+        request = compaction.make_summary_request(body, loaded)
     else:
-        said = body["input"] if isinstance(body["input"], str) else restore_items(found.items)
-        request = parse_request({**body, "input": said}, restore_items(found.earlier, found.path))
+        turn_input = body["input"] if isinstance(body["input"], str) else restore_items(loaded.items)
+        request = parse_request({**body, "input": turn_input}, restore_items(loaded.earlier, loaded.path))
     state = ResponseState(
         id=make_response_id(),
         asked=body,
-        items=tuple(found.items),
+        items=tuple(loaded.items),
         dialect=choose_response_dialect(call, body),
         compacts=compacts,
-        last=found.last,
+        last=loaded.last,
     )
     return replace(request, extra=select_unsupported(request.extra), reply_state=state)
 
@@ -98,7 +98,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
 def make_response_reply(
     call: Call, request: ChatRequest, state: ResponseState, events: AsyncIterator[StreamEvent]
 ) -> Reply:
-    """Return the reply. Its `model` is the name that the caller sent."""
+    """Return the response. Its `model` is the name that the caller sent."""
     envelope: dict[str, Any] = {
         "id": state.id,
         "model": call.model or request.model,
@@ -129,9 +129,11 @@ async def _render_whole(
 
 
 class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
-    """Renders each event as a frame. The turn is stored before its last event is sent, so that it can be continued at once.
+    """The renderer of events as frames.
 
-    The last events repeat all that was said, so from LARGE_BYTES on it is looked at their size.
+    The turn is stored before its last event is sent, so that it can be continued immediately.
+
+    The last events repeat the whole output, so their size is checked from LARGE_BYTES on.
     """
 
     __slots__ = ("_call", "_kept", "_size", "_state")
@@ -147,14 +149,14 @@ class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
     def take(self, items: list[dict[str, Any]], out: list[bytes]) -> stages.Pause | stages.Large | None:
         frames: list[bytes] = []
         pause: stages.Pause | stages.Large | None = None
-        for place, event in enumerate(items):
+        for index, event in enumerate(items):
             if event["type"] in _STORED_END_EVENTS and not self._kept:
                 self._kept = True
-                pause = stages.Pause(items[place:], partial(_store_turn, self._call, self._state, event["response"]))
+                pause = stages.Pause(items[index:], partial(_store_turn, self._call, self._state, event["response"]))
                 break
             is_long = self._size > stages.LARGE_BYTES or len(event.get("delta", "")) > stages.LARGE_BYTES
             if is_long and exceeds(event, stages.LARGE_BYTES):
-                pause = stages.Large(items[place + 1 :], partial(self._render_large, event))
+                pause = stages.Large(items[index + 1 :], partial(self._render_large, event))
                 break
             frames.append(render_event_frame(_hide_encrypted(event, self._state.asked)))
         if frames:
@@ -163,7 +165,7 @@ class _RenderFramesStep(stages.Step[dict[str, Any], bytes]):
         return pause
 
     def _render_large(self, event: dict[str, Any], out: list[bytes]) -> None:
-        """Runs in a thread."""
+        """Render a large response; runs in a thread."""
         shown = _hide_encrypted(event, self._state.asked)
         out.append(sse.render(encode_json(shown), str(event["type"])))
         self._size += len(out[-1])

@@ -74,13 +74,13 @@ class CreateRequest:
             "background": REMOVE,
             "stream": True,
         }
-        given = body.get("input")
-        items = _read_given_items(given)
+        message_input = body.get("input")
+        items = _read_given_items(message_input)
         self._given = len(items or ())
-        found = self._find_turn()
-        if found is not None and items is not None:
-            changes |= self._continue(found, items, body)
-        if self.only_checked and not given and (found is None or not found.items):
+        turn = self._find_turn()
+        if turn is not None and items is not None:
+            changes |= self._continue(turn, items, body)
+        if self.only_checked and not message_input and (turn is None or not turn.items):
             changes["input"] = ""  # to prepare a response without input is allowed, and no provider gets this one
         if self.only_checked or not storing.is_stored(self._call, body):
             self._kept = _join(self._turn.items, _render_items(items or []))
@@ -89,13 +89,13 @@ class CreateRequest:
             raw, {name: value for name, value in changes.items() if value is not REMOVE or name in body}, body
         )
 
-    def _continue(self, turn: Turn, given: list[dict[str, Any]], body: Mapping[str, Any]) -> dict[str, Any]:
+    def _continue(self, turn: Turn, message_input: list[dict[str, Any]], body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the changes to a body that continues a turn of this connection. Raises InvalidField."""
         if body.get("conversation") is not None:
             message = "'previous_response_id' and 'conversation' cannot be used together. Send one of them."
             raise InvalidField("previous_response_id", message)
         self._turn = turn
-        items = _join(turn.items, _render_items(given))
+        items = _join(turn.items, _render_items(message_input))
         previous = REMOVE if turn.previous is None else turn.previous
         return {"previous_response_id": previous, "input": orjson.Fragment(b"[" + items + b"]")}
 
@@ -113,7 +113,7 @@ class CreateRequest:
         async for event in events:
             yield render_event_frame(event)
 
-    # The reply
+    # The response
 
     def begin(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
@@ -183,12 +183,12 @@ class CreateRequest:
         return render_event(event)
 
     def _correct_paths(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an error whose paths count the items of the message, not those of the conversation before them."""
+        """Return an error whose paths count the items of the message, not the items of the conversation before them."""
         before = self._turn.count
 
         def correct(match: re.Match[str]) -> str:
-            place = int(match[1])
-            return match[0] if place < before else f"input.{place - before}"
+            index = int(match[1])
+            return match[0] if index < before else f"input.{index - before}"
 
         texts = {name: error.get(name) for name in ("message", "param")} if before else {}
         return {
@@ -231,17 +231,21 @@ def _request_encrypted(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"include": [*(include or ()), INCLUDE_ENCRYPTED]} if reasoning else {}
 
 
-def _read_given_items(given: Any) -> list[dict[str, Any]] | None:
+def _read_given_items(message_input: Any) -> list[dict[str, Any]] | None:
     """Return the items of ``input``, which is not checked yet; None if it is invalid."""
-    if given is None:
+    if message_input is None:
         return []
-    if isinstance(given, str) or (isinstance(given, list) and all(isinstance(item, dict) for item in given)):
-        return read_items(given)
+    if isinstance(message_input, str) or (
+        isinstance(message_input, list) and all(isinstance(item, dict) for item in message_input)
+    ):
+        return read_items(message_input)
     return None
 
 
 def _can_be_returned(item: Mapping[str, Any]) -> bool:
-    """Whether an output item can be sent back: reasoning that is neither encrypted nor text is only known where it is stored."""
+    """Return whether an output item can be sent back: reasoning that is neither encrypted nor text is only known where it is
+    stored.
+    """
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
 
 

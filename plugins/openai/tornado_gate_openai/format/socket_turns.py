@@ -1,4 +1,4 @@
-"""The turns that one WebSocket connection can continue though nobody has stored them: the last response of each of its lanes.
+"""The turns that one WebSocket connection can continue without storage: the last response of each of its lanes.
 
 A turn is kept as JSON text, so its memory is the length of that text; it is counted against the account's share.
 """
@@ -18,8 +18,8 @@ OVERHEAD_BYTES: Final = 1024
 class Turn(Value, frozen=True):
     """A response that is not stored, with the conversation before it.
 
-    `items` are all its input and output items as JSON, separated by commas, after those of the stored response `previous`, if
-    the conversation continues one; `count` is their number.
+    `items` are all its input and output items as JSON, separated by commas. They follow the items of the stored response
+    `previous`, if the conversation continues one; `count` is their number.
     """
 
     items: bytes

@@ -1,4 +1,4 @@
-"""The speech route: the requests and the replies of both lanes.
+"""The speech route: the requests and the responses of both lanes.
 
 Audio is forwarded chunk by chunk. When the caller requested server-sent events and the upstream sends audio bytes, or the other
 way round, the response is converted.
@@ -51,7 +51,7 @@ ROUTES: Final = paths.SPEECH_ROUTES
 
 
 class SpeechState(Value, frozen=True, kw_only=True):
-    """Reply state: `events` is whether the caller requested server-sent events."""
+    """Response state: `events` is whether the caller requested server-sent events."""
 
     events: bool = False
 
@@ -73,7 +73,7 @@ def _make_state(body: Mapping[str, Any]) -> SpeechState:
 
 
 def reply(call: Call, request: SpeechRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply: server-sent events, or audio bytes with the provider's media type.
+    """Return the response: server-sent events, or audio bytes with the provider's media type.
 
     The media type is set when the first audio chunk arrives. Headers are sent after the first chunk, so they include it.
     """
@@ -145,10 +145,10 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
             content_type=EVENT_STREAM_TYPE if request.stream else get_format_media_type(None),
             chunks=_raise_refusal(call, incoming),
         )
-    asked = _make_request(request.body)
+    speech_request = _make_request(request.body)
     if request.stream or kind == EVENT_STREAM:
-        return reply(call, asked, _note_usage(call, parse_response(incoming, asked)))
-    content_type = incoming.headers["content-type"] if kind else get_format_media_type(asked.format)
+        return reply(call, speech_request, _note_usage(call, parse_response(incoming, speech_request)))
+    content_type = incoming.headers["content-type"] if kind else get_format_media_type(speech_request.format)
     return Reply(content_type=content_type, chunks=_forward_audio(incoming.chunks))
 
 

@@ -70,7 +70,7 @@ class ChatAdapter(OpenAIAdapter):
 
 
 class AudioAdapter(ChatAdapter):
-    """Chat with audio output. The id of the audio stands for it in later requests, so it is noted; no frame is quiet."""
+    """Chat with audio output. Later requests refer to the audio by its id, so the id is noted; no frame is quiet."""
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return chat.AudioStreamMeter(call.meter, request.issued or IssuedObjects())
@@ -88,7 +88,7 @@ AUDIO_ADAPTER: Final = AudioAdapter()
 
 
 class ImageAdapter(ChatAdapter):
-    """Chat whose caller asks for other modalities than text: its pictures are counted; no frame is quiet."""
+    """Chat whose caller requests other modalities than text: its pictures are counted; no frame is quiet."""
 
     def meter(self, call: Call, request: VerbatimRequest) -> passthrough.StreamMeter:
         return chat.ImageStreamMeter(call.meter)
@@ -194,10 +194,10 @@ ADAPTERS: Mapping[str, OpenAIAdapter] = {
 async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Return the request of the verbatim lane for a checked body.
 
-    The upstream stores its own responses and resolves ``previous_response_id``. It does not know a turn that the gateway
-    stored because another model answered it; then ``previous_response_id`` is replaced by the items of the conversation.
-    Reasoning items are left out, because only their issuer can decrypt them. A conversation that the gateway keeps is replaced
-    in the same way. Ids that the gateway made are removed.
+    The upstream stores its own responses and resolves ``previous_response_id``. It does not have a turn that the gateway stored
+    because another model served it; then ``previous_response_id`` is replaced by the items of the conversation. Reasoning items
+    are left out, because only their issuer can decrypt them. A conversation that the gateway keeps is replaced in the same way.
+    Ids that the gateway made are removed.
     """
     body = wire.json
     changes = storing.apply_rules(call, body)
@@ -249,7 +249,9 @@ class ResolvedBody(Value, frozen=True):
         )
 
     async def _can_be_copied(self, call: Call, body: Mapping[str, Any]) -> bool:
-        """Whether another target could continue a copy: the whole conversation is known here, and the response is awaited."""
+        """Return whether another target could continue a copy: the whole conversation is known here, and the response is
+        awaited.
+        """
         if body.get("background") is True or (body.get("conversation") is not None and not self.conversation):
             return False
         if any(responses.get_item_type(item) == "item_reference" for item in self.items):
@@ -271,12 +273,12 @@ async def resolve_state(
             earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
             changes[store.PREVIOUS_RESPONSE_ID] = REMOVE
     elif body.get("conversation") is not None:
-        found = await conversation_store.find(call, conversation_store.get_id(body))
-        if found is not None:
+        stored_conversation = await conversation_store.find(call, conversation_store.get_id(body))
+        if stored_conversation is not None:
             conversation_store.check_rules(call, "conversation")
-            found.check_space("conversation")
-            conversation, last = found.id, found.last_name
-            earlier = conversation_store.select_items(call, found)
+            stored_conversation.check_space("conversation")
+            conversation, last = stored_conversation.id, stored_conversation.last_name
+            earlier = conversation_store.select_items(call, stored_conversation)
             changes["conversation"] = REMOVE
     items = responses.read_items(body.get("input") or ())
     known = await store.resolve_references(call, items, earlier, strict=False)
@@ -302,13 +304,14 @@ async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None
     """Raise an error for the id of a file or another object in earlier items that the account may not use at this target.
 
     The core checks only ids in the request itself; the items may have been sent to another provider then. An id that the
-    upstream of another provider entry has issued is an InvalidField, any other unknown id a NotFound. Files are the operator's,
-    and nothing says at which upstreams they are: where the target shares them, the upstream itself looks up their ids.
+    upstream of another provider entry has issued is an InvalidField, any other unknown id a NotFound. Files belong to the
+    operator, and the gateway has no record of their upstreams. If the target shares files, the upstream itself looks up their
+    ids.
     """
     references = list_object_references({path: earlier})
     if not references:
         return
-    recorded = await call.memory.get_many({make_record_name(one.kind, one.id) for one in references})
+    recorded = await call.memory.get_many({make_record_name(used.kind, used.id) for used in references})
     for reference in references:
         record = recorded.get(make_record_name(reference.kind, reference.id))
         if record is not None and record["provider"] != call.target.provider:

@@ -1,4 +1,4 @@
-"""The transcription and translation routes: checks of the form, and the replies of both lanes.
+"""The transcription and translation routes: checks of the form, and the responses of both lanes.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py and translation_create_params.py.
 """
@@ -66,7 +66,7 @@ _LIST_FIELDS: Final = (
 
 
 class TranscriptionState(Value, frozen=True, kw_only=True):
-    """Reply state: `response_format` of a reply that is not a stream."""
+    """Response state: `response_format` of a response that is not a stream."""
 
     response_format: str = "json"
 
@@ -153,7 +153,7 @@ def _is_translation(path: str) -> bool:
 
 
 def reply(call: Call, request: TranscriptionRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply in the requested format."""
+    """Return the response in the requested format."""
     if request.stream:
         return Reply(
             content_type=EVENT_STREAM_TYPE, chunks=_render_answer(call, request, events), keep_alive=KEEP_ALIVE
@@ -181,15 +181,17 @@ async def _render_answer(
 
 
 def _require_times(call: Call, request: TranscriptionRequest, result: TranscriptionResult) -> None:
-    """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result has none."""
-    wanted = request.reply_state.response_format
+    """Raise InvalidField when the format needs timestamps (subtitles, speaker labels) and the result lacks them."""
+    response_format = request.reply_state.response_format
     if result.segments or not result.text or request.stream:
         return
-    if wanted == "verbose_json":
+    if response_format == "verbose_json":
         if not result.words:
             call.drop_field("timestamp_granularities")
-    elif wanted in TIMED_FORMATS:
-        message = f"The model '{call.model}' returns no timestamps, which '{wanted}' requires. Use 'json' or 'text'."
+    elif response_format in TIMED_FORMATS:
+        message = (
+            f"The model '{call.model}' returns no timestamps, which '{response_format}' requires. Use 'json' or 'text'."
+        )
         raise InvalidField("response_format", message, code="unsupported_value")
 
 
@@ -204,7 +206,7 @@ async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the upstream's response unchanged: JSON, text or server-sent events.
 
-    Some models return a complete transcript although the request asked for a stream. It is converted to a stream, because a
+    Some models return a complete transcript although the request was for a stream. It is converted to a stream, because a
     client that reads a stream would find no events in it.
     """
     content_type, kind = incoming.headers.get("content-type", ""), incoming.media_type

@@ -1,7 +1,7 @@
 """Requests of the verbatim lane, and the base class of this format's passthrough adapters.
 
-The only change to a request adds ``stream_options.include_usage`` to a stream; the usage chunk is removed from the reply when the
-caller did not request it. `tornado_gate.passthrough` forwards the response with the `OpenAIAdapter` of the route.
+The only change to a request adds ``stream_options.include_usage`` to a stream; the usage chunk is removed from the response
+when the caller did not request it. `tornado_gate.passthrough` forwards the response with the `OpenAIAdapter` of the route.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tornado_gate_openai.format.replies import render_error_frame
 
 
 class KeptTurn(Value, frozen=True, kw_only=True):
-    """A turn of the verbatim lane of which the gateway keeps the input `items` and the output.
+    """A turn of the verbatim lane. The gateway keeps its input `items` and its output.
 
     They are added to the conversation with the id `conversation`, if there is one. `copies`: the response is copied, with the id
     of the turn before it in `previous`; `last` is the name of the last member of the conversation before the turn.
@@ -33,8 +33,8 @@ class KeptTurn(Value, frozen=True, kw_only=True):
 class OpenAIForwardState(Value, frozen=True):
     """State for `forward_response`. `hide_usage`: only the gateway requested the usage chunk.
 
-    `contract`: the reply is in the contract's dialect. `stored`: the upstream stores the response, unless it says otherwise.
-    `kept`: what the gateway keeps of the turn, too.
+    `contract`: the response is in the contract's dialect. `stored`: the upstream stores the response, unless the response has
+    another ``store``. `kept`: the part of the turn that the gateway keeps too.
     """
 
     hide_usage: bool = False

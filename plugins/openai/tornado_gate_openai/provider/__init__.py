@@ -2,7 +2,7 @@
 
 Chats are in this module, videos in `videos.py`, all other operations in `media.py`; both are imported at their first use. The
 wire formats are in `tornado_gate_openai.wire`. The differences between upstreams are in `settings.py`, from the configuration
-and `presets.yaml`; those between models in `models.py`, from `models.yaml`.
+and `presets.yaml`. The differences between models are in `models.py`, from `models.yaml`.
 
 Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 """
@@ -156,13 +156,17 @@ async def _build_media_request(call: Call, facts: OpenAISettings, request: Media
 async def _build_video_request(call: Call, facts: OpenAISettings, request: AnyVideo) -> UpstreamRequest:
     from tornado_gate_openai.provider import videos
 
-    asked = await videos.build_request(call, facts, request)
-    if asked.body is not None:
-        return _build_upstream_request(call, facts, asked.path, asked.body)
+    upstream_request = await videos.build_request(call, facts, request)
+    if upstream_request.body is not None:
+        return _build_upstream_request(call, facts, upstream_request.path, upstream_request.body)
     headers = {name: value for name, value in facts.get_headers(call.target).items() if name != "content-type"}
-    url = call.target.base_url + asked.path
+    url = call.target.base_url + upstream_request.path
     return UpstreamRequest(
-        method=asked.method, url=url, headers=headers, context=asked.context, file_types=asked.file_types
+        method=upstream_request.method,
+        url=url,
+        headers=headers,
+        context=upstream_request.context,
+        file_types=upstream_request.file_types,
     )
 
 
@@ -219,7 +223,7 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
 
 
 def _must_refuse_storing(call: Call, facts: OpenAISettings) -> bool:
-    """Whether a chat without ``store`` needs ``store: false``, because conf forbids the vendor's own default.
+    """Return whether a chat without ``store`` needs ``store: false``, because conf forbids the vendor's own default.
 
     The vendors with stored responses also store chats of new accounts by default. Source: OpenAI's guide "Migrate to the
     Responses API".
@@ -319,5 +323,5 @@ def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResu
 
 def _get_audio_type(request: ChatRequest) -> str:
     """The media type of the requested audio; the response does not contain it."""
-    wanted = (request.audio or {}).get("format")
-    return _AUDIO_TYPES.get(wanted, f"audio/{wanted}") if isinstance(wanted, str) else ""
+    audio_format = (request.audio or {}).get("format")
+    return _AUDIO_TYPES.get(audio_format, f"audio/{audio_format}") if isinstance(audio_format, str) else ""

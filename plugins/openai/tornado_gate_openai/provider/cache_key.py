@@ -1,6 +1,6 @@
 """``prompt_cache_key`` for translated requests, whose callers' formats do not have it. Pure.
 
-OpenAI routes requests with equal keys and prefixes to the same cache, and from GPT-5.6 on matches prefixes reliably only with a
+OpenAI routes requests with equal keys and prefixes to the same cache. From GPT-5.6 on, it matches prefixes reliably only with a
 key. Sources, read 2026-11-22: openai-python 3.54, types/chat/completion_create_params.py;
 learn.microsoft.com/azure/foundry/openai/how-to/prompt-caching, "Improve cache hit rates with a prompt cache key".
 """
@@ -18,9 +18,9 @@ _KEY_LENGTH: Final = 32
 
 
 def make_cache_key(call: Call, request: ChatRequest) -> str:
-    """A key that is equal for requests of one account and user with the same instructions, and shows nothing of them.
+    """A key that is equal for requests of one account and user with the same instructions, and does not reveal them.
 
-    Instructions are the leading system messages, or the first message if there are none.
+    Instructions are the leading system messages, or the first message without such messages.
     """
     instructions = list(takewhile(_is_instruction, request.messages)) or request.messages[:1]
     digest = hashlib.sha256(repr((call.caller.account, request.user)).encode("utf-8", "surrogatepass"))

@@ -1,7 +1,7 @@
 """Content that the vendor's models reject: mapped where that is possible, else dropped and reported. Pure.
 
-Text files become texts where only PDF files are accepted, a file of another type than those accepted is an error, long ids of
-tool calls become shorter ones, which are the same in every turn, and the word JSON is added to a prompt without it.
+Text files become texts where only PDF files are accepted. A file of a type that is not accepted is an error. Long ids of tool
+calls become shorter ids, which are the same in every turn. The word JSON is added to a prompt without it.
 
 Sources: files: trpc-group/trpc-agent-go#1816 (2026-05-18); images: STranslate/STranslate#277; ids: vercel/ai#5171 and
 AnswerDotAI/fastllm#45 (2026-06-08); the word JSON: mem0ai/mem0#3008.
@@ -42,7 +42,7 @@ PathOf = Callable[..., str]
 
 
 class ContentRules(Value, frozen=True, kw_only=True):
-    """What the model accepts at one API. None means anything; `files` are patterns of media types."""
+    """The parts that a model accepts at one API. None means anything; `files` are patterns of media types."""
 
     images: bool
     audio: bool
@@ -72,7 +72,7 @@ class ContentRules(Value, frozen=True, kw_only=True):
 
 
 def has_other_content(request: ChatRequest, accepted: tuple[str, ...]) -> bool:
-    """Whether the request has content that chat completions have no place for.
+    """Return whether the request has content that chat completions have no place for.
 
     A file at an address, or of a type that is not in `accepted` and cannot become a text; an image or a file in a tool's result.
     """
@@ -108,14 +108,19 @@ def fit_content(call: Call, request: ChatRequest, rules: ContentRules) -> ChatRe
         messages = tuple(
             _fit_message(call, message, rules, partial(request.path, number)) for number, message in enumerate(messages)
         )
-    wanted = request.response_format
-    if rules.json_word and wanted is not None and wanted.kind == "json_object" and _lacks_word(messages, rules):
+    response_format = request.response_format
+    if (
+        rules.json_word
+        and response_format is not None
+        and response_format.kind == "json_object"
+        and _lacks_word(messages, rules)
+    ):
         messages = (*messages, Message(role="developer", parts=(Text(text=_JSON_ORDER),)))
     return request if messages is request.messages else replace(request, messages=messages)
 
 
 def _lacks_word(messages: tuple[Message, ...], rules: ContentRules) -> bool:
-    """Whether no text has the word JSON. A leading system message does not count where it is not part of the input."""
+    """Return whether no text has the word JSON. A leading system message does not count where it is not part of the input."""
     apart = rules.json_word == "input" and len(messages) > 1 and messages[0].role == "system"
     return not any(
         isinstance(part, Text) and "json" in part.text.lower()
@@ -153,7 +158,7 @@ def _fit_result(call: Call, result: ToolResult, rules: ContentRules, path: PathO
 
 
 def _fit_part(call: Call, part: Part, rules: ContentRules, path: Callable[[], str]) -> Part | None:
-    """The part as the model accepts it; None for one that is lost. Raises InvalidField for a file of another type."""
+    """Return the part as the model accepts it; None for a lost part. Raises InvalidField for a file of another type."""
     match part:
         case Image():
             return fit_medium(call, part, rules.image_types, path) if rules.images else None
@@ -167,7 +172,7 @@ def _fit_part(call: Call, part: Part, rules: ContentRules, path: Callable[[], st
 
 
 def _matches(source: Data, patterns: tuple[str, ...]) -> bool:
-    """Whether the media type matches; an unknown one does, because the vendor may know it from the name."""
+    """Return whether the media type matches; an unknown one does, because the vendor may know it from the name."""
     kind = without_parameters(source.media_type)
     return not kind or any(fnmatchcase(kind, pattern) for pattern in patterns)
 

@@ -44,8 +44,8 @@ class Endpoint(Value, frozen=True):
         """The upstream path for a request at `callers`, e.g. ``/v1/engines/ada/embeddings``."""
         if len(self.paths) == 1:
             return self.paths[0]
-        asked = callers.rstrip("/")
-        return next((path for path in self.paths if asked.endswith(path)), self.paths[0])
+        caller_path = callers.rstrip("/")
+        return next((path for path in self.paths if caller_path.endswith(path)), self.paths[0])
 
 
 ENDPOINT_OF_FORMAT: Final[Mapping[str, Endpoint]] = {

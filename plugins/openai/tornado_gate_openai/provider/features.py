@@ -12,19 +12,19 @@ Api = Literal["chat", "responses"]
 
 
 class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
-    """`api` is the API that the model wants, `tools_api` the one for requests with tools.
+    """`api` is the API for the model's requests, `tools_api` the API for requests with tools.
 
-    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or "never".
-    `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens`` of the
-    responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
+    `sampling`: whether it accepts temperature, top_p and logprobs: "always", "without_reasoning" (with effort "none") or
+    "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens``
+    of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
     `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API summarizes the
     reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts;
     `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
     `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
-    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format ``json_object``
-    the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``. `server_tools`
-    are those of the responses API; `chat_server_tools` those of the chat API, which only search models have. `cache_markers`: the
-    markers of reusable prefixes that it accepts in translated requests.
+    response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
+    ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.
+    `server_tools` are the tools of the responses API; `chat_server_tools` the tools of the chat API, which only search models
+    have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
     """
 
     api: Api = "chat"

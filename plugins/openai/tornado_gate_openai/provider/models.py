@@ -1,4 +1,4 @@
-"""What the chat models of an upstream accept, and a translated request that fits its model. Pure.
+"""The abilities of an upstream's chat models, and translated requests that fit their model. Pure.
 
 The facts about OpenAI's models are in `models.yaml`. Models of other upstreams are unknown: they get the struct's defaults, which
 accept everything except custom tools. Both are refined by the entry's ``model_rules``. Requests in the upstream's own format are
@@ -24,7 +24,7 @@ _DEFAULT_EFFORT: Final = "medium"
 
 
 def needs_responses(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether only the responses API can do what `request` asks of a model that otherwise is asked by chat completions."""
+    """Return whether only the responses API can serve `request`, for a model that otherwise gets chat completions."""
     reasoning = request.reasoning
     if reasoning is not None and features.efforts:
         shown = features.summaries and not features.chat_thinking and (reasoning.visible or reasoning.summary)
@@ -42,7 +42,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
         return request
     request = fit_tools(call, request, features)
     if not features.prefill and request.wire_format not in FORMAT_OF_API.values() and has_begun_answer(request):
-        report_begun_answer(call, request)  # the model answers anew
+        report_begun_answer(call, request)  # the model writes a new response
     if api == "chat":
         features = replace(features, server_tools=features.chat_server_tools)
     request = fit_request(call, request, features)
@@ -58,7 +58,7 @@ def fit_chat(call: Call, request: ChatRequest, features: OpenAIModelFeatures, ap
 
 
 def wants_server_tool(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether a request has a server tool that the model has at the responses API only."""
+    """Return whether a request has a server tool that the model has at the responses API only."""
     return any(
         isinstance(tool, VendorTool)
         and tool.server is not None
@@ -97,19 +97,19 @@ def _fit_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatur
         return _refrain_from_reasoning(call, request, features)
     if reasoning is None:
         return request
-    asked = _get_asked_effort(reasoning, features)
+    wanted_effort = _get_asked_effort(reasoning, features)
     if not features.efforts:
-        if asked not in (None, "none") or reasoning.enabled:
+        if wanted_effort not in (None, "none") or reasoning.enabled:
             call.drop_field(request.field_name("reasoning"))
         return replace(request, reasoning=None)
     efforts = features.efforts
     if api == "chat":
         efforts = tuple(effort for effort in efforts if effort not in features.responses_efforts)
-    fitted = asked and fit_effort(asked, efforts)
-    if fitted == reasoning.effort and asked is not None:
+    fitted = wanted_effort and fit_effort(wanted_effort, efforts)
+    if fitted == reasoning.effort and wanted_effort is not None:
         return request
     computed = reasoning.effort is None and (reasoning.budget_tokens or 0) > 0
-    if fitted != asked and (not computed or fitted is None):
+    if fitted != wanted_effort and (not computed or fitted is None):
         call.drop_field(request.field_name("reasoning"))
     return replace(request, reasoning=Reasoning(effort=fitted, summary=reasoning.summary, visible=reasoning.visible))
 
@@ -124,15 +124,15 @@ def _fit_summary(call: Call, request: ChatRequest, features: OpenAIModelFeatures
     effort = _get_asked_effort(reasoning, features)
     if effort != "none" and (
         features.efforts or effort is None
-    ):  # without efforts, one that was asked for is reported itself
+    ):  # a model without efforts: the requested effort itself is reported
         call.drop_field(request.field_name("reasoning.summary"))
     return replace(request, reasoning=replace(reasoning, summary=None, visible=False))
 
 
 def _refrain_from_reasoning(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:
     """`request` with the effort none: at the chat API the model calls tools only then."""
-    asked = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
-    if asked not in (None, "none"):
+    effort = _get_asked_effort(request.reasoning, features) if request.reasoning is not None else None
+    if effort not in (None, "none"):
         call.drop_field(request.field_name("reasoning"))
     return replace(request, reasoning=Reasoning(effort="none"))
 
@@ -145,8 +145,8 @@ def _get_asked_effort(reasoning: Reasoning, features: OpenAIModelFeatures) -> st
         return "none"
     if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
         return find_effort(reasoning.budget_tokens)
-    wanted = reasoning.enabled or reasoning.budget_tokens is not None
-    return _DEFAULT_EFFORT if wanted and features.default_effort == "none" else None
+    is_enabled = reasoning.enabled or reasoning.budget_tokens is not None
+    return _DEFAULT_EFFORT if is_enabled and features.default_effort == "none" else None
 
 
 def _fit_sampling(call: Call, request: ChatRequest, features: OpenAIModelFeatures) -> ChatRequest:

@@ -1,11 +1,11 @@
 """Schemas that OpenAI's models reject, made acceptable: parameters of tools, and response formats of other vendors. Pure.
 
 Other vendors' models always follow a schema, so it is sent with ``strict: true`` if it can be: its optional properties become
-required and nullable, and the nulls are taken out of the answer again. A schema outside the vendor's subset is sent with
-``strict: false`` and reported.
+required and nullable, and the nulls are removed from the response. A schema outside the vendor's subset is sent with ``strict:
+false`` and reported.
 
-A response schema of another type is wrapped in an object with the one property `value`, and the answer is unwrapped again,
-also in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
+A response schema of another type is wrapped in an object with the one property `value`, and the response is unwrapped again,
+even in a stream. Formats of other vendors allow such schemas: Gemini's often are lists.
 
 Sources: "array schema missing items": modelscope/ms-agent#610; "object schema missing properties":
 spring-projects/spring-ai#4776; "schema must be a JSON Schema of 'type: \"object\"'":
@@ -45,8 +45,13 @@ def fit_schemas(call: Call, request: ChatRequest, features: OpenAIModelFeatures)
     )
     if tools != request.tools:
         request = replace(request, tools=tools)
-    wanted = request.response_format
-    if wanted is None or wanted.kind != "json_schema" or wanted.schema is None or _is_own(request):
+    response_format = request.response_format
+    if (
+        response_format is None
+        or response_format.kind != "json_schema"
+        or response_format.schema is None
+        or _is_own(request)
+    ):
         return request
     request = _wrap_format(request) if _is_wrapped(request, features) else request
     return _bind_format(call, request)
@@ -58,16 +63,16 @@ def _is_own(request: ChatRequest) -> bool:
 
 def _bind_format(call: Call, request: ChatRequest) -> ChatRequest:
     """`request` with a schema that the model is bound to; otherwise the schema is reported."""
-    wanted = request.response_format
-    assert wanted is not None
-    if wanted.strict is not None:
+    response_format = request.response_format
+    assert response_format is not None
+    if response_format.strict is not None:
         return request
-    enforced = make_strict(require_all(wanted.schema))
+    enforced = make_strict(require_all(response_format.schema))
     if enforced is None:
         name = request.field_name("response_format")
         call.drop_field(request.names.get("response_format.schema", f"{name}.schema"))
-        return replace(request, response_format=replace(wanted, strict=False))
-    return replace(request, response_format=replace(wanted, schema=enforced, strict=True))
+        return replace(request, response_format=replace(response_format, strict=False))
+    return replace(request, response_format=replace(response_format, schema=enforced, strict=True))
 
 
 def _fit_tool(call: Call, request: ChatRequest, number: int, tool: Tool | VendorTool) -> Tool | VendorTool:
@@ -96,7 +101,7 @@ def complete_parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _complete_arrays(schema: Any) -> Any:
-    """`schema` with ``items: {}``, which allows everything, in each array without items; the same object if it has none."""
+    """`schema` with ``items: {}``, which allows everything, in each array without items; the same object without such arrays."""
     if not isinstance(schema, Mapping):
         return schema
     changed: dict[str, Any] = {}
@@ -108,13 +113,13 @@ def _complete_arrays(schema: Any) -> Any:
     for name in _LISTS:
         if isinstance(branches := schema.get(name), list):
             completed = [_complete_arrays(value) for value in branches]
-            if any(one is not other for one, other in zip(completed, branches, strict=True)):
+            if any(branch is not other for branch, other in zip(completed, branches, strict=True)):
                 changed[name] = completed
     for name in _SINGLE:
         if (inner_schema := schema.get(name)) is not None and (
-            one := _complete_arrays(inner_schema)
+            branch := _complete_arrays(inner_schema)
         ) is not inner_schema:
-            changed[name] = one
+            changed[name] = branch
     kinds = schema.get("type")
     if "array" in (kinds if isinstance(kinds, list) else [kinds]) and not isinstance(
         schema.get("items"), Mapping | bool
@@ -124,26 +129,31 @@ def _complete_arrays(schema: Any) -> Any:
 
 
 def _is_wrapped(request: ChatRequest, features: OpenAIModelFeatures) -> bool:
-    """Whether the response schema must be wrapped, because it is not an object at the top."""
-    wanted = request.response_format
-    if not features.strict_subset or wanted is None or wanted.schema is None or wanted.kind != "json_schema":
+    """Return whether the response schema must be wrapped, because it is not an object at the top."""
+    response_format = request.response_format
+    if (
+        not features.strict_subset
+        or response_format is None
+        or response_format.schema is None
+        or response_format.kind != "json_schema"
+    ):
         return False
-    return not _is_own(request) and wanted.schema.get("type") != "object"
+    return not _is_own(request) and response_format.schema.get("type") != "object"
 
 
 def _wrap_format(request: ChatRequest) -> ChatRequest:
-    wanted = request.response_format
-    assert wanted is not None
-    assert wanted.schema is not None
-    schema: dict[str, Any] = {name: _move_references(value) for name, value in wanted.schema.items()}
+    response_format = request.response_format
+    assert response_format is not None
+    assert response_format.schema is not None
+    schema: dict[str, Any] = {name: _move_references(value) for name, value in response_format.schema.items()}
     kept: dict[str, Any] = {name: schema.pop(name) for name in _DEFINITIONS if name in schema}
     wrapped: dict[str, Any] = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE]}
     schema_of_object = {**kept, **wrapped, "additionalProperties": False}
-    return replace(request, response_format=replace(wanted, schema=schema_of_object))
+    return replace(request, response_format=replace(response_format, schema=schema_of_object))
 
 
 def _move_references(value: Any) -> Any:
-    """`value` with references to the whole schema changed to its new place; those to definitions keep theirs."""
+    """`value` with references to the whole schema changed to its new position; references to definitions stay."""
     if isinstance(value, Mapping):
         moved = {name: _move_references(member) for name, member in value.items()}
         reference = moved.get("$ref")
@@ -167,8 +177,8 @@ def remove_added_nulls(
     if not features.strict_subset or _is_own(request):
         return events
     schemas = {tool.name: tool.parameters for tool in request.tools if isinstance(tool, Tool) and tool.strict}
-    wanted = request.response_format
-    answer = wanted.schema if wanted is not None and wanted.kind == "json_schema" else None
+    response_format = request.response_format
+    answer = response_format.schema if response_format is not None and response_format.kind == "json_schema" else None
     changed = {name: schema for name, schema in schemas.items() if schema is not None and has_optional(schema)}
     answer = answer if has_optional(answer) else None
     return add_step(events, _WithoutNulls(answer, changed)) if answer is not None or changed else events
@@ -228,9 +238,9 @@ class _UnwrappedTexts(Step[StreamEvent, StreamEvent]):
 
 
 class _ValueReader:
-    """Reads the text of ``{"value": …}`` piece by piece, and returns the text of the value. Any other text is unchanged.
+    """The reader of the text ``{"value": …}``, chunk by chunk. It returns the text of the value; any other text is unchanged.
 
-    `_kept` is what may be the end of the object: braces and white space, in pieces.
+    `_kept` may be the end of the object: chunks of braces and white space.
     """
 
     def __init__(self) -> None:
@@ -260,7 +270,7 @@ class _ValueReader:
         return ready
 
     def finish(self) -> str:
-        """The rest of the value, without the end of the object."""
+        """The remaining text of the value, without the end of the object."""
         if self._inside is None:
             return self._start
         return "".join(self._kept).rstrip().removesuffix("}").rstrip()

@@ -1,4 +1,4 @@
-"""Facts about one upstream: the entry's own settings over those of its preset."""
+"""Facts about one upstream: the entry's own settings take precedence over its preset."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class OpenAISettingsSchema(Schema):
 
 
 class TargetHeaders:
-    """Caches the headers of requests to one upstream; API key and configured headers do not change within a configuration."""
+    """The cached headers of requests to one upstream. API key and configured headers do not change within a configuration."""
 
     def __init__(self) -> None:
         self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
@@ -129,14 +129,13 @@ class TargetHeaders:
 class OpenAISettings:
     """How this upstream differs from OpenAI. `headers` are the account headers, with lower-case names.
 
-    `api` is the API of translated chats, "auto" the one that the model wants; with `prompt_cache` "auto" they get a
+    `api` is the API of translated chats, "auto" the API in the model's row; with `prompt_cache` "auto" they get a
     ``prompt_cache_key``. `responses`, `completions`, `compact` and `input_tokens` are True when the upstream has these
-    endpoints. `unsigned_thinking` are patterns of models with ``reasoning_content``; with `rejects_thinking` the upstream rejects
-    this member. `model_table` has the facts of its models.
-    `serves` is the upstream's operations; `models` restricts them by name patterns, of which the first match counts.
-    `image_bytes` is patterns of models that return image data by default; `video_json` is True when videos without an input
-    image are requested with a JSON body; `realtime_dialect` is the dialect of its sessions; `voices` maps voices of other
-    formats to this upstream's. `sent` caches the result of `get_headers`.
+    endpoints. `unsigned_thinking` are patterns of models with ``reasoning_content``; with `rejects_thinking` the upstream
+    rejects this member. `model_table` has the facts of its models. `serves` is the upstream's operations; `models` restricts
+    them by name patterns; the first match counts. `image_bytes` is patterns of models that return image data by default;
+    `video_json` is True when videos without an input image are requested with a JSON body; `realtime_dialect` is the dialect of
+    its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches the result of `get_headers`.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -169,16 +168,16 @@ class OpenAISettings:
         return self.sent.get_headers(target, self.headers)
 
     def choose_api(self, model: str, request: ChatRequest) -> Api:
-        """The API for a translated request: the configured one, else the one that the model wants and the upstream has."""
+        """The API for a translated request: the configured API, else the model's API if the upstream has it."""
         if self.api != "auto":
             return self.api
         features = self.model_table.find(model)
-        wanted = features.tools_api if request.tools else features.api
+        api = features.tools_api if request.tools else features.api
         if not self.responses:
             return "chat"
-        if wanted == "chat" and (needs_responses(request, features) or wants_server_tool(request, features)):
+        if api == "chat" and (needs_responses(request, features) or wants_server_tool(request, features)):
             return "responses"
-        return wanted
+        return api
 
     @property
     def operations(self) -> frozenset[str]:
@@ -190,11 +189,11 @@ class OpenAISettings:
         """`models`, with token counts for models with chat if the upstream counts tokens."""
         if not self.input_tokens:
             return self.models
-        return {pattern: _add_counts(found) for pattern, found in self.models.items()}
+        return {pattern: _add_counts(operations) for pattern, operations in self.models.items()}
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether verbatim bodies need no other change than the model name."""
+        """Return whether verbatim bodies need no other change than the model name."""
         return self.usage_in_stream and not (self.drop or self.rename or self.roles)
 
 
@@ -254,7 +253,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
 
 
 def _merge_models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The patterns of the entry before those of the preset, because the first match counts."""
+    """The patterns of the entry before the patterns of the preset, because the first match counts."""
     patterns = {**own, **{pattern: names for pattern, names in presets.items() if pattern not in own}}
     return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 

@@ -97,7 +97,7 @@ class Outbox:
         return message
 
     def close(self, *, drop: bool) -> None:
-        """Accept no more messages; `drop` also discards those in the queue."""
+        """Accept no more messages; `drop` also discards the messages in the queue."""
         self._closed = True
         if drop:
             self._waiting.clear()

@@ -1,7 +1,7 @@
 """The conversion of a turn to a chat request, for a `VoiceModel` that uses a chat model.
 
-In a voice conversation the result of a function call may follow other messages, or be missing. A chat requires it directly after
-the call. So results are moved behind their calls, and a call without a result gets a placeholder text.
+In a voice conversation the result of a function call may follow other messages, or be missing. A chat requires it directly
+after the call. So each result is moved behind its call, and a call without a result gets a placeholder text.
 """
 
 from __future__ import annotations

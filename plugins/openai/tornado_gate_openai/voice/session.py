@@ -122,8 +122,8 @@ class VoiceSession:
         event_id: str | None = None
         try:
             event = _parse_event(text)
-            given = event.get("event_id")
-            event_id = given[:512] if isinstance(given, str) else None
+            client_event_id = event.get("event_id")
+            event_id = client_event_id[:512] if isinstance(client_event_id, str) else None
             await self._handle(event)
         except GateError as error:
             self.report(error, event_id)
@@ -262,20 +262,22 @@ class VoiceSession:
     # Responses
 
     async def _create_response(self, event: Event) -> None:
-        asked = event.get("response") or {}
-        remembered = (asked.get("conversation") or "auto") == "auto"
-        if not remembered and asked["conversation"] != "none":
+        overrides = event.get("response") or {}
+        remembered = (overrides.get("conversation") or "auto") == "auto"
+        if not remembered and overrides["conversation"] != "none":
             checks.raise_invalid("response.conversation", "must be 'auto' or 'none'")
         changes = {
-            name: asked[name]
+            name: overrides[name]
             for name in (*_REQUESTED_FIELDS, *_OPTIONAL_REQUESTED_FIELDS)
-            if asked.get(name) is not None
+            if overrides.get(name) is not None
         }
         settings = self._apply_changes(changes, "response")[1] if changes else self.settings
-        metadata = _parse_metadata(asked.get("metadata"))
+        metadata = _parse_metadata(overrides.get("metadata"))
         items = tuple(self.conversation)
-        if asked.get("input") is not None:
-            items = tuple([await self._resolve_input_item(value, index) for index, value in enumerate(asked["input"])])
+        if overrides.get("input") is not None:
+            items = tuple(
+                [await self._resolve_input_item(value, index) for index, value in enumerate(overrides["input"])]
+            )
         self._begin_response(settings, items, remembered=remembered, shown={"metadata": metadata})
 
     async def _resolve_input_item(self, value: Mapping[str, Any], index: int) -> Item:

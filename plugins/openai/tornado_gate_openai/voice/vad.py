@@ -1,6 +1,6 @@
 """Voice activity detection by audio level. No I/O.
 
-A frame is speech when its level exceeds both the session's threshold and a multiple of the noise level, which adapts to a
+A frame is speech when its level exceeds both the session's threshold and a multiple of the noise level. This level adapts to a
 constant noise within seconds. Two frames of speech start an utterance, `silence_ms` without speech end it.
 """
 

@@ -44,7 +44,7 @@ EmbeddingInput = str | tuple[int, ...]
 
 
 def read_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
-    """Return the inputs of a validated ``input``: a string, an array of strings, a token array, or an array of those."""
+    """Return the inputs of a validated ``input``: a string, an array of strings, a token array, or an array of token arrays."""
     if isinstance(value, str):
         return (value,)
     if value and isinstance(value[0], int):
@@ -113,7 +113,7 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
 
     Raises the same errors as `parse_response`, and UpstreamError if the body is not JSON.
     """
-    found: list[tuple[Any, Vector]] = []
+    vectors: list[tuple[Any, Vector]] = []
     envelope: list[bytes] = []
     pending: list[bytes] = []
     work = 0
@@ -124,7 +124,7 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
         text, position = b"".join(pending), 0
         for match in _ENTRY_PATTERN.finditer(text):
             entry = parse_json(match[0], incoming.provider)
-            found.append((entry.get("index"), _parse_vector(entry.get("embedding"))))
+            vectors.append((entry.get("index"), _parse_vector(entry.get("embedding"))))
             envelope += (text[position : match.start()], b"0")
             position = match.end()
             work += len(match[0])
@@ -133,32 +133,32 @@ async def read_response(incoming: UpstreamResponse, *, count: int | None = None)
                 await asyncio.sleep(0)
         pending = [text[position:]]
     body = parse_json(b"".join([*envelope, *pending]), incoming.provider)
-    if not found:
+    if not vectors:
         return parse_response(body, count=count)
-    if not isinstance(body, Mapping) or body.get("data") != [0] * len(found):
+    if not isinstance(body, Mapping) or body.get("data") != [0] * len(vectors):
         raise wrong_format_error()
-    return _make_result(body, found, count)
+    return _make_result(body, vectors, count)
 
 
-def _make_result(body: Mapping[str, Any], found: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
+def _make_result(body: Mapping[str, Any], vectors: list[tuple[Any, Vector]], count: int | None) -> EmbeddingResult:
     model = body.get("model")
     return EmbeddingResult(
-        vectors=_order_vectors(found, count),
+        vectors=_order_vectors(vectors, count),
         model=model if isinstance(model, str) else "",
         usage=parse_usage(body.get("usage")),
     )
 
 
-def _order_vectors(found: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
+def _order_vectors(vectors: list[tuple[Any, Vector]], count: int | None) -> tuple[Vector, ...]:
     """Return the vectors ordered by index, or in order of arrival if no entry has an index."""
-    if count is not None and len(found) != count:
-        raise UpstreamError(f"The upstream returned {len(found)} vectors for {count} inputs. Retry the request.")
-    if all(index is None for index, _ in found):
-        return tuple(vector for _, vector in found)
-    by_index = {index: vector for index, vector in found if type(index) is int}
-    if len(by_index) != len(found) or any(index not in by_index for index in range(len(found))):
+    if count is not None and len(vectors) != count:
+        raise UpstreamError(f"The upstream returned {len(vectors)} vectors for {count} inputs. Retry the request.")
+    if all(index is None for index, _ in vectors):
+        return tuple(vector for _, vector in vectors)
+    by_index = {index: vector for index, vector in vectors if type(index) is int}
+    if len(by_index) != len(vectors) or any(index not in by_index for index in range(len(vectors))):
         raise UpstreamError("The upstream returned vectors whose indexes are not 0, 1, 2, …. Retry the request.")
-    return tuple(by_index[index] for index in range(len(found)))
+    return tuple(by_index[index] for index in range(len(vectors)))
 
 
 def _parse_vector(value: Any) -> Vector:
@@ -191,7 +191,7 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def find_usage(beginning: bytes, end: bytes) -> Usage | None:
-    """Return the usage from the first and last bytes of a response; vendors put it in either. None if there is none."""
+    """Return the usage from the first and last bytes of a response; vendors put it at either end. None without usage."""
     for piece in (end, beginning):
         for match in _USAGE_PATTERN.finditer(piece):
             try:

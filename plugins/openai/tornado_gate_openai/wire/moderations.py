@@ -65,7 +65,7 @@ def _parse_part(part: Mapping[str, Any], path: str) -> Part:
 def render_request(call: Call, request: ModerationRequest) -> dict[str, Any]:
     """Return the body for an upstream. Unknown fields of another wire format are dropped.
 
-    Raises InvalidField for several inputs of which one is not a plain text, because this format cannot express that.
+    Raises InvalidField if one of several inputs is not a plain text, because this format cannot express such a list.
     """
     own = request.wire_format == WIRE_FORMAT
     body: dict[str, Any] = {"model": call.target.upstream_model, "input": _render_inputs(request, own)}

@@ -1,7 +1,7 @@
 """Optional properties for models that follow a schema only if all properties are required. Pure.
 
 `require_all` makes each optional property required and lets it be null, which the vendor documents as the equivalent.
-`NullRemover` takes such a null out of the answer again, piece by piece: the caller's schema does not allow it.
+`NullRemover` removes such a null from the response, chunk by chunk, because the caller's schema does not allow it.
 
 Source: developers.openai.com/api/docs/guides/structured-outputs, "All fields must be required" (read 2026-11-22).
 """
@@ -24,7 +24,7 @@ _LITERAL: Final = "null"
 
 
 def require_all(schema: Any) -> Any:
-    """`schema` with all properties required; those that were optional may be null. Unions of objects stay as they are."""
+    """`schema` with all properties required; properties that were optional may be null. Unions of objects stay as they are."""
     return _require(schema, schema)
 
 
@@ -59,7 +59,7 @@ def list_optional(schema: Mapping[str, Any], root: Any) -> frozenset[str]:
 
 
 def has_optional(schema: Any, root: Any = None) -> bool:
-    """Whether any object in a schema has properties that may be absent, but not null."""
+    """Return whether any object in a schema has properties that may be absent, but not null."""
     root = schema if root is None else root
     if isinstance(schema, list):
         return any(has_optional(item, root) for item in schema)
@@ -100,8 +100,8 @@ def _resolve(schema: Any, root: Any) -> Any:
 
 def _select_branch(branches: list[Any], kind: str, root: Any) -> Mapping[str, Any] | None:
     """The only branch of a union that is an object, or an array; None if there are several, or none."""
-    found = [branch for branch in (_resolve(one, root) for one in branches) if _is_kind(branch, kind)]
-    return found[0] if len(found) == 1 else None
+    matching = [branch for branch in (_resolve(candidate, root) for candidate in branches) if _is_kind(branch, kind)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _is_kind(schema: Any, kind: str) -> bool:
@@ -112,7 +112,9 @@ def _is_kind(schema: Any, kind: str) -> bool:
 
 
 class NullRemover:
-    """Removes members that are null, and may be absent but not null by the schema, from a JSON text that arrives in pieces.
+    """The remover of nulls from a JSON text that arrives in chunks.
+
+    It removes a null member if the schema allows the member to be absent but not null.
 
     `_held` is what comes before a value in an object: comma, name and colon. It is passed on when the value turns out to stay. A
     text that is no JSON passes unchanged.
@@ -145,7 +147,7 @@ class NullRemover:
         return "".join(out)
 
     def finish(self) -> str:
-        """What was held of a text that has ended early."""
+        """Return the held characters of a text that ended early."""
         if self._state == "name":
             self._held.append("".join(self._key))
         rest: list[str] = []
@@ -188,7 +190,7 @@ class NullRemover:
                 self._read_between(sign, out)
 
     def _read_null(self, sign: str, out: list[str]) -> None:
-        """The rest of a null that is left out; any other word stays, because the text is no JSON then."""
+        """The rest of a null that is left out. Any other word stays, because the text is not JSON."""
         if sign != _LITERAL[self._letters]:
             self._release(out)
             out.append(_LITERAL[: self._letters] + sign)
@@ -200,7 +202,7 @@ class NullRemover:
             self._state = "after"
 
     def _read_between(self, sign: str, out: list[str]) -> None:
-        """What stands in an object before a name, or before a colon."""
+        """Read the characters of an object before a name, or before a colon."""
         if self._state == "key" and sign == '"':
             self._key, self._state = ['"'], "name"
         elif self._state == "key" and sign == "}":

@@ -1,8 +1,8 @@
 """Response schemas in OpenAI's formats, and the subset of JSON schema that they enforce. Pure.
 
-Formats of other vendors have no ``strict``: their models always follow the schema. OpenAI's follow it only with ``strict: true``,
-and reject a strict schema outside the subset: all properties required, closed objects, a type everywhere, nothing beside a
-reference, no other keywords than those below, and not too large.
+Formats of other vendors have no ``strict``: their models always follow the schema. OpenAI's follow it only with ``strict:
+true``, and reject a strict schema outside the subset: all properties required, closed objects, a type everywhere, no members
+beside a reference, only the keywords below, and not too large.
 
 Source: developers.openai.com/api/docs/guides/structured-outputs, "Supported schemas" (read 2026-11-22).
 """
@@ -53,14 +53,17 @@ def make_strict(schema: Any) -> dict[str, Any] | None:
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a schema is accepted with ``strict: true``: an object at the top, everything in the subset, not too large."""
+    """Return whether a schema is accepted with ``strict: true``.
+
+    It needs an object at the top, stays in the subset, and is not too large.
+    """
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         return False
     return _is_in_subset(schema, 0) and _is_small(schema)
 
 
 def _prepare(schema: Any, root: Any, depth: int) -> Any:
-    """References with members beside them replaced by their definitions, and the type of enums and constants added."""
+    """Replace references with members beside them by their definitions, and add the type of enums and constants."""
     if not isinstance(schema, Mapping) or depth > 3 * MAX_DEPTH:
         return schema
     value = dict(schema)
@@ -85,8 +88,8 @@ def _find_definition(reference: Any, root: Any) -> Mapping[str, Any] | None:
     """The definition of a reference such as ``#/$defs/place``; None for any other reference."""
     match str(reference).split("/"):
         case ["#", "$defs" | "definitions" as place, name]:
-            found = (root.get(place) or {}).get(name) if isinstance(root, Mapping) else None
-            return found if isinstance(found, Mapping) else None
+            definition = (root.get(place) or {}).get(name) if isinstance(root, Mapping) else None
+            return definition if isinstance(definition, Mapping) else None
     return None
 
 
@@ -102,10 +105,12 @@ def _is_in_subset(schema: Any, depth: int) -> bool:
     if ("object" in kinds and not _is_closed(schema)) or ("array" in kinds and "items" not in schema):
         return False
     deeper = depth + ("properties" in schema or "items" in schema)
-    inner = [(one, deeper if name == "properties" else depth) for name in _MAPS for one in _list_values(schema, name)]
-    inner += [(one, depth) for one in (schema["anyOf"] if isinstance(schema.get("anyOf"), list) else [])]
+    inner = [
+        (member, deeper if name == "properties" else depth) for name in _MAPS for member in _list_values(schema, name)
+    ]
+    inner += [(member, depth) for member in (schema["anyOf"] if isinstance(schema.get("anyOf"), list) else [])]
     inner += [(schema["items"], deeper)] if "items" in schema else []
-    return all(_is_in_subset(one, level) for one, level in inner)
+    return all(_is_in_subset(member, level) for member, level in inner)
 
 
 def _list_values(schema: Mapping[str, Any], name: str) -> list[Any]:
@@ -124,13 +129,13 @@ def _is_closed(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_small(schema: Mapping[str, Any]) -> bool:
-    """Whether the numbers of properties, enum values and characters are within the vendor's limits."""
+    """Return whether the numbers of properties, enum values and characters are within the vendor's limits."""
     properties = values = letters = 0
     for inner in _iterate_schemas(schema):
         words = [str(word) for word in inner["enum"]] if isinstance(inner.get("enum"), list) else []
         if len(words) > LONG_ENUM and sum(map(len, words)) > MAX_ENUM_LETTERS:
             return False
-        names = [name for place in _MAPS if isinstance(inner.get(place), Mapping) for name in inner[place]]
+        names = [name for keyword in _MAPS if isinstance(inner.get(keyword), Mapping) for name in inner[keyword]]
         properties += len(_list_values(inner, "properties"))
         values += len(words)
         letters += sum(map(len, (*words, *names, str(inner.get("const", "")))))

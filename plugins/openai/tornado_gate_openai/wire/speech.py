@@ -44,7 +44,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
-"""Opus audio is in an Ogg file, so its media type is that of the container (RFC 7845, section 9)."""
+"""Opus audio is in an Ogg file, so its media type is the container's (RFC 7845, section 9)."""
 DEFAULT_FORMAT: Final = "mp3"
 
 EVENT_STREAM: Final = "text/event-stream"

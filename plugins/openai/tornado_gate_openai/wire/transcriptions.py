@@ -43,11 +43,11 @@ def parse_request(
 
     The format plugin keeps ``response_format`` for the response. A format with timestamps requests segments by default.
     """
-    wanted = body.get("response_format")
-    asked: tuple[Literal["word", "segment"], ...] = tuple(body.get("timestamp_granularities") or ())
+    response_format = body.get("response_format")
+    granularities: tuple[Literal["word", "segment"], ...] = tuple(body.get("timestamp_granularities") or ())
     named = "timestamp_granularities"
-    if not asked and wanted in TIMED_FORMATS:
-        asked, named = ("segment",), "response_format"
+    if not granularities and response_format in TIMED_FORMATS:
+        granularities, named = ("segment",), "response_format"
     temperature = body.get("temperature")
     return TranscriptionRequest(
         model=model,
@@ -57,7 +57,7 @@ def parse_request(
         language=body.get("language"),
         prompt=body.get("prompt"),
         temperature=None if temperature is None else float(temperature),
-        timestamps=asked,
+        timestamps=granularities,
         extra=select_unknown(body, *_KNOWN_MEMBERS, "timestamp_granularities"),
         names={"audio": "file", "timestamps": named},
     )

@@ -1,7 +1,7 @@
 """OpenAI's videos API: the client half. A video is a job that is created, polled, downloaded and deleted.
 
-The vendor's SDKs create a job with a form, with or without an image, and so do the users of `render_request`. Compatible
-servers use a few more status words; those with a clear meaning are accepted too.
+The vendor's SDKs create a job with a form, with or without an image. The users of `render_request` do the same. Compatible
+servers use a few more status words; words with a clear meaning are accepted too.
 
 Source: openai-python 3.52, resources/videos.py, types/video.py, video_create_params.py, video_remix_params.py and
 video_create_error.py. The SDK takes its polling interval from the header ``openai-poll-after-ms``.
@@ -137,11 +137,11 @@ def _parse_failure(error: Any, word: str) -> tuple[str, str]:
     if not KEY_CODES.isdisjoint(text.names):
         refused = key_refused()
         return refused.message, refused.code
-    said = text.message
-    if not said and word.lower() != "failed":
-        said = f"The upstream reports the video status '{word.lower()}'."
+    message = text.message
+    if not message and word.lower() != "failed":
+        message = f"The upstream reports the video status '{word.lower()}'."
     code = error.get("code") if isinstance(error, Mapping) else None
-    return said, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
+    return message, code[:_MAX_CODE_LENGTH] if isinstance(code, str) else ""
 
 
 def _read_progress(value: Any) -> int | None:

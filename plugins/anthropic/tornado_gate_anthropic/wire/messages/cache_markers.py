@@ -2,7 +2,7 @@
 
 A marker stays where the caller set it: on a tool, on a block, or at the top level, which marks the last block. The vendor's
 rules hold for every body: at most four markers, longer lifetimes before shorter ones in the order tools, system, messages, and
-none on thinking. What does not fit is reported as dropped.
+no marker on thinking. A marker that breaks a rule is reported as dropped.
 
 Source: platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-22): "Automatic caching", "Edge cases",
 "Mixing different TTLs", "What cannot be cached".
@@ -26,7 +26,10 @@ _FUNCTION: Final = "function"
 
 
 class MarkerWriter(State, eq=False):
-    """Puts markers on the blocks and tools of one body. `names` has the caller's path of each, by the identity of its value."""
+    """The writer of markers on the blocks and tools of one body.
+
+    `names` has the caller's path of each, by the identity of its value.
+    """
 
     call: Call
     names: dict[int, Callable[[], str]] = field(default_factory=dict)
@@ -100,11 +103,11 @@ class MarkerWriter(State, eq=False):
 
 def find_markable(blocks: Iterable[Holder]) -> Holder | None:
     """The last block or tool that may have a marker."""
-    found = None
+    markable = None
     for block in blocks:
         if block.get("type") not in _UNMARKABLE_TYPES:
-            found = block
-    return found
+            markable = block
+    return markable
 
 
 def list_blocks(content: Any) -> list[Holder]:

@@ -70,7 +70,7 @@ def _render(citation: Citation) -> dict[str, Any]:
 
 
 def is_foreign_citation(value: Any) -> bool:
-    """Whether a citation was made by the gateway; the vendor would reject it."""
+    """Return whether a citation was made by the gateway; the vendor would reject it."""
     match value:
         case {"type": "web_search_result_location", "encrypted_index": index}:
             return bool(index == FOREIGN_INDEX)

@@ -13,7 +13,7 @@ from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.http.upstream_errors import error_for_status, error_text
 
 NO_THREADS: Final = "thread_unsupported_request"
-"""Error code that tells the vendor's SDKs to send the whole conversation instead of only the newest turn."""
+"""Error code after which the vendor's SDKs send the whole conversation instead of only the newest turn."""
 
 _TYPE_OF_STATUS: Final[Mapping[int, str]] = {
     401: "authentication_error",

@@ -1,8 +1,8 @@
 """How much of a request the vendor can enforce: its limits for all schemas together. Pure.
 
-Above a limit the vendor rejects the whole request. Tools keep their schemas and lose ``strict``, from the last one on. A response
-format gets more required properties, with which an answer still matches the caller's schema; with too many unions it is
-left out. Each change is reported.
+Above a limit the vendor rejects the whole request. Tools keep their schemas and lose ``strict``, from the last one on. A
+response format gets more required properties, with which a response still matches the caller's schema; with too many unions it
+is left out. Each change is reported.
 
 Source: platform.claude.com/docs/en/build-with-claude/structured-outputs, "Schema complexity limits" (read 2026-11-22).
 """
@@ -21,7 +21,7 @@ MOST_UNIONS: Final = 16
 
 
 class _Total(State):
-    """What is left of the limits."""
+    """The unused part of the limits."""
 
     tools: int = MOST_STRICT_TOOLS
     optional: int = MOST_OPTIONAL
@@ -30,9 +30,9 @@ class _Total(State):
     def take(self, schema: Any, tools: int = 0) -> bool:
         """Count a schema if it is within the limits."""
         optional = unions = 0
-        for one in _iterate_objects(schema):
-            properties = one.get("properties") or {}
-            optional += len(properties.keys() - set(one.get("required") or ()))
+        for object_schema in _iterate_objects(schema):
+            properties = object_schema.get("properties") or {}
+            optional += len(properties.keys() - set(object_schema.get("required") or ()))
             unions += sum("anyOf" in inner or isinstance(inner.get("type"), list) for inner in properties.values())
         if tools > self.tools or optional > self.optional or unions > self.unions:
             return False
@@ -42,13 +42,13 @@ class _Total(State):
 
 def fit_grammar(call: Call, request: ChatRequest, body: dict[str, Any]) -> None:
     """Reduce what `body`, the request of another format, enforces to the vendor's limits. Reports to `call.drop_field`."""
-    wanted = (body.get("output_config") or {}).get("format")
+    response_format = (body.get("output_config") or {}).get("format")
     strict = [tool for tool in body.get("tools", ()) if tool.get("strict")]
-    if wanted is None and not strict:
+    if response_format is None and not strict:
         return
     total = _Total()
-    if wanted is not None:
-        _fit_format(call, request, body, wanted["schema"], total)
+    if response_format is not None:
+        _fit_format(call, request, body, response_format["schema"], total)
     places = {tool.name: number for number, tool in enumerate(request.tools) if hasattr(tool, "name")}
     for tool in strict:
         if not total.take(tool["input_schema"], tools=1):
@@ -61,11 +61,11 @@ def _fit_format(call: Call, request: ChatRequest, body: dict[str, Any], schema: 
     if total.take(schema):
         return
     left = total.optional
-    for one in _iterate_objects(schema):
-        required = list(one.get("required") or ())
-        optional = [member for member in one.get("properties") or () if member not in required]
+    for object_schema in _iterate_objects(schema):
+        required = list(object_schema.get("required") or ())
+        optional = [member for member in object_schema.get("properties") or () if member not in required]
         if len(optional) > left:
-            one["required"] = required + optional[left:]
+            object_schema["required"] = required + optional[left:]
             call.drop_field(f"{name}.schema.required")
         left = max(left - len(optional), 0)
     if total.take(schema):

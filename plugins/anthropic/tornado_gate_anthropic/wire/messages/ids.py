@@ -13,7 +13,7 @@ from typing import Final
 from tornado_gate.codec.ids import make_unique_id
 
 GATE_ID_PREFIX: Final = "gate-"
-"""Prefix of an encoded id; the rest is the original id in URL-safe base64 without padding."""
+"""Prefix of an encoded id; the original id follows in URL-safe base64 without padding."""
 
 _ALLOWED_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -26,7 +26,7 @@ def render_id(call_id: str) -> str:
 
 
 def parse_id(value: str) -> str:
-    """The original id of one that `render_id` encoded; any other id is returned unchanged."""
+    """The original id of an id that `render_id` encoded; any other id is returned unchanged."""
     if not value.startswith(GATE_ID_PREFIX):
         return value
     text = value[len(GATE_ID_PREFIX) :]

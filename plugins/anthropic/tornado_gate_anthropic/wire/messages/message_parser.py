@@ -1,7 +1,7 @@
 """``system`` and ``messages`` of a request body as common messages. Pure.
 
-``system`` becomes a first message of role "system". The tool results in a user message become a message of role "tool";
-the rest of it becomes a message of role "user" after that. A tool result is `plain` when its content was one string.
+``system`` becomes a first message of role "system". The tool results in a user message become a message of role "tool"; its
+other content becomes a message of role "user" after it. A tool result is `plain` when its content was one string.
 
 Source: anthropic-python 2.11, types/message_param.py.
 """
@@ -25,15 +25,15 @@ def parse_conversation(body: Mapping[str, Any]) -> tuple[tuple[Message, ...], di
         messages.append(Message(role="system", parts=parts, plain=isinstance(system, str)))
         names["messages.0"] = "system"
         if isinstance(system, list):
-            names |= {f"messages.0.content.{place}": f"system.{place}" for place in range(len(parts))}
+            names |= {f"messages.0.content.{position}": f"system.{position}" for position in range(len(parts))}
     for number, value in enumerate(body["messages"]):
         for places, message in _parse_message(value):
             ours = len(messages)
             if ours != number:
                 names[f"messages.{ours}"] = f"messages.{number}"
-            for index, place in enumerate(places):
-                if index != place:
-                    names[f"messages.{ours}.content.{index}"] = f"messages.{number}.content.{place}"
+            for index, position in enumerate(places):
+                if index != position:
+                    names[f"messages.{ours}.content.{index}"] = f"messages.{number}.content.{position}"
             messages.append(message)
     return tuple(messages), names
 
@@ -43,22 +43,27 @@ def _parse_message(value: Mapping[str, Any]) -> Iterator[tuple[Sequence[int], Me
     role, content = value["role"], value.get("content")
     parts = parse_content(content)
     extra = select_unknown(value, "role", "content")
-    results = [place for place, part in enumerate(parts) if isinstance(part, ToolResult)] if role == "user" else []
+    results = (
+        [position for position, part in enumerate(parts) if isinstance(part, ToolResult)] if role == "user" else []
+    )
     if not results:
         yield (), Message(role=role, parts=parts, plain=isinstance(content, str), extra=extra)
         return
-    others = [place for place in range(len(parts)) if place not in results]
+    others = [position for position in range(len(parts)) if position not in results]
     yield (
         results,
         Message(
             role="tool",
-            parts=tuple(parts[place] for place in results),
+            parts=tuple(parts[position] for position in results),
             plain=_are_plain_results(content),
             extra={} if others else extra,
         ),
     )
     if others:
-        yield others, Message(role="user", parts=tuple(parts[place] for place in others), plain=False, extra=extra)
+        yield (
+            others,
+            Message(role="user", parts=tuple(parts[position] for position in others), plain=False, extra=extra),
+        )
 
 
 def _are_plain_results(content: Any) -> bool:

@@ -101,7 +101,7 @@ def render_conversation(
 
 
 class _TurnWriter:
-    """Groups messages into turns. `own` is True when the request came in this format."""
+    """The writer of turns from messages. `own` is True when the request came in this format."""
 
     def __init__(self, call: Call, own: bool, markers: MarkerWriter, media_types: tuple[str, ...] | None) -> None:
         self.own = own
@@ -137,9 +137,9 @@ class _TurnWriter:
             last.plain = False
         last.blocks += blocks
         last.extra |= message.extra if self.own else {}
-        for part, given in zip(sent.parts, message.parts, strict=True):
-            if isinstance(part, ToolCall) and isinstance(given, ToolCall):
-                self._waiting.setdefault(given.id, []).append((part.id, last))
+        for part, original in zip(sent.parts, message.parts, strict=True):
+            if isinstance(part, ToolCall) and isinstance(original, ToolCall):
+                self._waiting.setdefault(original.id, []).append((part.id, last))
 
     def _make_ids_unique(self, message: Message) -> Message:
         """`message` with another id for each call whose id an earlier call has, which only this vendor rejects."""
@@ -165,15 +165,15 @@ class _TurnWriter:
 
     def _get_turn_after(self, caller: _Turn | None, path: Path) -> _Turn:
         """The user turn directly after `caller`, inserted if missing; the last one when `caller` is None (unknown call id)."""
-        place = len(self.turns)
+        position = len(self.turns)
         if caller is None and self.turns and self.turns[-1].role == "user":
-            place -= 1
-        while caller is not None and self.turns[place - 1] is not caller:
-            place -= 1
-        if place == len(self.turns) or self.turns[place].role != "user":
-            self.turns.insert(place, _Turn(role="user", path=path))
-        self.turns[place].plain = False
-        return self.turns[place]
+            position -= 1
+        while caller is not None and self.turns[position - 1] is not caller:
+            position -= 1
+        if position == len(self.turns) or self.turns[position].role != "user":
+            self.turns.insert(position, _Turn(role="user", path=path))
+        self.turns[position].plain = False
+        return self.turns[position]
 
     def render_blocks(self, path: Path, message: Message) -> list[Block]:
         """The blocks of a message, without its tool results."""
@@ -219,7 +219,7 @@ class _TurnWriter:
         return block
 
     def _is_allowed(self, part: Part, role: str) -> bool:
-        """Whether this format accepts `part` in a message of `role`, for a request of another format."""
+        """Return whether this format accepts `part` in a message of `role`, for a request of another format."""
         if self.own or role in ("user", "tool"):
             return True
         return isinstance(part, (Text, Refusal)) or (role == "assistant" and isinstance(part, (Thinking, ToolCall)))
@@ -233,14 +233,14 @@ class _TurnWriter:
         value: Block = {"type": "tool_result", "tool_use_id": render_id(result.call_id)}
         blocks: list[Block] = []
         for index, part in enumerate(result.parts):
-            place = partial(path, index)
+            part_path = partial(path, index)
             if not self._has_content(part):
                 continue
             if isinstance(part, (Text, Image, File)) or (self.own and isinstance(part, VendorPart)):
-                block = self._render_block(place, part, "tool")
+                block = self._render_block(part_path, part, "tool")
                 blocks += [block] if block is not None else []
             else:
-                self._call.drop_field(place())
+                self._call.drop_field(part_path())
         if not self.own:
             self._markers.raise_marker(value, blocks)
         if blocks:
@@ -257,9 +257,9 @@ def _place_system_turns(call: Call, turns: Iterable[_Turn], abilities: ModelFeat
     """The turns of a request of another format; system turns that the model does not accept there become user turns."""
     turns = list(turns)
     settled: list[_Turn] = []
-    for place, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         last = settled[-1] if settled else None
-        before_assistant = place + 1 == len(turns) or turns[place + 1].role == "assistant"
+        before_assistant = index + 1 == len(turns) or turns[index + 1].role == "assistant"
         placed = abilities.system_turns and last is not None and last.role == "user" and before_assistant
         settled_turn = turn
         if turn.role == "system" and not placed:

@@ -21,7 +21,7 @@ _METERED_FRAME: Final = re.compile(rb'"type"\s*+:\s*+"(?:message_start|message_d
 
 
 class MessagesStreamMeter:
-    """Reads the raw frames of one stream and sets usage and finish reason on `meter`.
+    """The meter of one stream's raw frames. It sets usage and finish reason on `meter`.
 
     `finished` is True after a stop reason, `done` after the last event: ``message_stop`` or ``error``. `issued` receives the id
     of the container that the upstream keeps.

@@ -17,17 +17,17 @@ _SERVER_TOOL_TYPES = {
 
 
 class ModelFeatures(ChatFeatures, frozen=True, kw_only=True):
-    """Facts about one upstream model. The defaults are those of the oldest models and of models that are not known.
+    """Facts about one upstream model. The defaults fit the oldest models and unknown models.
 
     `thinking` is how thinking is enabled: with a token "budget", "adaptive" with an effort level, or "none". With
-    `thinking_default` the model thinks unless the request says otherwise. `thinking_off` is how thinking is switched off:
-    "disabled", "between_tools" (none before the first tool call) or "never". `display`: whether thinking is returned by default.
-    `forced_tools`: whether a tool can be forced: "always", "without_thinking" or "never". `sampling` is which of temperature,
-    top_p and top_k the model accepts: "all", "one" (not both temperature and top_p) or "none". `system_turns`: the model accepts
-    messages of role "system" between turns. `opaque_user`: a user id that shows an e-mail address or phone number is rejected.
-    `default_output` is ``max_tokens`` for requests without a limit, without thinking. `bound_thinking`: the model rejects
-    thinking after any change of what stood before it, unless the request allows it to be ignored. `server_tool_types`: the type
-    of each server tool, with its version, for requests of other formats.
+    `thinking_default` the model thinks unless the request switches thinking off. `thinking_off` is how thinking is switched
+    off: "disabled", "between_tools" (none before the first tool call) or "never". `display`: whether thinking is returned by
+    default. `forced_tools`: whether a tool can be forced: "always", "without_thinking" or "never". `sampling` is which of
+    temperature, top_p and top_k the model accepts: "all", "one" (not both temperature and top_p) or "none". `system_turns`: the
+    model accepts messages of role "system" between turns. `opaque_user`: a user id that shows an e-mail address or phone number
+    is rejected. `default_output` is ``max_tokens`` for requests without a limit, without thinking. `bound_thinking`: the model
+    rejects thinking after any change of the content before it, unless the request allows the model to ignore it.
+    `server_tool_types`: the type of each server tool, with its version, for requests of other formats.
     """
 
     thinking: Literal["budget", "adaptive", "none"] = "budget"

@@ -1,7 +1,7 @@
 """Content blocks, in both directions. Pure.
 
-Unknown members of a block are kept in `extra` of its part, those of its ``source`` under that name. A block of an unknown
-type (server tools and their results, search results, …) becomes a `VendorPart`.
+Unknown members of a block are kept in `extra` of its part, unknown members of its ``source`` under that name. A block of an
+unknown type (server tools and their results, search results, …) becomes a `VendorPart`.
 
 Source: anthropic-python 2.11, types/content_block_param.py and types/content_block.py.
 """
@@ -177,7 +177,7 @@ def render_block(part: Part, own: bool) -> dict[str, Any] | None:
         return value
     value = add_extra(value, part.extra, inside="source")
     if value.get("citations") and isinstance(part, Text):
-        value["citations"] = [one for one in value["citations"] if not is_foreign_citation(one)]
+        value["citations"] = [citation for citation in value["citations"] if not is_foreign_citation(citation)]
     return value
 
 
@@ -186,11 +186,11 @@ def _render_part(part: Part, own: bool) -> dict[str, Any] | None:
         case Text(text=text) | Refusal(text=text):
             return {"type": "text", "text": text}
         case Image(source=source):
-            found = render_image(source, own)
-            return found and {"type": "image", "source": found}
+            block = render_image(source, own)
+            return block and {"type": "image", "source": block}
         case File(source=source, name=name):
-            found = render_document(source, own)
-            return found and {"type": "document", "source": found} | drop_none(title=name)
+            block = render_document(source, own)
+            return block and {"type": "document", "source": block} | drop_none(title=name)
         case Thinking(redacted=True):
             return {"type": "redacted_thinking", "data": render_signature(part.signature)}
         case Thinking(text=text):

@@ -124,8 +124,8 @@ def render_request(
 ) -> dict[str, Any]:
     """The body for an upstream of this format. Reports unsupported fields to `call.drop_field`.
 
-    `default_max_tokens` replaces the model's default for a request without a limit; what thinking needs is added to it. With
-    `auto_cache` a request of another format gets cache markers, unless it has some or refuses them.
+    `default_max_tokens` replaces the model's default for a request without a limit; the tokens for thinking are added to it.
+    With `auto_cache` a request of another format gets cache markers, unless it has some or refuses them.
     """
     abilities = abilities or ModelFeatures()
     markers = MarkerWriter(call=call)
@@ -170,8 +170,8 @@ def _end_with_user_turn(
     call: Call, request: ChatRequest, abilities: ModelFeatures, turns: list[dict[str, Any]]
 ) -> None:
     """Add a user turn after a last assistant turn, where the model does not continue one: at most models, and never as JSON."""
-    wanted = request.response_format
-    has_schema = wanted is not None and wanted.schema is not None
+    response_format = request.response_format
+    has_schema = response_format is not None and response_format.schema is not None
     if (has_schema or not abilities.prefill) and turns and turns[-1]["role"] == "assistant":
         report_begun_answer(call, request)
         turns.append({"role": "user", "content": CONTINUE})
@@ -191,7 +191,7 @@ def _render_user(request: ChatRequest, abilities: ModelFeatures) -> str | None:
 
 
 def _is_personal(user: str) -> bool:
-    """Whether the vendor rejects a user id, or says it may: an e-mail address or a phone number."""
+    """Return whether the vendor rejects a user id, or documents that it may: an e-mail address or a phone number."""
     is_email = "@" in user[1:-1] and user.split() == [user]
     return is_email or _PHONE_NUMBER.fullmatch(user) is not None
 
@@ -201,8 +201,8 @@ def choose_max_tokens(
 ) -> int:
     """``max_tokens`` for a request without one: the target's configured output limit, else a default with room for thinking.
 
-    The default is `configured` or that of the model. `thinking` and `effort` are those of the outgoing body. A budget must be
-    below ``max_tokens``; adaptive thinking gets the budget that corresponds to its effort.
+    The default is `configured` or the model's. `thinking` and `effort` are members of the outgoing body. A budget must be below
+    ``max_tokens``; adaptive thinking gets the budget that corresponds to its effort.
     """
     known = _get_known_limit(call)
     if known is not None:
@@ -248,7 +248,7 @@ def _render_sampling(
 
 
 def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
-    """The stop sequences without those of white space only, which the vendor rejects."""
+    """The stop sequences that are not only white space. The vendor rejects the others."""
     stops = [stop for stop in request.stop if own or stop.strip()]
     if len(stops) < len(request.stop):
         call.drop_field(request.field_name("stop"))
@@ -256,23 +256,25 @@ def _render_stop(call: Call, request: ChatRequest, own: bool) -> list[str]:
 
 
 def _render_output(call: Call, request: ChatRequest, abilities: ModelFeatures) -> dict[str, Any]:
-    wanted = request.response_format
-    if wanted is None or wanted.kind == "text":
+    response_format = request.response_format
+    if response_format is None or response_format.kind == "text":
         return {}
     name = request.field_name("response_format")
-    if wanted.schema is None:  # wants_json
+    if response_format.schema is None:  # wants_json
         return {}
-    if wanted.description is not None:
+    if response_format.description is not None:
         call.drop_field(f"{name}.description")
-    for member, value in wanted.extra.items():
+    for member, value in response_format.extra.items():
         if value is not None:
             call.drop_field(f"{name}.{member}")
     if request.wire_format == WIRE_FORMAT:
-        schema: Any = wanted.schema
+        schema: Any = response_format.schema
     elif abilities.schema == "closed":
-        schema = restrict_schema(wanted.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip(".")))
+        schema = restrict_schema(
+            response_format.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip("."))
+        )
     else:
-        schema = close_objects(wanted.schema)
+        schema = close_objects(response_format.schema)
     return {"format": {"type": "json_schema", "schema": schema}}
 
 
@@ -304,7 +306,7 @@ def _restore_member(body: dict[str, Any], name: str, value: Any) -> None:
     if parent not in _NESTED_MEMBERS:
         add_extra(body, {name: value})
         return
-    place = body
+    container = body
     for step in parent.split("."):
-        place = place.setdefault(step, {})
-    place.setdefault(member, value)
+        container = container.setdefault(step, {})
+    container.setdefault(member, value)

@@ -95,7 +95,7 @@ def parse_response(body: Any) -> ChatResult:
 
 
 def read_explanation(stop: Mapping[str, Any]) -> str:
-    """The vendor's reason for a refusal; "" when there is none. `stop` has the member ``stop_details``."""
+    """The vendor's reason for a refusal; "" without a reason. `stop` has the member ``stop_details``."""
     match stop.get("stop_details"):
         case {"type": "refusal", "explanation": str(explanation)}:
             return explanation
@@ -151,7 +151,7 @@ def render_answer_blocks(part: Part) -> list[dict[str, Any]]:
 
 
 def render_answer_block(part: Part) -> dict[str, Any] | None:
-    """The block of a part; None for an empty part and for one that this format has no block for.
+    """The block of a part; None for an empty part, and for a part without a block in this format.
 
     Audio becomes its transcript. Images use the request's block type, because the vendor's models do not return images.
     """

@@ -38,7 +38,7 @@ _DIRECT: Final = {"type": "direct"}
 
 
 def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
-    """What a tool of a validated body requests; None for a tool that only this vendor has."""
+    """Return the server tool for a tool of a validated body; None for a tool that only this vendor has."""
     match = _TYPE.fullmatch(read_string(value.get("type")))
     if match is None:
         return None
@@ -55,7 +55,9 @@ def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
 
 
 def render_server_tool(call: Call, tool: VendorTool, path: str, types: Mapping[str, str]) -> dict[str, Any] | None:
-    """The tool for one of another format; None, and reported, when the vendor has none. `types` are the model's, by kind.
+    """Return the tool for another format's tool.
+
+    Returns None and reports the tool if the vendor has no equivalent. `types` are the model's types, by kind.
 
     The vendor accepts allowed or blocked domains, not both: blocked ones are then reported.
     """
@@ -103,20 +105,22 @@ def _parse_use(block: Mapping[str, Any]) -> ServerToolUse | None:
 
 
 def _parse_call(block: Mapping[str, Any]) -> ServerToolUse | None:
-    name, given = read_string(block.get("name")), block.get("input")
+    name, arguments = read_string(block.get("name")), block.get("input")
     kind = _KIND_OF_NAME.get(name)
     if kind is None:
         return None
-    given = given if isinstance(given, Mapping) else {}
-    query, url = read_string(given.get("query")), read_string(given.get("url"))
-    code = read_string(given.get("code")) or (read_string(given.get("command")) if name.startswith("bash") else "")
+    arguments = arguments if isinstance(arguments, Mapping) else {}
+    query, url = read_string(arguments.get("query")), read_string(arguments.get("url"))
+    code = read_string(arguments.get("code")) or (
+        read_string(arguments.get("command")) if name.startswith("bash") else ""
+    )
     return ServerToolUse(
         id=read_string(block.get("id")),
         kind=kind,
         step="call",
         queries=(query,) if query and kind == "web_search" else (),
         url=url if kind == "web_fetch" else "",
-        code=code or dump_compact(given) if kind == "code_execution" else "",
+        code=code or dump_compact(arguments) if kind == "code_execution" else "",
     )
 
 
@@ -139,9 +143,9 @@ def render_vendor_blocks(part: VendorPart) -> list[dict[str, Any]]:
     identity = FOREIGN_ID_PREFIX + re.sub(r"[^A-Za-z0-9_]", "", use.id or make_unique_id())
     blocks: list[dict[str, Any]] = []
     if use.step != "result":
-        given = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
+        arguments = {"code": use.code} if use.kind == "code_execution" else {"query": ", ".join(use.queries)}
         blocks.append(
-            {"type": "server_tool_use", "id": identity, "name": use.kind, "input": given, "caller": dict(_DIRECT)}
+            {"type": "server_tool_use", "id": identity, "name": use.kind, "input": arguments, "caller": dict(_DIRECT)}
         )
     if use.step != "call":
         content = _render_search_result(use) if use.kind == "web_search" else _render_code_result(use)
@@ -183,7 +187,7 @@ def parse_foreign_block(block: Mapping[str, Any]) -> ServerToolUse | None:
 
 
 def is_unanswered(blocks: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the blocks of one use are a call without its result, as a paused turn leaves it; the vendor rejects it.
+    """Return whether the blocks of one use are a call without its result, as a paused turn leaves it; the vendor rejects it.
 
     Source: gsd-build/gsd-2#2870 (2026-03).
     """
@@ -191,7 +195,7 @@ def is_unanswered(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_foreign_block(block: Any) -> bool:
-    """Whether a block about a server tool was made by the gateway."""
+    """Return whether a block about a server tool was made by the gateway."""
     if not isinstance(block, Mapping):
         return False
     identity = block.get("id") if block.get("type") == "server_tool_use" else block.get("tool_use_id")

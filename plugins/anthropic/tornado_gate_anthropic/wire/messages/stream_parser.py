@@ -103,7 +103,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 raise UpstreamError(
                     "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
                 )
-            out.extend(self.read(frame))  # yields one event at a time: those before an error are kept
+            out.extend(self.read(frame))  # yields one event at a time, so that events before an error are kept
             if self.finished:
                 return True
         return False
@@ -114,7 +114,7 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
     def continue_text(self, frame: Any) -> PartDelta | None:
         """The event for a delta that only adds text to an open block (the most frequent case).
 
-        None for any other event; the caller passes those to `read`.
+        None for any other event, which the caller passes to `read`.
         """
         if not isinstance(frame, dict) or frame.get("type") != "content_block_delta":
             return None
@@ -179,8 +179,8 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
         )
 
     def _note_usage(self, usage: Any) -> None:
-        if isinstance(usage, dict) and (told := drop_null(usage)):
-            self._usage |= told
+        if isinstance(usage, dict) and (reported := drop_null(usage)):
+            self._usage |= reported
             self._untold_usage = True
 
     def _report_usage(self) -> Iterator[StreamEvent]:
@@ -192,11 +192,11 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
 
     def _read_message_delta(self, frame: Mapping[str, Any]) -> Iterator[StreamEvent]:
         delta = frame.get("delta")
-        told = drop_null(delta) if isinstance(delta, dict) else {}
+        reported = drop_null(delta) if isinstance(delta, dict) else {}
         self._note_usage(frame.get("usage"))
-        if told.get("stop_reason") or self._stop is not None:
+        if reported.get("stop_reason") or self._stop is not None:
             yield from self._start_response({})
-            self._stop = (self._stop or {}) | told
+            self._stop = (self._stop or {}) | reported
             yield from self._end_all_blocks()
             yield from self._report_usage()
 

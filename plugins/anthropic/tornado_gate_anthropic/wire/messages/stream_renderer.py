@@ -98,7 +98,7 @@ class _MessagesPartState(State):
 
 
 class MessagesStreamRenderer:
-    """Renders one response stream. `id` and `model` are those of `render_stream`."""
+    """The renderer of one response stream. `id` and `model` are the parameters of `render_stream`."""
 
     def __init__(self, id: str, model: str) -> None:
         self._id = id
@@ -300,7 +300,7 @@ def render_frame(event: Event) -> bytes:
 
 
 def _is_streamed(start: PartStart) -> bool:
-    """Whether a part is written delta by delta; other parts are written when they end."""
+    """Return whether a part is written delta by delta; other parts are written when they end."""
     if start.part is not None or start.redacted:
         return False
     return start.kind in ("text", "refusal", "thinking", "audio") or (

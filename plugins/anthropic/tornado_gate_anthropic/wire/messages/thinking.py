@@ -93,7 +93,7 @@ def render_reasoning(
 ) -> dict[str, Any]:
     """``thinking`` and ``effort`` for a request of any format; each is left out when unset.
 
-    `messages` are those of the outgoing body and `limit` its ``max_tokens`` when that is known.
+    `messages` are the messages of the outgoing body, and `limit` is its ``max_tokens`` if known.
     """
     reasoning = request.reasoning
     if request.wire_format == WIRE_FORMAT:
@@ -120,7 +120,8 @@ def render_reasoning(
 def allow_unbound_thinking(
     thinking: Mapping[str, Any] | None, abilities: ModelFeatures, messages: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """``thinking`` with which the model ignores earlier thinking of which the conversation has changed, instead of rejecting it.
+    """The ``thinking`` with which the model ignores earlier thinking after a change of the conversation, instead of rejecting
+    it.
 
     Clients of other formats change system prompts, tools and histories between turns, which only this vendor forbids; most do
     not know that their history has thinking, because the core restores it. None: `thinking` need not change.
@@ -130,15 +131,15 @@ def allow_unbound_thinking(
     """
     if not abilities.bound_thinking or (thinking is not None and thinking["type"] != "adaptive"):
         return None
-    said = [message["content"] for message in messages if message["role"] == "assistant"]
-    blocks = [block for content in said if isinstance(content, list) for block in content]
+    contents = [message["content"] for message in messages if message["role"] == "assistant"]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
     if not any(block["type"] in ("thinking", "redacted_thinking") for block in blocks):
         return None
     return {**(thinking or {"type": "adaptive"}), "block_binding": dict(_IGNORE_UNBOUND)}
 
 
 def _render_off(call: Call, name: str, abilities: ModelFeatures, *, shown: bool) -> dict[str, Any]:
-    """Thinking switched off, or the least of it where that is impossible: then it is `shown` to a caller who asked for it."""
+    """Thinking switched off, or the lowest effort where that is impossible; then it is `shown` to a caller who requested it."""
     if abilities.thinking == "none":
         return {}
     if abilities.thinking_off != "never":
@@ -168,12 +169,12 @@ def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: Mod
 def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFeatures) -> int | None:
     """The thinking budget in tokens; None when `limit` leaves less than `MIN_BUDGET`.
 
-    Without a limit, the model's largest answer leaves room for its usual one, or is shared in halves.
+    Without a limit, the model's largest response leaves room for its usual one, or is shared in halves.
     """
-    asked = reasoning.budget_tokens
-    if asked is None or asked < 0:  # no budget given: use that of the effort level
-        asked = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
-    budget = max(asked, MIN_BUDGET)
+    wanted_budget = reasoning.budget_tokens
+    if wanted_budget is None or wanted_budget < 0:  # no budget given: use the budget of the effort level
+        wanted_budget = BUDGET_OF_EFFORT.get(reasoning.effort or "medium", BUDGET_OF_EFFORT["medium"])
+    budget = max(wanted_budget, MIN_BUDGET)
     if limit is None and abilities.max_output is not None:
         budget = min(budget, max(abilities.max_output - abilities.default_output, abilities.max_output // 2))
     if limit is not None and budget >= limit:
@@ -182,9 +183,9 @@ def _compute_budget(reasoning: Reasoning, limit: int | None, abilities: ModelFea
 
 
 def lacks_thinking(messages: Sequence[Any]) -> bool:
-    """Whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
+    """Return whether the tool loop at the end does not start with thinking, which the vendor rejects beside a budget.
 
-    A loop is what the model said since the last user turn that is more than results; adjacent messages of one role are one turn.
+    A loop is the model's output since the last user turn with more than results; adjacent messages of one role are one turn.
     Source: the vendor's page "Extended thinking", "Tool use" and "Interleaved thinking" (read 2026-11-22).
     """
     first: Sequence[Any] = ()

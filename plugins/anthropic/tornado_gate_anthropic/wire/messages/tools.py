@@ -70,7 +70,7 @@ def parse_tool_choice(
 
 
 def forces_a_tool(request: ChatRequest) -> bool:
-    """Whether the model must call a tool; forced tool calls and thinking exclude each other."""
+    """Return whether the model must call a tool; forced tool calls and thinking exclude each other."""
     choice = request.tool_choice
     return choice is not None and (
         choice.mode in ("required", "tool") or (choice.mode == "allowed" and choice.required)
@@ -144,10 +144,10 @@ def _render_choice(call: Call, request: ChatRequest, own: bool, abilities: Model
 
 def _render_forced_server_tool(request: ChatRequest, choice: ToolChoice) -> dict[str, Any] | None:
     """The choice of a server tool of another format, whose type names the tool; None for any other choice."""
-    wanted = (choice.vendor or {}).get("type")
+    tool_type = (choice.vendor or {}).get("type")
     for tool in request.tools:
-        if isinstance(tool, VendorTool) and tool.server is not None and wanted is not None:
+        if isinstance(tool, VendorTool) and tool.server is not None and tool_type is not None:
             kind = tool.server.kind
-            if wanted == tool.value.get("type") or (kind == "web_search" and str(wanted).startswith(kind)):
+            if tool_type == tool.value.get("type") or (kind == "web_search" and str(tool_type).startswith(kind)):
                 return {"type": "tool", "name": kind}
     return None

@@ -47,7 +47,7 @@ _NULLABLE_MEMBERS: Final = (
     "service_tier",
     "speed",
 )
-"""Members that are required and null when there is nothing to say."""
+"""Members that are required, and null without a value."""
 
 
 def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
@@ -56,7 +56,10 @@ def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
 
 
 def render_stop_reason(reason: FinishReason, raw: str = "", stop_sequence: str | None = None) -> str:
-    """The stop reason of a finish reason. Raises UpstreamError for "error": the format has none that marks a failed response."""
+    """The stop reason of a finish reason.
+
+    Raises UpstreamError for "error", because no stop reason of the format marks a failed response.
+    """
     if reason == "error":
         raise response_failed(raw)
     if _FINISH_REASONS.get(raw) == reason:
@@ -69,7 +72,7 @@ def render_stop(
 ) -> dict[str, Any]:
     """``stop_reason``, ``stop_sequence`` and ``stop_details``. Raises as `render_stop_reason`.
 
-    `refused`: the model refused in a text of its own, `explanation`, which in this format is a refusal too.
+    `refused`: the model refused in the text `explanation`, which is a refusal in this format too.
     """
     if refused and reason in ("stop", "content_filter"):
         reason, raw = "content_filter", ""
@@ -124,10 +127,10 @@ def _read_count(value: Mapping[str, Any], name: str) -> int | None:
 
 
 def render_usage(usage: Usage | None) -> dict[str, Any]:
-    """The usage object with all members that the vendor's types require; those that are unknown are null.
+    """The usage object with all members that the vendor's types require; unknown members are null.
 
     Clients add up the three input counts; a missing one would make the sum NaN. The sum is the upstream's count of the whole
-    prompt, also if its reads and writes overlap. Source: @anthropic-ai/sdk 1.11, resources/messages/messages.d.ts, `Usage`.
+    prompt, even if its reads and writes overlap. Source: @anthropic-ai/sdk 1.11, resources/messages/messages.d.ts, `Usage`.
     """
     usage = usage or Usage()
     read, written = usage.cache_read_tokens, usage.cache_write_tokens

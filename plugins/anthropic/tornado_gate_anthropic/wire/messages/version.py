@@ -22,12 +22,12 @@ _DATE_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 def check_version(headers: Mapping[str, str]) -> None:
     """Raise InvalidField unless the header is a valid calendar date, 2023-01-01 or later."""
-    given = headers.get(VERSION_HEADER)
-    if given is None:
+    version = headers.get(VERSION_HEADER)
+    if version is None:
         message = f"The header '{VERSION_HEADER}' is missing. Send a date such as 2023-06-01."
         raise InvalidField(VERSION_HEADER, message, code="missing_required_parameter")
-    if given != DEFAULT_VERSION and not _is_version(given.strip()):
-        shown = given[:50]
+    if version != DEFAULT_VERSION and not _is_version(version.strip()):
+        shown = version[:50]
         raise InvalidField(
             VERSION_HEADER, f"The header '{VERSION_HEADER}' must be a date, {EARLIEST_VERSION} or later, not '{shown}'."
         )

@@ -37,14 +37,14 @@ def decode_base64(text: str) -> bytes:
 
 
 def is_raw(media_type: str) -> bool:
-    """Whether audio of this type is samples without a header."""
+    """Return whether audio of this type is samples without a header."""
     return media_type.lower().startswith(("audio/l16", "audio/pcm"))
 
 
 def parse_sample_rate(media_type: str) -> int:
     """Samples per second."""
-    found = _RATE_PARAMETER.search(media_type)
-    return int(found[1]) if found else DEFAULT_SAMPLE_RATE
+    match = _RATE_PARAMETER.search(media_type)
+    return int(match[1]) if match else DEFAULT_SAMPLE_RATE
 
 
 def make_wav_header(rate: int, size: int | None) -> bytes:

@@ -1,7 +1,7 @@
 """Function calls and responses, and the matching between them. Pure.
 
-A call often has no id; a response without an id then belongs to the first unanswered call of its name. Common parts match by
-id, so a call without one gets its number in the conversation, which stays the same in later turns.
+A call often has no id; a response without an id then belongs to the first call of its name that has no response. Common parts
+match by id, so a call without one gets its number in the conversation, which stays the same in later turns.
 
 Source: google-genai 3.4, types.FunctionCall and FunctionResponse.
 """
@@ -38,7 +38,7 @@ class AnsweredCalls:
         self._responses: dict[str, Mapping[str, Any]] = {}
 
     def has_repeated(self, part: Mapping[str, Any]) -> bool:
-        """Whether a ``functionResponse`` part is an equal repetition of an earlier one with its id."""
+        """Return whether a ``functionResponse`` part is an equal repetition of an earlier one with its id."""
         response = part["functionResponse"]
         identity = read_string(response.get("id"))
         earlier = self._responses.get(identity)
@@ -96,9 +96,9 @@ class CallRegistry:
 
     def _match_call_id(self, identity: str, name: str) -> str:
         """The id of the call that a response belongs to."""
-        for wanted, place in ((identity, 0), (name, 1)):
+        for value, column in ((identity, 0), (name, 1)):
             for call in self._open:
-                if wanted and call[place] == wanted:
+                if value and call[column] == value:
                     self._open.remove(call)
                     return call[0]
         return identity or self._make_id()

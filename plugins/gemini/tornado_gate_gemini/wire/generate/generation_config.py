@@ -60,7 +60,7 @@ def parse_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
         extra["topK"] = top_k
     fields["stop"] = tuple(config.get("stopSequences") or ())
     modalities = config.get("responseModalities") or ()
-    fields["modalities"] = tuple(one.lower() for one in modalities if one != _UNSPECIFIED_MODALITY)
+    fields["modalities"] = tuple(modality.lower() for modality in modalities if modality != _UNSPECIFIED_MODALITY)
     thinking = read_object(config.get("thinkingConfig"))
     fields["reasoning"] = parse_thinking(thinking)
     if unknown := select_unknown(thinking, *THINKING_MEMBERS):
@@ -92,7 +92,7 @@ def render_config(call: Call, request: ChatRequest, dialect: GeminiModelFeatures
         stopSequences=list(request.stop) or None,
         responseLogprobs=request.logprobs,
         logprobs=request.top_logprobs,
-        responseModalities=[one.upper() for one in request.modalities] or None,
+        responseModalities=[modality.upper() for modality in request.modalities] or None,
         speechConfig=_render_speech(call, request),
         thinkingConfig=render_thinking(call, request, dialect),
     )
@@ -119,20 +119,20 @@ def _render_speech(call: Call, request: ChatRequest) -> dict[str, Any] | None:
 
 
 def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any]:
-    wanted = request.response_format
-    if wanted is None:
+    response_format = request.response_format
+    if response_format is None:
         return {}
     name = request.field_name("response_format")
-    if wanted.kind == "text":
+    if response_format.kind == "text":
         return {"responseMimeType": "text/plain"}
     if request.tools and not dialect.tools_with_format:
         call.drop_field(name)
         return {}
     config: dict[str, Any] = {"responseMimeType": _JSON_TYPE}
-    if wanted.schema is not None:
-        schema = dict(wanted.schema)
-        if wanted.description is not None:
-            schema.setdefault("description", wanted.description)
+    if response_format.schema is not None:
+        schema = dict(response_format.schema)
+        if response_format.description is not None:
+            schema.setdefault("description", response_format.description)
         own = request.wire_format == WIRE_FORMAT
         if dialect.schema == "openapi":
             config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{name}.schema.{place}"))
@@ -142,7 +142,7 @@ def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeature
             )
         else:
             config["responseJsonSchema"] = schema
-    for member, value in wanted.extra.items():
+    for member, value in response_format.extra.items():
         if value is not None:
             call.drop_field(f"{name}.{member}")
     return config

@@ -48,23 +48,23 @@ def read_citations(candidate: Mapping[str, Any], texts: Sequence[tuple[int, str]
 
     `texts` are the places and texts of the text parts in order, not empty; a text that is not known is "".
     """
-    known = [_Text(place, text) for place, text in texts]
-    found: list[tuple[int, Citation]] = []
+    known = [_Text(index, text) for index, text in texts]
+    citations: list[tuple[int, Citation]] = []
     metadata = read_object(candidate.get(GROUNDING))
     sources = [_read_source(chunk) for chunk in read_objects(metadata.get("groundingChunks"))]
     supports = read_objects(metadata.get("groundingSupports"))
     for support in supports:
         indices = support.get("groundingChunkIndices")
-        numbers = [one for one in indices if type(one) is int] if isinstance(indices, list) else []
+        numbers = [number for number in indices if type(number) is int] if isinstance(indices, list) else []
         where = _locate(read_object(support.get("segment")), known)
-        found += [_place(sources[one], where) for one in numbers if 0 <= one < len(sources)]
+        citations += [_place(sources[number], where) for number in numbers if 0 <= number < len(sources)]
     if not supports:
-        found += [(len(known) - 1, source) for source in sources]
+        citations += [(len(known) - 1, source) for source in sources]
     metadata = read_object(candidate.get(CITATIONS))
     for value in read_objects(metadata.get("citations")) or read_objects(metadata.get("citationSources")):
         source = Citation(url=read_string(value.get("uri")), title=read_string(value.get("title")))
-        found.append(_place(source, _locate(value, known)))
-    return [(place, citation) for place, citation in found if citation.url or citation.title]
+        citations.append(_place(source, _locate(value, known)))
+    return [(index, citation) for index, citation in citations if citation.url or citation.title]
 
 
 def _read_source(chunk: Mapping[str, Any]) -> Citation:
@@ -96,8 +96,8 @@ def _locate(segment: Mapping[str, Any], texts: Sequence[_Text]) -> tuple[int, in
             if not words or text.text[span[0] : span[1]] == words:
                 return number, *span
     for number, text in enumerate(texts):
-        if words and (place := text.text.find(words)) >= 0:
-            return number, place, place + len(words)
+        if words and (offset := text.text.find(words)) >= 0:
+            return number, offset, offset + len(words)
     return len(texts) - 1, None, None
 
 
@@ -117,7 +117,7 @@ def read_uses(candidate: Mapping[str, Any], make_id: Any) -> Iterator[VendorPart
     """The uses of server tools that a candidate only has metadata about. `make_id` returns a new id."""
     metadata = read_object(candidate.get(GROUNDING))
     values = metadata.get("webSearchQueries")
-    queries = tuple(one for one in values if isinstance(one, str)) if isinstance(values, list) else ()
+    queries = tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
     pages = [_read_source(chunk) for chunk in read_objects(metadata.get("groundingChunks")) if "web" in chunk]
     if queries or pages:
         sources = tuple(Citation(url=page.url, title=page.title) for page in pages if page.url)
@@ -134,7 +134,7 @@ def _make_part(use: ServerToolUse) -> VendorPart:
 
 
 class GroundingWriter:
-    """Collects what a candidate of another format says about its sources, for the metadata of the candidate."""
+    """The sources of a candidate of another format, for the metadata of the candidate."""
 
     def __init__(self) -> None:
         self._chunks: list[dict[str, Any]] = []

@@ -46,7 +46,7 @@ _MAX_TEXT_LENGTH: Final = 500
 
 
 def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
-    """Report every field that none of the vendor's models support, except those in `sayable`.
+    """Report every field that no model of the vendor supports, except the fields in `sayable`.
 
     "auto" and zero partial images are the default behaviour and are not reported.
     """
@@ -63,23 +63,23 @@ def drop_unsupported(call: Call, request: ImageRequest, *sayable: str) -> None:
 def choose_shape(
     call: Call, request: ImageRequest, ratios: Sequence[str], *, resolutions: bool
 ) -> tuple[str | None, str | None]:
-    """(aspect ratio, resolution) for a request; None for one that is not set. Reports an unsupported size as dropped."""
+    """(aspect ratio, resolution) for a request; each is None if it is not set. Reports an unsupported size as dropped."""
     ratio, resolution = request.aspect_ratio, request.resolution
     if resolution is not None and not resolutions:
         call.drop_field(request.field_name("resolution"))
         resolution = None
     if request.size in (None, "auto"):
         return ratio, resolution
-    found = _SIZE.fullmatch(request.size or "")
-    if found is None or ratio is not None:
+    match = _SIZE.fullmatch(request.size or "")
+    if match is None or ratio is not None:
         call.drop_field(request.field_name("size"))
         return ratio, resolution
-    width, height = int(found[1]), int(found[2])
+    width, height = int(match[1]), int(match[2])
     ratio, exact = _find_nearest_ratio(width, height, ratios)
-    wanted = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
-    if not exact or (wanted and not resolutions):
+    resolution_name = next((name for least, name in _RESOLUTIONS if width * height >= least), None)
+    if not exact or (resolution_name and not resolutions):
         call.drop_field(request.field_name("size"))
-    return ratio, resolution or (wanted if resolutions else None)
+    return ratio, resolution or (resolution_name if resolutions else None)
 
 
 def _find_nearest_ratio(width: int, height: int, ratios: Sequence[str]) -> tuple[str, bool]:
@@ -105,7 +105,7 @@ def render_image_request(
         call.drop_field(request.field_name("n"))
     ratio, resolution = choose_shape(call, request, ASPECT_RATIOS, resolutions=resolutions)
     parts: list[dict[str, Any]] = [{"text": request.prompt}]
-    parts += [{"inlineData": {"mimeType": one.media_type, "data": one.base64}} for one in pictures]
+    parts += [{"inlineData": {"mimeType": picture.media_type, "data": picture.base64}} for picture in pictures]
     config = drop_none(
         responseModalities=["TEXT", "IMAGE"],
         imageConfig=drop_none(aspectRatio=ratio, imageSize=resolution) or None,
@@ -115,7 +115,7 @@ def render_image_request(
 
 
 async def parse_image_response(body: Any) -> ImageResult:
-    """The images of a whole response, without those that belong to the model's thoughts.
+    """The images of a whole response, without the images in the model's thoughts.
 
     Raises the upstream's error, and an error with the upstream's reason for a response without an image.
     """
@@ -146,17 +146,19 @@ async def _parse_picture(value: Mapping[str, Any]) -> GeneratedImage | None:
     return GeneratedImage(data=data, media_type=sniff(data) or media_type) if data else None
 
 
-def no_output_error(body: Mapping[str, Any], what: str, said: str = "") -> GateError:
+def no_output_error(body: Mapping[str, Any], what: str, text: str = "") -> GateError:
     """The error for a response without the requested output (`what`), with the upstream's reason if there is one."""
     candidate = next(iter(read_objects(body.get("candidates"))), {})
     feedback = read_object(body.get("promptFeedback"))
     barred = find_block_reason(body)
     reason = barred or read_string(candidate.get("finishReason"))
-    told = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or said
-    if not reason and not told:
+    explanation = read_string(feedback.get("blockReasonMessage")) or read_string(candidate.get("finishMessage")) or text
+    if not reason and not explanation:
         return UpstreamError(f"The upstream's response contains no {what} and no reason. Retry the request.")
     message = " ".join(
-        filter(None, [f"The upstream returned no {what}:", f"{reason}." if reason else "", told[:_MAX_TEXT_LENGTH]])
+        filter(
+            None, [f"The upstream returned no {what}:", f"{reason}." if reason else "", explanation[:_MAX_TEXT_LENGTH]]
+        )
     )
     filtered = bool(barred) or parse_finish_reason(reason) == "content_filter"
     return UpstreamRefused(message, status=400, code="content_policy_violation" if filtered else "nothing_made")

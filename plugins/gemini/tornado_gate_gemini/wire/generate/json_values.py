@@ -59,7 +59,7 @@ def normalize_base64(text: str) -> str:
 
 
 def is_base64(text: str) -> bool:
-    """Whether `text` is base64 in the form that `normalize_base64` returns."""
+    """Return whether `text` is base64 in the form that `normalize_base64` returns."""
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
     except (binascii.Error, ValueError):

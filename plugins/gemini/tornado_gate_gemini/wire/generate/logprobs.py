@@ -17,12 +17,12 @@ def parse_logprobs(result: Any) -> tuple[dict[str, Any], ...]:
     tops = read_objects(read_object(result).get("topCandidates"))
     return tuple(
         {
-            **_parse_candidate(one),
+            **_parse_candidate(token),
             "top_logprobs": [_parse_candidate(top) for top in read_objects(tops[step].get("candidates"))],
         }
         if step < len(tops)
-        else {**_parse_candidate(one), "top_logprobs": []}
-        for step, one in enumerate(chosen)
+        else {**_parse_candidate(token), "top_logprobs": []}
+        for step, token in enumerate(chosen)
     )
 
 

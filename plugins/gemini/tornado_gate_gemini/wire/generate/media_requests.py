@@ -71,8 +71,8 @@ def parse_speech(call: Call, body: Mapping[str, Any], *, model: str, stream: boo
     speech, voice = reader.get_object(_SPEECH), reader.get_object(_VOICE)
     named = reader.get_object(_PREBUILT).get("voiceName")
     reader.drop_unread("", "contents", "systemInstruction", _CONFIG, "model")
-    one = "candidateCount" if reader.get_object(_CONFIG).get("candidateCount") == 1 else ""
-    reader.drop_unread(_CONFIG, "responseModalities", "speechConfig", one)
+    ignored = "candidateCount" if reader.get_object(_CONFIG).get("candidateCount") == 1 else ""
+    reader.drop_unread(_CONFIG, "responseModalities", "speechConfig", ignored)
     reader.drop_unread(_SPEECH, "voiceConfig", "languageCode")
     reader.drop_unread(_VOICE, "prebuiltVoiceConfig", "voice" if named is None else "")
     reader.drop_unread(_PREBUILT, "voiceName")
@@ -107,7 +107,7 @@ class _UserTurn(State):
 
 
 class _MediaRequestReader:
-    """Reads a body in camelCase; reported paths have the caller's spelling."""
+    """The reader of a body in camelCase; reported paths have the caller's spelling."""
 
     def __init__(self, call: Call, body: Mapping[str, Any]) -> None:
         self._call = call
@@ -118,32 +118,32 @@ class _MediaRequestReader:
         return {name: restore_spelling(self._body, path) for name, path in names.items()}
 
     def get_object(self, path: str) -> Mapping[str, Any]:
-        """The object at a path; {} when there is none."""
-        found: Any = self._wire
+        """The object at a path; {} if it is absent."""
+        value: Any = self._wire
         for name in path.split(".") if path else ():
-            found = found[int(name)] if isinstance(found, list) else read_object(found).get(name)
-        return read_object(found)
+            value = value[int(name)] if isinstance(value, list) else read_object(value).get(name)
+        return read_object(value)
 
     def require_modality(self, wanted: str, *, said: bool) -> None:
-        """Raise InvalidField unless ``responseModalities`` includes `wanted`. `said`: also when the member is missing."""
+        """Raise InvalidField unless ``responseModalities`` includes `wanted`. With `said` a missing member is an error too."""
         modalities = self.get_object(_CONFIG).get("responseModalities")
-        if (modalities or said) and wanted not in [str(one).upper() for one in modalities or ()]:
+        if (modalities or said) and wanted not in [str(name).upper() for name in modalities or ()]:
             path = restore_spelling(self._body, _MODALITIES)
             message = f"'{path}' must include '{wanted}': the model '{self._call.model}' supports no other output."
             raise InvalidField(path, message)
 
     def read_last_turn(self, *, pictures: bool) -> _UserTurn:
-        """The last user turn. Reports the rest of ``contents`` as dropped. Raises InvalidField for a turn without text."""
+        """The last user turn. Reports all other ``contents`` as dropped. Raises InvalidField for a turn without text."""
         contents = read_objects(self._wire.get("contents"))
-        turns = [place for place, content in enumerate(contents) if content.get("role") in (None, "", "user")]
+        turns = [index for index, content in enumerate(contents) if content.get("role") in (None, "", "user")]
         if not turns:
             raise InvalidField("contents", "'contents' must contain a turn with role 'user'.")
-        for place in range(len(contents)):
-            if place != turns[-1]:
-                self._call.drop_field(f"contents.{place}")
+        for index in range(len(contents)):
+            if index != turns[-1]:
+                self._call.drop_field(f"contents.{index}")
         turn = _UserTurn(f"contents.{turns[-1]}.parts")
-        for place, part in enumerate(read_objects(contents[turns[-1]].get("parts"))):
-            self._take(turn, f"{turn.path}.{place}", part, pictures)
+        for index, part in enumerate(read_objects(contents[turns[-1]].get("parts"))):
+            self._take(turn, f"{turn.path}.{index}", part, pictures)
         if not turn.text.strip():
             raise InvalidField(turn.path, f"'{turn.path}' must contain a part with text that is not empty.")
         return turn
@@ -172,8 +172,8 @@ class _MediaRequestReader:
             return value or None
         parts = read_object(value).get("parts", value)
         values: Iterable[Any] = parts if isinstance(parts, list) else [parts]
-        said = [read_object(part).get("text") for part in values]
-        return "\n".join(text for text in said if isinstance(text, str)) or None
+        texts = [read_object(part).get("text") for part in values]
+        return "\n".join(text for text in texts if isinstance(text, str)) or None
 
     def drop_unread(self, path: str, *known: str) -> None:
         """Report each non-empty member of the object at `path` that is not in `known`."""
@@ -183,12 +183,12 @@ class _MediaRequestReader:
 
 
 def _is_image(source: object) -> bool:
-    """Whether a source is an image with data or a URL. One with a display name is a `File`."""
+    """Return whether a source is an image with data or a URL. One with a display name is a `File`."""
     return isinstance(source, Data | Link) and source.media_type.lower().startswith("image/")
 
 
 def _is_empty_value(value: Any) -> bool:
-    """Whether `value` is null, false, an empty list or an object of such values, which SDKs send for unset members."""
+    """Return whether `value` is null, false, an empty list or an object of such values, which SDKs send for unset members."""
     if isinstance(value, Mapping):
         return all(_is_empty_value(member) for member in value.values())
     return value is None or value is False or value == []

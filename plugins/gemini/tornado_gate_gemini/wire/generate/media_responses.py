@@ -1,6 +1,6 @@
 """Images and speech as generateContent responses: the server half. Pure.
 
-A whole response is rendered in pieces, one part at a time, because a part may have tens of megabytes; joined, the pieces are
+A whole response is rendered in chunks, one part at a time, because a part may have tens of megabytes; joined, the chunks are
 one JSON text. In a stream, each image or piece of audio is its own chunk; the last chunk has usage and finish reason.
 
 Source: google-genai 3.4, types.GenerateContentResponse.

@@ -55,8 +55,8 @@ def parse_system(value: Any) -> Message | None:
         return None
     parts = value.get("parts", value if "text" in value else None)
     parts = [parts] if isinstance(parts, dict) else parts
-    said = tuple(parse_part(part) for part in read_objects(parts))
-    return Message(role="system", parts=said, plain=len(said) == 1) if said else None
+    texts = tuple(parse_part(part) for part in read_objects(parts))
+    return Message(role="system", parts=texts, plain=len(texts) == 1) if texts else None
 
 
 def parse_contents(contents: Any) -> tuple[Message, ...]:
@@ -79,14 +79,12 @@ def list_part_paths(contents: Any, system: str) -> dict[str, str]:
             if number != turn.place and group:
                 names[f"messages.{number}"] = f"contents.{turn.place}"
             for index, part in enumerate(group):
-                key, place = f"messages.{number}.content.{index}", f"contents.{part.content}.parts.{part.part}"
+                key, path = f"messages.{number}.content.{index}", f"contents.{part.content}.parts.{part.part}"
                 if (turn.place, index) != (part.content, part.part):
-                    names[key] = place
+                    names[key] = path
                 if answers and group is results:
                     files = enumerate(read_objects(part.value["functionResponse"].get("parts")))
-                    names |= {
-                        f"{key}.content.{file + 1}": f"{place}.functionResponse.parts.{file}" for file, _ in files
-                    }
+                    names |= {f"{key}.content.{file + 1}": f"{path}.functionResponse.parts.{file}" for file, _ in files}
             number += 1
     return names
 
@@ -94,8 +92,8 @@ def list_part_paths(contents: Any, system: str) -> dict[str, str]:
 def _parse_turn(turn: ContentTurn, book: CallRegistry, answered: AnsweredCalls) -> Iterator[Message]:
     values = [part.value for part in turn.parts]
     if turn.is_models:
-        said = tuple(_parse_said(part, book) for part in values)
-        yield Message(role="assistant", parts=said, plain=_is_plain(said))
+        parts = tuple(_parse_said(part, book) for part in values)
+        yield Message(role="assistant", parts=parts, plain=_is_plain(parts))
         return
     responses = [part for part in values if _is_response(part)]
     if results := tuple(book.parse_response(part) for part in responses if not answered.has_repeated(part)):
@@ -114,7 +112,7 @@ def _is_response(part: Mapping[str, Any]) -> bool:
 
 
 def _is_plain(parts: Sequence[Part]) -> bool:
-    """Whether formats with both forms would use a plain string as content."""
+    """Return whether formats with both forms would use a plain string as content."""
     return sum(not isinstance(part, ToolCall | Thinking) for part in parts) <= 1
 
 
@@ -123,8 +121,9 @@ def render_contents(
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """``contents`` and ``systemInstruction``. Reports unsupported parts to `call.drop_field` by their path.
 
-    `own` is True when the messages came in this format. All system messages are merged into one instruction, because this format
-    has no place for a later one, whose role is reported as dropped. Raises InvalidField if nothing is left to send.
+    `own` is True when the messages came in this format. All system messages are merged into one instruction, because this
+    format has no later instructions; the role of a later message is reported as dropped. Raises InvalidField if no content is
+    left to send.
     """
     writer = _ContentWriter(call, own, dialect)
     for number, message in enumerate(request.messages):
@@ -159,8 +158,8 @@ class _ContentWriter(State):
             self.call.drop_field(f"{path()}.name")
         self._drop_extra(path, message.extra)
         parts: list[dict[str, Any]] = []
-        for place, part in enumerate(message.parts):
-            parts += self._render_parts(part, partial(path, place))
+        for index, part in enumerate(message.parts):
+            parts += self._render_parts(part, partial(path, index))
         if message.role in ("system", "developer"):
             if self.contents and parts and not self.own:
                 self.call.drop_field(f"{path()}.role")  # it takes effect from the beginning on
@@ -201,7 +200,7 @@ class _ContentWriter(State):
         return [self._add_extra(value | self._render_signature(part), part.extra, path)]
 
     def _is_empty_thought(self, part: Part) -> bool:
-        """Whether `part` is a thought of which only the issuer knows more than its place."""
+        """Return whether `part` is a thought that only its issuer can read."""
         return isinstance(part, Thinking) and not (self.own or part.text or part.signature)
 
     def _render_medium(self, part: Image | Audio | File, path: Callable[[], str]) -> dict[str, Any] | None:
@@ -225,10 +224,10 @@ class _ContentWriter(State):
         name = result.name or self._names.get(result.call_id) or result.call_id or "function"
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
-        for place, part in enumerate(result.parts):
+        for index, part in enumerate(result.parts):
             if isinstance(part, Text):
                 continue
-            inner = partial(path, place)
+            inner = partial(path, index)
             value = self._render_medium(part, inner) if isinstance(part, Image | Audio | File) else render_part(part)
             if value is None:
                 self.call.drop_field(inner())
@@ -256,7 +255,7 @@ class _ContentWriter(State):
 
 
 def _may_be_inside(value: Mapping[str, Any]) -> bool:
-    """Whether the vendor accepts a part inside a function response; others stand beside it."""
+    """Return whether the vendor accepts a part inside a function response; other parts are beside it."""
     blob = value.get("inlineData")
     return "text" not in value and (blob is None or blob["mimeType"] in _TYPES_IN_RESPONSES)
 
@@ -266,7 +265,7 @@ def sign_calls(contents: Any) -> list[Any] | None:
 
     A client has calls without a signature when another vendor's model made them, or when it did not keep the signature.
     """
-    if not isinstance(contents, list) or not all(isinstance(one, Mapping) and one.get("parts") for one in contents):
+    if not isinstance(contents, list) or not all(isinstance(turn, Mapping) and turn.get("parts") for turn in contents):
         return None
     signed = [
         {
@@ -285,7 +284,7 @@ def sign_calls(contents: Any) -> list[Any] | None:
 
 
 def _add_dummies(contents: list[dict[str, Any]]) -> None:
-    """Add the dummy signature to the first call of each step of the current turn when it has none."""
+    """Add the dummy signature to the first call of each step of the current turn if it lacks a signature."""
     turn = 0
     for number, content in enumerate(contents):
         if content["role"] == "user" and not any("functionResponse" in part for part in content["parts"]):

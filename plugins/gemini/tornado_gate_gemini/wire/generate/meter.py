@@ -29,7 +29,7 @@ _IMAGE_TYPE: Final = re.compile(rb'"mime_?[tT]ype"\s*+:\s*+"image/', re.ASCII)
 
 
 class GenerateStreamMeter:
-    """Reads the JSON text of the chunks of one stream and sets usage, finish reason and the number of images on `meter`.
+    """The meter of one stream's chunks as JSON text. It sets usage, finish reason and the number of images on `meter`.
 
     `finished` is True after a finish reason; `error` is the error that ended the stream.
     """

@@ -10,15 +10,15 @@ GeminiOperation = Literal["chat", "count_tokens", "embeddings", "image_edits", "
 
 
 class GeminiModelFeatures(ChatFeatures, frozen=True, kw_only=True):
-    """Facts about one upstream model. The defaults are those of the newest family, except for limits.
+    """Facts about one upstream model. The defaults fit the newest family, except for limits.
 
     `schema`: "json" and "inlined" are sent as ``parametersJsonSchema`` and ``responseJsonSchema``, "openapi" as the older
     subset. `thinking_levels`: thinking is set as a level (Gemini 3), not as a budget in tokens (Gemini 2.5). `least_budget` and
     `most_budget` bound a budget; with `budget_off` 0 switches thinking off. `signature_dummy`: the model rejects the first call
     of a step without a thought signature, except with the documented dummy value. `tools_with_format`: it accepts tools and a
     response format in one request. `parts_in_results`: it accepts images and files inside a function response. `operations`:
-    what it can be asked for; `predict`: an image model with the method ``:predict``; `resolutions`: it makes images of more than
-    1K. `styles`: a speech model that has a member for the style. `logprobs`: it returns log probabilities.
+    its operations; `predict`: an image model with the method ``:predict``; `resolutions`: it makes images of more than 1K.
+    `styles`: a speech model that has a member for the style. `logprobs`: it returns log probabilities.
     """
 
     most_stops: int | None = 5

@@ -1,7 +1,7 @@
 """Member names: callers use camelCase and snake_case, upstreams get camelCase. Pure.
 
-The vendor's API accepts both spellings; some compatible upstreams accept camelCase only. Only names of this format are
-changed, not those inside arguments, results and user-defined schemas.
+The vendor's API accepts both spellings; some compatible upstreams accept camelCase only. Only names of this format are changed,
+not the names inside arguments, results and user-defined schemas.
 
 Source: google-genai 3.4, google/genai/types.py (the trees below Content, GenerateContentConfig,
 Tool, ToolConfig and EmbedContentConfig).
@@ -91,7 +91,7 @@ def convert_to_camel_case(value: Any) -> Any:
 
 
 def _is_camel(value: Any) -> bool:
-    """Whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
+    """Return whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
     if isinstance(value, dict):
         if not _SNAKE_NAME_SET.isdisjoint(value):
             return False
@@ -158,8 +158,8 @@ def restore_spelling(body: Any, path: str) -> str:
 
 def _find_step(value: Any, word: str) -> tuple[str, Any]:
     if isinstance(value, list):
-        place = int(word) if word.isdecimal() else len(value)
-        return word, value[place] if place < len(value) else None
+        index = int(word) if word.isdecimal() else len(value)
+        return word, value[index] if index < len(value) else None
     if not isinstance(value, Mapping) or word in value:
         return word, value.get(word) if isinstance(value, Mapping) else None
     snake = _CAPITAL.sub(lambda match: "_" + match[1].lower(), word)

@@ -110,7 +110,8 @@ def _parse_medium(source: Source, media_type: str, name: str | None, extra: dict
 
 
 def is_uploaded_file(uri: str) -> bool:
-    """Whether the API reads a file URI with the rights of the account: a file uploaded to it, or one in its cloud storage.
+    """Return whether the API reads a file URI with the rights of the account: a file uploaded to it, or one in its cloud
+    storage.
 
     Other addresses are public web pages.
     """
@@ -125,7 +126,7 @@ def is_uploaded_file(uri: str) -> bool:
 
 
 def _is_link(uri: str) -> bool:
-    """Whether the URL is publicly readable: not a file uploaded to Google, and not a video page."""
+    """Return whether the URL is publicly readable: not a file uploaded to Google, and not a video page."""
     if not uri.startswith(("http://", "https://")) or uri.startswith(_GOOGLE_FILES):
         return False
     try:

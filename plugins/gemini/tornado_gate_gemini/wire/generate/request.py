@@ -71,18 +71,18 @@ def parse_request(
 def _map_names(
     body: Mapping[str, Any], fields: Mapping[str, Any], config: Mapping[str, Any], tool_config: Mapping[str, Any]
 ) -> dict[str, str]:
-    said = {
+    names = {
         name: f"generationConfig.{MEMBER_NAMES[name]}" for name in MEMBER_NAMES if fields.get(name) not in (None, ())
     }
-    if "response_format" in said:  # a lost format is reported as its schema, if it has one
+    if "response_format" in names:  # a lost format is reported as its schema, if it has one
         members = (name for name in SCHEMA_MEMBERS if config.get(name) is not None)
-        said["response_format"] = f"generationConfig.{next(members, MEMBER_NAMES['response_format'])}"
-        said["response_format.schema"] = said["response_format"]
+        names["response_format"] = f"generationConfig.{next(members, MEMBER_NAMES['response_format'])}"
+        names["response_format.schema"] = names["response_format"]
     if fields.get("reasoning") is not None and fields["reasoning"].summary is not None:
-        said["reasoning.summary"] = "generationConfig.thinkingConfig.includeThoughts"
+        names["reasoning.summary"] = "generationConfig.thinkingConfig.includeThoughts"
     if "functionCallingConfig" in tool_config:
-        said["tool_choice"] = _CALLING_CONFIG
-    return {name: restore_spelling(body, path) for name, path in said.items()}
+        names["tool_choice"] = _CALLING_CONFIG
+    return {name: restore_spelling(body, path) for name, path in names.items()}
 
 
 def render_request(

@@ -117,12 +117,12 @@ def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
 
 
 def read_block_message(body: Mapping[str, Any]) -> str:
-    """Why a prompt was blocked, in words; ""  when the vendor does not say so."""
+    """The reason in words why a prompt was blocked; "" if the vendor does not report it."""
     return read_string(read_object(body.get("promptFeedback")).get("blockReasonMessage"))
 
 
 def read_explanation(reason: FinishReason, candidate: Mapping[str, Any]) -> str:
-    """Why the content of a candidate was filtered, in words; "" for other finish reasons."""
+    """The reason in words why the content of a candidate was filtered; "" for other finish reasons."""
     return read_string(candidate.get("finishMessage")) if reason == "content_filter" else ""
 
 
@@ -162,31 +162,31 @@ def _parse_parts(values: Sequence[Mapping[str, Any]], wav: bool) -> Iterator[Par
 
 def _add_sources(parts: tuple[Part, ...], candidate: Mapping[str, Any]) -> tuple[Part, ...]:
     """`parts` with the citations of their texts, after the uses of tools that the candidate has metadata about."""
-    places = [place for place, part in enumerate(parts) if isinstance(part, Text)]
-    texts = [(place, part.text) for place, part in enumerate(parts) if isinstance(part, Text)]
-    found = list(parts)
+    places = [index for index, part in enumerate(parts) if isinstance(part, Text)]
+    texts = [(index, part.text) for index, part in enumerate(parts) if isinstance(part, Text)]
+    updated = list(parts)
     for number, citation in read_citations(candidate, texts) if texts else ():
-        said = found[places[number]]
-        assert isinstance(said, Text), "citations belong to texts"
-        found[places[number]] = replace(said, citations=(*said.citations, citation))
-    first = places[0] if places else len(found)
-    return (*found[:first], *read_uses(candidate, make_call_id), *found[first:])
+        text = updated[places[number]]
+        assert isinstance(text, Text), "citations belong to texts"
+        updated[places[number]] = replace(text, citations=(*text.citations, citation))
+    first = places[0] if places else len(updated)
+    return (*updated[:first], *read_uses(candidate, make_call_id), *updated[first:])
 
 
 def parse_said(part: Mapping[str, Any], wav: bool = False, code_id: str = "") -> Part:
-    """The part of one response part; a call without an id gets one. `code_id` is the id of the last executed code."""
+    """The common part of one response part; a call without an id gets one. `code_id` is the id of the last executed code."""
     call = part.get("functionCall")
     if not isinstance(call, dict):
         try:
-            said = parse_part(part)
+            parsed = parse_part(part)
         except UnreadableFile as fault:
             raise UpstreamError(f"The upstream sent a file that {fault.reason}. Retry the request.") from None
-        if isinstance(said, Audio) and isinstance(said.source, Data):
-            decode_base64(said.source.base64)  # validate now: later code relies on valid base64
-            return replace(said, source=convert_to_wav(said.source)) if wav else said
-        if isinstance(said, VendorPart) and (use := parse_code_part(part, code_id)) is not None:
-            return replace(said, server=use)
-        return said
+        if isinstance(parsed, Audio) and isinstance(parsed.source, Data):
+            decode_base64(parsed.source.base64)  # validate now: later code relies on valid base64
+            return replace(parsed, source=convert_to_wav(parsed.source)) if wav else parsed
+        if isinstance(parsed, VendorPart) and (use := parse_code_part(part, code_id)) is not None:
+            return replace(parsed, server=use)
+        return parsed
     signature = parse_signature(part.get("thoughtSignature"))
     return ToolCall(
         id=read_string(call.get("id")) or make_call_id(),
@@ -260,7 +260,7 @@ MALFORMED_MESSAGE: Final = "The model returned a function call whose arguments a
 
 
 def is_malformed(part: Part) -> bool:
-    """Whether a call cannot be rendered because its arguments are not a JSON object."""
+    """Return whether a call cannot be rendered because its arguments are not a JSON object."""
     return isinstance(part, ToolCall) and render_call(part) is None
 
 

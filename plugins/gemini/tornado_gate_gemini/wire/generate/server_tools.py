@@ -30,7 +30,7 @@ _OK: Final = "OUTCOME_OK"
 
 
 def parse_server_tool(name: str, value: Any) -> ServerTool | None:
-    """What the member `name` of an entry of ``tools`` requests; None for a tool that only this vendor has."""
+    """Return the server tool for the member `name` of an entry of ``tools``; None for a tool that only this vendor has."""
     kind = _KINDS.get(name)
     if kind is None:
         return None
@@ -44,7 +44,7 @@ def parse_server_tool(name: str, value: Any) -> ServerTool | None:
 
 
 def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any] | None:
-    """The entry for a tool of another format; None, and reported, when the vendor has none.
+    """Return the entry for a tool of another format. Returns None and reports the tool if the vendor has no equivalent.
 
     The Gemini API has no domains and no location; Vertex AI has ``excludeDomains``.
     """
@@ -53,7 +53,7 @@ def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any
 
 
 def parse_code_part(part: Mapping[str, Any], call_id: str) -> ServerToolUse | None:
-    """The use in a part about code execution; None for any other part. `call_id` is that of the last call, for a result."""
+    """The use in a part about code execution; None for any other part. `call_id` is the id of the last call, for a result."""
     code, result = part.get("executableCode"), part.get("codeExecutionResult")
     if isinstance(code, Mapping):
         identity = read_string(code.get("id")) or call_id

@@ -85,13 +85,13 @@ async def parse_speech_events(bodies: AsyncIterator[Any], *, wav: bool, whole: b
     rate, held = 0, bytearray()
     async for body in bodies:
         for media_type, text in reader.read(body):
-            found, samples = extract_samples(media_type, await decode_in_slices(text))
-            if rate and found != rate:
+            audio_type, samples = extract_samples(media_type, await decode_in_slices(text))
+            if rate and audio_type != rate:
                 raise UpstreamError(
                     "The upstream changed the audio sample rate within one response. Retry the request."
                 )
             if not rate and samples:
-                rate = found
+                rate = audio_type
                 if not whole:
                     for event in _start_events(rate, wav, None):
                         yield event
@@ -115,7 +115,7 @@ def _start_events(rate: int, wav: bool, size: int | None) -> list[StreamEvent]:
 
 
 class _SpeechBodyReader:
-    """Collects the text, usage and finish reason of the bodies of one response."""
+    """The text, usage and finish reason of one response, from its bodies."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -129,20 +129,20 @@ class _SpeechBodyReader:
             raise error
         body = read_object(convert_to_camel_case(body))
         self.usage = parse_usage(body.get("usageMetadata")) or self.usage
-        found: list[tuple[str, str]] = []
+        sounds: list[tuple[str, str]] = []
         for candidate in read_objects(body.get("candidates"))[:1]:
             self._finish = read_string(candidate.get("finishReason")) or self._finish
             for part in read_objects(read_object(candidate.get("content")).get("parts")):
                 self._texts.append(read_string(part.get("text")))
                 value = read_object(part.get("inlineData"))
                 if read_string(value.get("mimeType")).startswith("audio/"):
-                    found.append((read_string(value.get("mimeType")), read_string(value.get("data"))))
+                    sounds.append((read_string(value.get("mimeType")), read_string(value.get("data"))))
         if self._finish or body.get("promptFeedback") or not self._last:
             self._last = body
-        return found
+        return sounds
 
     def check_end(self, heard: bool, whole: bool) -> None:
-        """Raise an error for a response without audio, one that was filtered, or a truncated stream."""
+        """Raise an error for a response without audio, a filtered response, or a truncated stream."""
         if not heard or parse_finish_reason(self._finish) == "content_filter":
             raise no_output_error(self._last, "audio" if not heard else "complete audio", "".join(self._texts))
         if not whole and not self._finish:

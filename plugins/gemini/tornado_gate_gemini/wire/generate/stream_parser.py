@@ -1,7 +1,7 @@
 """Stream chunks, each a complete response object, as common stream events: the client half, lenient. Pure.
 
-Text and thoughts come in pieces, other parts whole. A part ends when a part of another kind starts, or with its signature,
-which may come in a piece without text. Parts after a candidate's finish reason are ignored.
+Text and thoughts come in chunks, other parts whole. A part ends when a part of another kind starts, or with its signature,
+which may come in a chunk without text. Parts after a candidate's finish reason are ignored.
 
 Source: google-genai 3.4, types.GenerateContentResponse.
 """
@@ -123,8 +123,9 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
 class _CandidateParser:
     """State of one candidate. `_open` is the kind and index of the open text or thinking part.
 
-    `_signature` is that of the open part, which ends with the next part: metadata about its sources may follow. `_texts` are the
-    indexes and pieces of the text parts. `_plain` is the index of an open text to which pieces are only added, else -1.
+    `_signature` is the signature of the open part, which ends with the next part: metadata about its sources may follow.
+    `_texts` are the indexes and pieces of the text parts. `_plain` is the index of an open text to which pieces are only added,
+    else -1.
     """
 
     def __init__(self, number: int, next_part: Callable[[], int], cites: bool) -> None:
@@ -154,13 +155,13 @@ class _CandidateParser:
                 continue
             if "executableCode" in part:
                 self._code_id = make_call_id()
-            said = parse_said(part, code_id=self._code_id)
-            if isinstance(said, Text | Thinking):
-                mine, logprobs = (logprobs, ()) if isinstance(said, Text) else ((), logprobs)
-                yield from self._append_text(said, mine)
+            parsed = parse_said(part, code_id=self._code_id)
+            if isinstance(parsed, Text | Thinking):
+                mine, logprobs = (logprobs, ()) if isinstance(parsed, Text) else ((), logprobs)
+                yield from self._append_text(parsed, mine)
             else:
                 yield from self._close_part()
-                yield from self._emit_part(said)
+                yield from self._emit_part(parsed)
         if logprobs and self._open is not None:
             yield PartDelta(index=self._open[1], logprobs=logprobs)
         for name, member in value.items():
@@ -230,22 +231,26 @@ class _CandidateParser:
     def _add_sources(self) -> Iterator[StreamEvent]:
         """End the open part with all citations, then emit the uses of tools that the candidate has metadata about.
 
-        Texts that have ended get no citations any more: those cite the whole last text, which is an empty one if no text is open.
+        Texts that have ended get no more citations. Later citations refer to the whole last text, which is empty if no text is
+        open.
         """
         texts = [(0, "".join(pieces)) for pieces in self._texts.values()]
         last = len(texts) - 1
-        found = read_citations(self._extra, texts or [(0, "")])
-        if found and (self._open is None or self._open[0] != "text"):
+        located = read_citations(self._extra, texts or [(0, "")])
+        if located and (self._open is None or self._open[0] != "text"):
             yield from self._close_part()
             index, last = self._next_part(), -1
             self._open = ("text", index)
             yield PartStart(index=index, kind="text", choice=self._number)
-        citations = (one if place == last else replace(one, start=None, end=None) for place, one in found)
+        citations = (
+            citation if text_index == last else replace(citation, start=None, end=None)
+            for text_index, citation in located
+        )
         yield from self._close_part(tuple(citations))
         for part in read_uses(self._extra, make_call_id):
             yield from self._emit_part(part)
 
 
 def _is_text_alone(part: Mapping[str, Any]) -> bool:
-    """Whether a part has only text (the most frequent case)."""
+    """Return whether a part has only text (the most frequent case)."""
     return len(part) == 1 and isinstance(part.get("text"), str)

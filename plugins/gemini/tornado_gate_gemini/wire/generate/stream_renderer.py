@@ -1,7 +1,7 @@
 """Common stream events as chunks, each a complete response object: the server half. Pure.
 
-Text is sent at once, a function call when its arguments are complete. The last chunk has all finish reasons and the usage, so
-that a client that stops there has received everything.
+Text is sent immediately, a function call when its arguments are complete. The last chunk has all finish reasons and the usage,
+so that a client that stops there has received everything.
 
 Source: google-genai 3.4, types.GenerateContentResponse; models.py (generate_content_stream).
 """

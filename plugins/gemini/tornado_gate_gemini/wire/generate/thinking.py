@@ -1,6 +1,6 @@
 """``thinkingConfig`` and `Reasoning`, in both directions. Pure.
 
-The table from effort to budgets and levels is that of the vendor's OpenAI-compatible endpoint:
+The table from effort to budgets and levels comes from the vendor's OpenAI-compatible endpoint:
 https://ai.google.dev/gemini-api/docs/openai. A budget of 0 disables thinking, -1 lets the model choose.
 """
 
@@ -35,7 +35,7 @@ def parse_thinking(config: Mapping[str, Any]) -> Reasoning | None:
 
 
 def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatures) -> dict[str, Any] | None:
-    """The ``thinkingConfig`` for the model: a budget or a level, never both; None when nothing is set."""
+    """The ``thinkingConfig`` for the model: a budget or a level, never both; None if neither is set."""
     reasoning = request.reasoning
     if reasoning is None:
         return None
@@ -70,8 +70,8 @@ def _render_level(call: Call, reasoning: Reasoning, name: str, dialect: GeminiMo
         call.drop_field(name)  # these models always think
         return {"thinkingLevel": (fit_effort("minimal", dialect.efforts or ("low",)) or "low").upper()}
     if effort is None:
-        asked = find_effort(budget) if budget is not None and budget > 0 else None
-        return {} if asked is None else {"thinkingLevel": (_fit_level(asked, dialect) or "low").upper()}
+        budget_effort = find_effort(budget) if budget is not None and budget > 0 else None
+        return {} if budget_effort is None else {"thinkingLevel": (_fit_level(budget_effort, dialect) or "low").upper()}
     fitted = _fit_level(effort, dialect)
     if fitted != effort:
         call.drop_field(name)
@@ -85,25 +85,25 @@ def _fit_level(effort: str, dialect: GeminiModelFeatures) -> str | None:
 
 def _render_budget(call: Call, reasoning: Reasoning, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
     """A budget within the bounds of the model."""
-    asked = reasoning.budget_tokens
-    if asked is not None and reasoning.effort is not None:
+    budget = reasoning.budget_tokens
+    if budget is not None and reasoning.effort is not None:
         call.drop_field(f"{name}.effort")
-    elif asked is None and reasoning.effort is not None and reasoning.effort != "none":
+    elif budget is None and reasoning.effort is not None and reasoning.effort != "none":
         fitted = fit_effort(reasoning.effort, tuple(_BUDGET_OF_EFFORT)) if reasoning.effort in EFFORTS else None
         if fitted != reasoning.effort:
             call.drop_field(name)
         if fitted is None:
             return {}
-        asked = _BUDGET_OF_EFFORT[fitted]
-    if asked is None and reasoning.effort is None and reasoning.enabled is None:
+        budget = _BUDGET_OF_EFFORT[fitted]
+    if budget is None and reasoning.effort is None and reasoning.enabled is None:
         return {}
-    if asked == 0 or reasoning.effort == "none" or reasoning.enabled is False:
+    if budget == 0 or reasoning.effort == "none" or reasoning.enabled is False:
         if not dialect.budget_off:
             call.drop_field(name)
         return {"thinkingBudget": 0 if dialect.budget_off else dialect.least_budget}
-    if asked is None or asked < 0:
+    if budget is None or budget < 0:
         return {"thinkingBudget": _AUTOMATIC_BUDGET}
-    if dialect.most_budget is not None and asked > dialect.most_budget:
+    if dialect.most_budget is not None and budget > dialect.most_budget:
         call.drop_field(f"{name}.budget_tokens" if reasoning.budget_tokens is not None else name)
-        asked = dialect.most_budget
-    return {"thinkingBudget": max(asked, dialect.least_budget)}
+        budget = dialect.most_budget
+    return {"thinkingBudget": max(budget, dialect.least_budget)}

@@ -1,6 +1,6 @@
 """The turns of ``contents``: what a client kept of a stream is one turn again. Pure.
 
-The vendor's SDKs store a streamed answer as one content for each chunk, each with a piece of a text or of a thought; only the
+The vendor's SDKs store a streamed response as one content for each chunk, each with a piece of a text or of a thought; only the
 last piece of a thought has the signature. Other vendors accept a thought only as it was, with its signature. A text with a
 signature stays as it is: the vendor forbids to join it with others.
 
@@ -37,15 +37,15 @@ class ContentTurn(NamedTuple):
 def group_contents(contents: Any) -> list[ContentTurn]:
     """The turns of a validated ``contents``: an array of contents, or a single one."""
     turns: list[ContentTurn] = []
-    for place, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
-        parts = [PlacedPart(place, number, value) for number, value in enumerate(_get_parts(content))]
+    for index, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
+        parts = [PlacedPart(index, number, value) for number, value in enumerate(_get_parts(content))]
         is_models = _is_models(content, parts)
         if not is_models:
-            turns.append(ContentTurn(is_models, place, parts))
+            turns.append(ContentTurn(is_models, index, parts))
         elif turns and turns[-1].is_models:
             turns[-1] = ContentTurn(is_models, turns[-1].place, _join_pieces([*turns[-1].parts, *parts]))
         else:
-            turns.append(ContentTurn(is_models, place, _join_pieces(parts)))
+            turns.append(ContentTurn(is_models, index, _join_pieces(parts)))
     return turns
 
 

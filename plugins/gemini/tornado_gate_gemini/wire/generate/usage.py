@@ -77,7 +77,7 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
 def render_finish(reason: FinishReason, raw: str, explanation: str, refused: bool) -> dict[str, Any]:
     """``finishReason``, and ``finishMessage`` with the explanation of filtered content.
 
-    `refused`: the model refused in a text of its own, `explanation`, which in this format is filtered content.
+    `refused`: the model refused in the text `explanation`, which is filtered content in this format.
     """
     if refused and reason in ("stop", "content_filter"):
         reason, raw = "content_filter", ""
@@ -118,7 +118,7 @@ def parse_usage(value: Any) -> Usage | None:
 
 
 def _count_modality(details: Any, modality: str) -> int | None:
-    """The tokens of one modality; None when there are none."""
+    """The tokens of one modality; None if there are no such tokens."""
     if not details:
         return None
     counts = [

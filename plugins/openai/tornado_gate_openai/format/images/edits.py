@@ -103,9 +103,9 @@ async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Uploa
 
 
 async def _check_same_size(call: Call, image: FileSource, mask: FileSource, param: str) -> None:
-    """Check that image and mask have the same size. Images given by URL are not fetched; the upstream checks those."""
+    """Check that image and mask have the same size. Images given by URL are not fetched, so the upstream checks them."""
     looked = [await pictures.check(source, param) for source in (image, mask)]
-    sizes = [found[1:] for found in looked if found is not None]
+    sizes = [header[1:] for header in looked if header is not None]
     if len(sizes) == len(looked):
         _require_same_size(sizes[0], sizes[1], param)
 

@@ -1,6 +1,6 @@
-"""The verbatim lane of images, for replies that contain the images as base64.
+"""The verbatim lane of images, for responses that contain the images as base64.
 
-A caller who requests URLs gets URLs of the gateway, so those requests take the common lane. Only variations have no common lane:
+A caller who requests URLs gets URLs of the gateway, so such requests take the common lane. Only variations have no common lane:
 the upstream is called with ``response_format: b64_json``, and the images are stored here when the caller requested URLs.
 """
 
@@ -46,11 +46,11 @@ _BASE64_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
 
 class ImageForwardState(Value, frozen=True):
-    """State of a variation whose reply has URLs, although the upstream's response contains the images."""
+    """State of a variation whose response has URLs, although the upstream's response contains the images."""
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest | None:
-    """Return the request of the verbatim lane, or None when the common lane must build the reply. Raises InvalidField."""
+    """Return the request of the verbatim lane, or None when the common lane must build the response. Raises InvalidField."""
     if wire.route.path == VARIATIONS_PATH:
         return await _forward_variation(call, wire)
     family = images.find_family(call)
@@ -134,7 +134,7 @@ def _is_quiet(frames: bytes) -> bool:
 
 
 class _ImageMeter:
-    """Records usage. A stream may have one completed event per image, so only an error ends it early."""
+    """The meter of an image stream. A stream may have one completed event per image, so only an error ends it early."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -212,9 +212,11 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
 
     async def render_stream(self, call: Call, request: VerbatimRequest, body: Any) -> AsyncIterator[bytes]:
         result = await images.parse_response(body)
-        asked = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
+        image_request = ImageRequest(model=call.model, prompt="", size=request.body.get("size"))
         what: images.StreamKind = "image_edit" if request.operation == "image_edits" else "image_generation"
-        frames = images.render_stream(iterate_events(iter([result])), what=what, asked=asked, created=int(time.time()))
+        frames = images.render_stream(
+            iterate_events(iter([result])), what=what, asked=image_request, created=int(time.time())
+        )
         async for frame in frames:
             yield frame
 

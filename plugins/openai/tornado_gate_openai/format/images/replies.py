@@ -1,4 +1,4 @@
-"""Replies of the common lane: images as base64, or stored by the gateway and returned as URLs."""
+"""Responses of the common lane: images as base64, or stored by the gateway and returned as URLs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tornado_gate_openai.wire.images import ImageSaver, StreamKind, render_respo
 
 
 def reply(call: Call, request: ImageRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to an image request."""
+    """Return the response to an image request."""
     if request.stream:
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=stream_frames(request, events), keep_alive=KEEP_ALIVE)
     return Reply(content_type=JSON_TYPE, chunks=_render_whole(call, request, events))
@@ -56,7 +56,10 @@ async def _render_whole(call: Call, request: ImageRequest, events: AsyncIterator
 
 
 def _choose_usage(request: ImageRequest, result: ImageResult) -> Usage | None:
-    """Return the reply's usage. The contract requires it for generations with ``prompt``: zeros if the upstream sent none."""
+    """Return the response's usage.
+
+    The contract requires it for generations with ``prompt``: zeros if the upstream sent none.
+    """
     if request.reply_state.shape == "input":
         return None
     return result.usage or (None if request.images else Usage())

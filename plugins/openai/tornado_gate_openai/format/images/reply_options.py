@@ -1,4 +1,4 @@
-"""The reply state of image requests: the form of the reply."""
+"""The response state of image requests: the form of the response."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ InputStyle = Literal["prompt", "input"]
 
 
 class ImageState(Value, frozen=True, kw_only=True):
-    """Reply state of an image request.
+    """Response state of an image request.
 
-    `shape` is the shape of the request body. `inline` is whether the reply contains base64 rather than URLs. `detailed` is
-    whether the reply describes the images (size, quality, format), as the vendor's does for newer models.
+    `shape` is the shape of the request body. `inline` is whether the response contains base64 rather than URLs. `detailed` is
+    whether the response describes the images (size, quality, format), as the vendor's does for newer models.
     """
 
     shape: InputStyle
@@ -29,7 +29,7 @@ class ImageState(Value, frozen=True, kw_only=True):
 def add_reply_options(
     call: Call, request: ImageRequest, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle
 ) -> ImageRequest:
-    """Return `request`, which was parsed from `body`, with the reply state for a model of `family`."""
+    """Return `request`, which was parsed from `body`, with the response state for a model of `family`."""
     state = ImageState(
         shape=shape,
         inline=wants_bytes(call, body, family, shape),
@@ -39,7 +39,7 @@ def add_reply_options(
 
 
 def wants_bytes(call: Call, body: Mapping[str, Any], family: ModelFamily, shape: InputStyle) -> bool:
-    """Return whether the reply contains base64: as the body requests, else the default of the vendor or the contract.
+    """Return whether the response contains base64: as the body requests, else the default of the vendor or the contract.
 
     The vendor's models of family three return base64 only, and its SDKs rely on that. Some libraries read only base64, of every
     model.

@@ -77,9 +77,11 @@ def _check_n(family: ModelFamily, n: int | None, param: str) -> None:
         raise_invalid(param, f"must be {few} for {_describe_family(family)}, not {n}")
 
 
-def _check_size(family: ModelFamily, size: str | None, param: str, times: str = "x", said: str | None = None) -> None:
+def _check_size(
+    family: ModelFamily, size: str | None, param: str, times: str = "x", size_text: str | None = None
+) -> None:
     if size is not None and not family.takes_size(size):
-        shown = (size if said is None else said)[:50]
+        shown = (size if size_text is None else size_text)[:50]
         raise_invalid(param, f"must be {family.describe_sizes(times)} for {_describe_family(family)}, not '{shown}'")
 
 

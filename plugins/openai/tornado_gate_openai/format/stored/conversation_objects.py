@@ -1,4 +1,6 @@
-"""The routes of conversations: ``/v1/conversations`` and the items of one. They need no model; the gateway answers them.
+"""The routes of conversations: ``/v1/conversations`` and the items of a conversation.
+
+They need no model; the gateway serves them.
 
 Source: openai-python 3.52, resources/conversations/conversations.py and items.py.
 """
@@ -47,7 +49,7 @@ _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
 async def answer(call: Call, wire: WireRequest) -> Reply:
-    """Return the reply. Raises InvalidField, NotFound, and Unavailable when the store cannot be used."""
+    """Return the response. Raises InvalidField, NotFound, and Unavailable when the store cannot be used."""
     return Reply(content_type=JSON_TYPE, chunks=_iterate_once(orjson.dumps(await _answer(call, wire))))
 
 
@@ -59,37 +61,37 @@ async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     if wire.route.path == _ALL:
         return (await store.create(call, _read_items(wire.json, required=False), _read_metadata(wire.json))).render()
     conversation_id = wire.path_arguments["conversation_id"]
-    found = await store.get(call, conversation_id, "conversation_id")
+    conversation = await store.get(call, conversation_id, "conversation_id")
     if wire.route.path == _ONE:
-        return await _answer_about_one(call, wire, found)
+        return await _answer_about_one(call, wire, conversation)
     if wire.route.path == _ITEM:
-        return await _answer_about_item(call, wire, found)
+        return await _answer_about_item(call, wire, conversation)
     if wire.route.method == "GET":
-        return render_page([_show(entry.item, wire) for entry in found.entries], wire.query)
-    return _render_list(await store.add_items(call, found, _read_items(wire.json, required=True)), wire)
+        return render_page([_show(entry.item, wire) for entry in conversation.entries], wire.query)
+    return _render_list(await store.add_items(call, conversation, _read_items(wire.json, required=True)), wire)
 
 
-async def _answer_about_one(call: Call, wire: WireRequest, found: store.Conversation) -> Mapping[str, Any]:
+async def _answer_about_one(call: Call, wire: WireRequest, conversation: store.Conversation) -> Mapping[str, Any]:
     if wire.route.method == "DELETE":
-        await store.delete(call, found.id)
-        return {"id": found.id, "object": "conversation.deleted", "deleted": True}
+        await store.delete(call, conversation.id)
+        return {"id": conversation.id, "object": "conversation.deleted", "deleted": True}
     if wire.route.method == "POST":
         if "metadata" not in wire.json:
             raise_missing("metadata")
-        found = await store.set_metadata(call, found, _read_metadata(wire.json))
-    return found.render()
+        conversation = await store.set_metadata(call, conversation, _read_metadata(wire.json))
+    return conversation.render()
 
 
-async def _answer_about_item(call: Call, wire: WireRequest, found: store.Conversation) -> Mapping[str, Any]:
+async def _answer_about_item(call: Call, wire: WireRequest, conversation: store.Conversation) -> Mapping[str, Any]:
     item_id = wire.path_arguments["item_id"]
-    entry = next((entry for entry in found.entries if entry.item.get("id") == item_id), None)
+    entry = next((entry for entry in conversation.entries if entry.item.get("id") == item_id), None)
     if entry is None:
-        message = f"The conversation '{found.id}' has no item '{item_id[:100]}'."
+        message = f"The conversation '{conversation.id}' has no item '{item_id[:100]}'."
         raise NotFound(message, param="item_id", code="item_not_found")
     if wire.route.method == "GET":
         return _show(entry.item, wire)
     await call.memory.delete(entry.name)
-    return found.render()
+    return conversation.render()
 
 
 def _read_items(body: Mapping[str, Any], *, required: bool) -> list[Mapping[str, Any]]:
@@ -131,14 +133,14 @@ def _read_metadata(body: Mapping[str, Any]) -> Mapping[str, str]:
                 f"metadata.{name[:_LONGEST_NAME]}",
                 f"is too long: names may have {_LONGEST_NAME} characters, values {_LONGEST_VALUE}",
             )
-    found: Mapping[str, str] = metadata
-    return found
+    checked: Mapping[str, str] = metadata
+    return checked
 
 
 def _show(item: dict[str, Any], wire: WireRequest) -> dict[str, Any]:
-    """Return an item as the client sees it: complete, and with encrypted reasoning only where ``include`` asks for it."""
-    asked = (*wire.query_lists.get("include[]", ()), wire.query.get("include"))
-    return complete_item(item if _ENCRYPTED in asked else drop_encrypted(item))
+    """Return an item as the client sees it: complete, and with encrypted reasoning only where ``include`` requests it."""
+    includes = (*wire.query_lists.get("include[]", ()), wire.query.get("include"))
+    return complete_item(item if _ENCRYPTED in includes else drop_encrypted(item))
 
 
 def _render_list(items: list[dict[str, Any]], wire: WireRequest) -> dict[str, Any]:

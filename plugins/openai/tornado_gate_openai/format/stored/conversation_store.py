@@ -3,7 +3,7 @@
 The gateway keeps every conversation that is created through it, because ``POST /v1/conversations`` names no model and so no
 provider. Each request with ``conversation`` gets the items as input, at whichever model, and its own items are added when its
 response is complete. A member is ``{"item": …, "provider": …, "stored": …}``: `provider` is the provider entry whose upstream
-produced the item on the verbatim lane, else ""; `stored`: this upstream knows the item by its id.
+produced the item on the verbatim lane, else ""; `stored`: this upstream has the item under its id.
 
 Source: openai-python 3.52, resources/conversations/ and types/conversations/.
 """
@@ -57,7 +57,7 @@ class Conversation(Value, frozen=True, kw_only=True):
 
     @property
     def last_name(self) -> str:
-        """The name of the last member, or of the head when there is none."""
+        """The name of the last member, or of the head in an empty conversation."""
         return self.entries[-1].name if self.entries else make_head(self.id)
 
     def render(self) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def make_head(conversation_id: str) -> str:
 def get_id(body: Mapping[str, Any]) -> str:
     """Return the id in ``conversation`` of a body, which is a string or an object; "" without one."""
     value = body.get("conversation")
-    found = value.get("id") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else ""
+    identity = value.get("id") if isinstance(value, dict) else value
+    return identity if isinstance(identity, str) else ""
 
 
 def not_found_error(conversation_id: str, param: str) -> NotFound:
@@ -120,7 +120,7 @@ async def create(call: Call, items: Iterable[Item], metadata: Mapping[str, str])
 
 
 async def find(call: Call, conversation_id: str) -> Conversation | None:
-    """Return a conversation of the caller's account; None if it has none with this id."""
+    """Return a conversation of the caller's account; None if no conversation has this id."""
     head = make_head(conversation_id)
     if not head:
         return None
@@ -134,21 +134,21 @@ async def find(call: Call, conversation_id: str) -> Conversation | None:
 
 async def get(call: Call, conversation_id: str, param: str) -> Conversation:
     """Return a conversation of the caller's account. Raises NotFound; `param` is the field or parameter with the id."""
-    found = await find(call, conversation_id)
-    if found is None:
+    conversation = await find(call, conversation_id)
+    if conversation is None:
         raise not_found_error(conversation_id, param)
-    return found
+    return conversation
 
 
 async def set_metadata(call: Call, conversation: Conversation, metadata: Mapping[str, str]) -> Conversation:
-    """Replace the metadata of a conversation. Raises NotFound if it was deleted meanwhile."""
+    """Replace the metadata of a conversation. Raises NotFound if it no longer exists."""
     changed = Conversation(id=conversation.id, created_at=conversation.created_at, metadata=metadata)
     await _extend(call, conversation.id, {make_head(conversation.id): _render_head(changed)})
     return changed
 
 
 async def add_items(call: Call, conversation: Conversation, items: Iterable[Item]) -> list[dict[str, Any]]:
-    """Add checked items of the client, and return them as they are kept. Raises NotFound if it was deleted meanwhile."""
+    """Add checked items of the client, and return them as they are kept. Raises NotFound if it no longer exists."""
     conversation.check_space("items")
     made = [make_item(item) for item in items]
     await _extend(call, conversation.id, _make_members(make_head(conversation.id), made))
@@ -158,16 +158,16 @@ async def add_items(call: Call, conversation: Conversation, items: Iterable[Item
 async def add_turn(
     call: Call, conversation_id: str, items: Iterable[Item], output: Iterable[Item], provider: str, stored: bool
 ) -> None:
-    """Add the input items and the output of a complete response, unless the conversation was deleted meanwhile."""
+    """Add the input items and the output of a complete response, unless the conversation no longer exists."""
     head = make_head(conversation_id)
-    said = [make_item(item) for item in items if item.get("type") != "compaction_trigger"]
-    members = _make_members(head, said)
+    new_items = [make_item(item) for item in items if item.get("type") != "compaction_trigger"]
+    members = _make_members(head, new_items)
     members |= _make_members(head, output, first=len(members), provider=provider, stored=stored)
     await call.memory.extend_group(head, members, call.responses.seconds)
 
 
 async def delete(call: Call, conversation_id: str) -> bool:
-    """Delete a conversation with its items. Returns False if the account has none with this id."""
+    """Delete a conversation with its items. Returns False if the account has no conversation with this id."""
     head = make_head(conversation_id)
     return bool(head) and await call.memory.delete_group(head)
 
@@ -204,24 +204,25 @@ def make_item(item: Item) -> dict[str, Any]:
 
 
 def make_portable(items: Iterable[Item], drop: Callable[[], None]) -> list[dict[str, Any]]:
-    """Return items of one upstream as another can read them: without ids that only the first knows, and without reasoning.
+    """Return items of one upstream as another can read them: without ids that only the first can look up, and without
+    reasoning.
 
     `drop` is called for each item whose content only the first has, such as a web search; it is left out.
     """
-    found: list[dict[str, Any]] = []
+    portable: list[dict[str, Any]] = []
     for item in items:
         if get_item_type(item) == "reasoning":
             continue
         if is_self_contained(item):
-            found.append({name: value for name, value in item.items() if name != "id"})
+            portable.append({name: value for name, value in item.items() if name != "id"})
         else:
             drop()
-    return found
+    return portable
 
 
 def select_items(call: Call, conversation: Conversation, before: str = "") -> list[dict[str, Any]]:
     """Return the items of a conversation as input for the target of `call`; with `before` none after the member of this name."""
-    found: list[dict[str, Any]] = []
+    selected: list[dict[str, Any]] = []
     for entry in conversation.entries:
         if before and entry.name > before:
             break
@@ -230,9 +231,9 @@ def select_items(call: Call, conversation: Conversation, before: str = "") -> li
             and entry.provider == call.target.provider
             and (entry.stored or is_self_contained(entry.item))
         ):
-            found.append(entry.item)
+            selected.append(entry.item)
         elif entry.provider or call.target.provider:
-            found += make_portable([entry.item], lambda: call.drop_field("conversation"))
+            selected += make_portable([entry.item], lambda: call.drop_field("conversation"))
         else:
-            found.append(entry.item)
-    return found
+            selected.append(entry.item)
+    return selected

@@ -1,4 +1,7 @@
-"""What a responses body refers to by id: earlier turns, a conversation, and items, all of the caller's account."""
+"""The objects that a responses body refers to by id: earlier turns, a conversation, and items.
+
+All belong to the caller's account.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ async def load(call: Call, body: Mapping[str, Any]) -> History:
     if conversation_id := conversation_store.get_id(body):
         path = "conversation"
         conversation_store.check_rules(call, path)
-        found = await conversation_store.get(call, conversation_id, path)
-        found.check_space(path)
-        earlier = conversation_store.select_items(call, found)
-        last = found.last_name
-    given = body.get("input")
-    items = await store.resolve_references(call, read_items(given or ()), earlier, strict=True)
+        conversation = await conversation_store.get(call, conversation_id, path)
+        conversation.check_space(path)
+        earlier = conversation_store.select_items(call, conversation)
+        last = conversation.last_name
+    turn_input = body.get("input")
+    items = await store.resolve_references(call, read_items(turn_input or ()), earlier, strict=True)
     return History(earlier=earlier, items=items, path=path, last=last)

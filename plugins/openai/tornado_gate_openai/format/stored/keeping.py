@@ -1,4 +1,4 @@
-"""What the gateway keeps of turns on the verbatim lane: those of its own conversations, and copies of stored responses.
+"""The turns of the verbatim lane that the gateway keeps: turns of the gateway's conversations, and copies of stored responses.
 
 Only requests with one of them have a `KeptTurn`; all others pass as without this module.
 """
@@ -41,7 +41,7 @@ class KeepingMeter(responses.ResponsesStreamMeter):
         return False
 
     def render_frame(self, raw: bytes) -> bytes:
-        """Return a frame with the conversation in its response, if the turn has one that the gateway keeps."""
+        """Return a frame with the conversation in its response, if the gateway keeps the turn's conversation."""
         if not self._kept.conversation or not any(mark in raw for mark in _RESPONSE_MARKS):
             return raw
         frame = sse.parse(raw)
@@ -53,7 +53,7 @@ class KeepingMeter(responses.ResponsesStreamMeter):
 
 
 def render_conversation(kept: KeptTurn) -> dict[str, Any]:
-    """Return the member ``conversation`` of a response; {} for a turn without one that the gateway keeps."""
+    """Return the member ``conversation`` of a response; {} unless the gateway keeps the turn's conversation."""
     return {"conversation": {"id": kept.conversation}} if kept.conversation else {}
 
 
@@ -71,8 +71,8 @@ def note_turn(
 ) -> None:
     """Let the core keep the turn of a response, if it is complete, before the caller receives its end."""
     if response.get("status") in ("completed", "incomplete") and isinstance(response.get("output"), list):
-        said = response.get("store")
-        stored = said if isinstance(said, bool) else state.stored
+        reported = response.get("store")
+        stored = reported if isinstance(reported, bool) else state.stored
         issued.save = partial(_save, call, kept, response, stored)
 
 

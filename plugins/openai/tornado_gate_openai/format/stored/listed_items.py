@@ -1,4 +1,4 @@
-"""Input items as the vendor lists them: with the members that are optional in requests and required in answers. Pure.
+"""Input items as the vendor lists them: with the members that are optional in requests and required in responses. Pure.
 
 Source: openai-python 3.52, types/responses/response_item.py, response_input_message_item.py and response_output_message.py; read
 2026-11-22.

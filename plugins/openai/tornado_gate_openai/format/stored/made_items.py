@@ -1,8 +1,8 @@
 """Items of the gateway's own responses that a client sends back, on their way to an upstream with this format.
 
-The gateway made their ids, for answers of other vendors' models. The vendor looks ids up, also those of whole items, and rejects
-the request with a 404 if it has not issued one. So the ids are removed. An item that is nothing without its id, such as
-reasoning that only another vendor could read, is left out and reported.
+The gateway made their ids, for responses of other vendors' models. The vendor looks up ids, even the ids of whole items, and
+rejects the request with a 404 if it has not issued an id. So the ids are removed. An item that is useless without its id, such
+as reasoning that only another vendor could read, is left out and reported.
 
 Source: openai-python 3.52, types/responses/response_input_item_param.py (ids are optional); reports of the 404:
 langchain-ai/langchain#38372 (messages and reasoning, 2026-06), jrkropp/open-webui-developer-toolkit#715.
@@ -20,8 +20,9 @@ Item = dict[str, Any]
 
 
 async def remove_made_ids(call: Call, items: list[Item], *, path: str = "") -> list[Item]:
-    """Return `items` without ids that the gateway made, and without items that are nothing without theirs; the same list if
-    there are none.
+    """Return `items` without ids that the gateway made, and without items that are useless without their ids.
+
+    Returns the same list if nothing changes.
 
     `path` is the field that all items come from; without one they are the caller's ``input``. Ids that the upstream of this
     call has issued are kept, whatever their form.

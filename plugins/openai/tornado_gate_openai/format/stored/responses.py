@@ -53,7 +53,7 @@ _FORWARDED_LISTS: Final = ("include", "include[]")
 
 
 async def answer(call: Call, wire: WireRequest) -> Reply | StoredObjectRequest:
-    """Return the reply for a response that the gateway stored, otherwise the request to the upstream that keeps it."""
+    """Return the stored response if the gateway keeps it, otherwise the request to the upstream that keeps it."""
     response_id = wire.path_arguments["response_id"]
     record = await store.find_turn(call, response_id)
     if record is None or "kept_by" in record:
@@ -122,7 +122,7 @@ def forward_response(call: Call, request: StoredObjectRequest, incoming: Upstrea
 
 
 class _StoredAdapter(ResponsesAdapter):
-    """Forwards a stored response in every status, pages of items, and confirmations."""
+    """The adapter of stored responses in every status, pages of items, and confirmations. It forwards them."""
 
     streams_bodies = False
 
@@ -132,7 +132,7 @@ class _StoredAdapter(ResponsesAdapter):
         return responses.ResponsesStreamMeter(Meter())
 
     def parse_error(self, body: Any) -> GateError | None:
-        """Return None for a failed response: the caller asked for its state."""
+        """Return None for a failed response: the caller requested its state."""
         return None if isinstance(body, Mapping) and "response" in body else super().parse_error(body)
 
     def read_body(self, call: Call, request: Any, raw: bytes, body: Any) -> bytes:

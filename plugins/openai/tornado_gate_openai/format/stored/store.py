@@ -32,7 +32,7 @@ async def save_turn(
     last: str = "",
     kept_by: str = "",
 ) -> None:
-    """Store a turn as long as conf says: the id of the turn before it, its input `items` and the response `body`.
+    """Store a turn for the time in conf: the id of the turn before it, its input `items` and the response `body`.
 
     `last` is the name of the member of a kept conversation after which the turn came. `kept_by` is the provider entry whose
     upstream stores the response, for a copy.
@@ -46,7 +46,7 @@ async def save_turn(
 
 
 async def find_turn(call: Call, response_id: str) -> TurnRecord | None:
-    """Return the record of a response, or None when this account has none with that id."""
+    """Return the record of a response, or None if this account has no response with that id."""
     record = await call.memory.get(make_name(response_id))
     return record if isinstance(record, Mapping) else None
 
@@ -97,23 +97,23 @@ async def load_history(call: Call, response_id: str) -> ItemList:
     Raises InvalidField (code ``previous_response_not_found``) when a turn of the chain is missing.
     """
     turns: list[ItemList] = []
-    wanted: str | None = response_id
-    while wanted is not None and len(turns) < MAX_TURNS:
-        record = await get_turn(call, wanted, PREVIOUS_RESPONSE_ID)
-        asked, output = record["input"], record["response"]["output"]
+    previous_id: str | None = response_id
+    while previous_id is not None and len(turns) < MAX_TURNS:
+        record = await get_turn(call, previous_id, PREVIOUS_RESPONSE_ID)
+        input_items, output = record["input"], record["response"]["output"]
         if "kept_by" in record:
-            asked, output = (
+            input_items, output = (
                 conversation_store.make_portable(items, lambda: call.drop_field(PREVIOUS_RESPONSE_ID))
-                for items in (asked, output)
+                for items in (input_items, output)
             )
-        if any(map(is_own_compaction, output)):  # it stands for everything before it
+        if any(map(is_own_compaction, output)):  # it replaces everything before it
             turns.append(output)
             break
-        turns.append([*asked, *output])
-        if place := record.get("conversation"):
-            conversation = await conversation_store.get(call, place["id"], PREVIOUS_RESPONSE_ID)
-            turns.append(conversation_store.select_items(call, conversation, place["last"]))
-        wanted = record["previous"]
+        turns.append([*input_items, *output])
+        if conversation_id := record.get("conversation"):
+            conversation = await conversation_store.get(call, conversation_id["id"], PREVIOUS_RESPONSE_ID)
+            turns.append(conversation_store.select_items(call, conversation, conversation_id["last"]))
+        previous_id = record["previous"]
     return [item for turn in reversed(turns) for item in turn]
 
 
@@ -122,22 +122,22 @@ async def resolve_references(call: Call, items: ItemList, known: ItemList, *, st
 
     A reference to an unknown item is kept; when `strict`, it raises NotFound with its path.
     """
-    found: ItemList = []
+    resolved: ItemList = []
     by_id = {item["id"]: item for item in known if "id" in item}
     for number, item in enumerate(items):
         if get_item_type(item) != "item_reference":
-            found.append(item)
+            resolved.append(item)
             continue
-        wanted = str(item["id"])
-        target = by_id.get(wanted) or await _find_item(call, wanted)
+        item_id = str(item["id"])
+        target = by_id.get(item_id) or await _find_item(call, item_id)
         if target is None and strict:
-            raise item_not_found_error(wanted, f"input.{number}.id")
-        found.append(target or item)
-    return found
+            raise item_not_found_error(item_id, f"input.{number}.id")
+        resolved.append(target or item)
+    return resolved
 
 
 async def _find_item(call: Call, item_id: str) -> dict[str, Any] | None:
-    """The item in a stored response; None for one that the target itself keeps, which finds it by its id."""
+    """The item in a stored response; None for an item that the target itself keeps and finds by its id."""
     record = await find_turn(call, get_response_id(item_id))
     if record is None or ("kept_by" in record and record["kept_by"] == call.target.provider):
         return None

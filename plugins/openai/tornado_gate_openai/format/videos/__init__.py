@@ -73,7 +73,7 @@ def _get_kind(route: Route) -> Kind | None:
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to any request except a download, whose file the core sends."""
+    """Return the response to any request except a download, whose file the core sends."""
     return replies.reply(call, request, events)
 
 

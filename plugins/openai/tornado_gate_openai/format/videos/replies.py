@@ -1,4 +1,4 @@
-"""Replies about tasks, in the contract's dialect or the vendor's.
+"""Responses about tasks, in the contract's dialect or the vendor's.
 
 Sources: the contract's "Video task"; openai-python 3.52, types/video.py and types/video_delete_response.py, whose fields are
 always present and may be null. For the prefixed routes, the contract has only ``task_id`` and ``status``.
@@ -32,11 +32,11 @@ from tornado_gate_openai.format.videos.reply_options import Kind, TaskState
 from tornado_gate_openai.format.videos.requests import choose_video_dialect
 
 FAILED_CODE: Final = "video_generation_failed"
-"""The error code of a failed task that has no code of its own."""
+"""The error code of a failed task without a code."""
 
 
 def reply(call: Call, request: VideoRequest | TaskRequest, events: AsyncIterator[StreamEvent]) -> Reply:
-    """Return the reply to a video or task request other than a download."""
+    """Return the response to a video or task request other than a download."""
     if isinstance(request, TaskRequest) and request.action == "events":
         return Reply(
             content_type=EVENT_STREAM_TYPE,
@@ -61,7 +61,7 @@ async def _render_whole(
 
 
 def _render_result(call: Call, request: VideoRequest | TaskRequest, result: TaskResult) -> dict[str, Any]:
-    """Return the JSON body of the reply. Raises NotFound for a task of another kind than the route's."""
+    """Return the JSON body of the response. Raises NotFound for a task of another kind than the route's."""
     kind = request.reply_state.kind if isinstance(request.reply_state, TaskState) else None
     if result.deleted:
         return {"id": result.task.id, "object": "video.deleted", "deleted": True}

@@ -1,4 +1,4 @@
-"""The kind of a video, and the reply state of task requests."""
+"""The kind of a video, and the response state of task requests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ Kind = Literal["text", "image"]
 
 
 class TaskState(Value, frozen=True, kw_only=True):
-    """Reply state of a task request. `kind` is the kind of its prefixed route, None for the unified routes."""
+    """Response state of a task request. `kind` is the kind of its prefixed route, None for the unified routes."""
 
     kind: Kind | None = None

@@ -42,10 +42,10 @@ async def parse_video_request(call: Call, wire: WireRequest, kind: Kind | None) 
     width, height, sized = bounds.read_size(body)
     bounds.check_bound("fps", body.get("fps"), "fps")
     bounds.check_bound("n", body.get("n"), "n")
-    image, place = await _find_image(body, files)
+    image, field = await _find_image(body, files)
     if body.get("response_format") not in (None, "url"):
         call.drop_field("response_format")
-    names = {"seconds": length, "image": place, "webhook": "webhook_url"}
+    names = {"seconds": length, "image": field, "webhook": "webhook_url"}
     return VideoRequest(
         model=body["model"],
         prompt=body["prompt"],
@@ -101,26 +101,26 @@ def _select_images(call: Call, wire: WireRequest, body: Mapping[str, Any]) -> li
     """Return the form's image files. Other files are reported as dropped. Raises InvalidField for an image field with text."""
     if wire.form and isinstance(body.get("input_reference"), str):
         raise_invalid("input_reference", "must be a file: its part of the form needs a filename")
-    found = [file for file in wire.files if file.field.removesuffix("[]") in _IMAGE_FIELDS]
+    images = [file for file in wire.files if file.field.removesuffix("[]") in _IMAGE_FIELDS]
     for file in wire.files:
-        if file not in found:
+        if file not in images:
             call.drop_field(file.field)
-    return found
+    return images
 
 
 async def _find_image(body: Mapping[str, Any], files: list[Upload]) -> tuple[FileSource | None, str]:
     """Return the video's first frame, or None, and the name of its field. Raises InvalidField for an invalid image."""
-    given: list[tuple[FileSource, str]] = [(file, file.field.removesuffix("[]")) for file in files]
+    candidates: list[tuple[FileSource, str]] = [(file, file.field.removesuffix("[]")) for file in files]
     reference, image = body.get("input_reference"), body.get("image")
     if reference is not None:
-        given.append(_parse_reference(reference))
+        candidates.append(_parse_reference(reference))
     if image is not None:
-        given.append((pictures.parse_image_source(image, "image"), "image"))
-    if len(given) > 1:
-        raise_invalid(given[1][1], "is a second image; a video request may have only one")
-    for source, param in given:
+        candidates.append((pictures.parse_image_source(image, "image"), "image"))
+    if len(candidates) > 1:
+        raise_invalid(candidates[1][1], "is a second image; a video request may have only one")
+    for source, param in candidates:
         await pictures.check(source, param)
-    return given[0] if given else (None, "image")
+    return candidates[0] if candidates else (None, "image")
 
 
 def _parse_reference(reference: Mapping[str, Any]) -> tuple[FileSource, str]:

@@ -1,8 +1,8 @@
 """The legacy form of tools: ``functions``, ``function_call``, and messages of role "function". No I/O.
 
-It was replaced by tools in 2023; a turn calls at most one function, and calls have no ids. A body with ``functions`` is upgraded
-to tools before it is parsed, so that every provider gets them, and downgraded again for an upstream of this format. The ids of
-calls are their places in the conversation, which stay the same in later turns.
+It was replaced by tools in 2023; a turn calls at most one function, and calls have no ids. A body with ``functions`` is
+upgraded to tools before it is parsed, so that every provider gets them. It is downgraded again for an upstream of this format.
+The id of a call is its position in the conversation, because this position stays the same in later turns.
 
 Source: openai-python 3.52, types/chat/completion_create_params.py, "Deprecated in favor of `tools`".
 """
@@ -25,12 +25,12 @@ FIELD_NAMES: Final[Mapping[str, str]] = {"tools": FUNCTIONS, "tool_choice": LEGA
 
 
 def is_legacy_body(body: Mapping[str, Any]) -> bool:
-    """Whether a body has functions and no tools."""
+    """Return whether a body has functions and no tools."""
     return bool(body.get(FUNCTIONS)) and not body.get("tools")
 
 
 def is_legacy(request: ChatRequest) -> bool:
-    """Whether the caller of a request sent functions, and so expects a ``function_call``."""
+    """Return whether the caller of a request sent functions, and so expects a ``function_call``."""
     return request.names.get("tools") == FUNCTIONS
 
 

@@ -119,13 +119,13 @@ def map_part_names(messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             names |= {f"{path}.0.content.{index}": f"{path}.{index}" for index in range(len(content))}
         if value["role"] != "assistant":
             continue
-        place = len(content) if isinstance(content, list) else int(content is not None)
+        position = len(content) if isinstance(content, list) else int(content is not None)
         for name in ("refusal", "audio"):
             if value.get(name) is not None:
-                names[f"messages.{number}.content.{place}"] = f"messages.{number}.{name}"
-                place += 1
+                names[f"messages.{number}.content.{position}"] = f"messages.{number}.{name}"
+                position += 1
         for index, _ in enumerate(value.get("tool_calls") or ()):
-            names[f"messages.{number}.content.{place + index}"] = f"messages.{number}.tool_calls.{index}"
+            names[f"messages.{number}.content.{position + index}"] = f"messages.{number}.tool_calls.{index}"
     return names
 
 
@@ -139,10 +139,10 @@ def render_messages(
     """Return the array ``messages``. `own` is True if the request came in this format.
 
     With `reasoning_content` the thinking before tool calls is sent as this member, which some upstreams require.
-    `cache_markers` are those that the upstream accepts in requests of other formats.
+    `cache_markers` are the markers that the upstream accepts in requests of other formats.
 
-    Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or
-    file in a tool result of another format moves to a user message after the results of that turn and is reported too.
+    Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or file
+    in a tool result of another format moves to a user message after the results of that turn. It is reported too.
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -170,7 +170,7 @@ def _make_tool_images_message(moved: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _MessageRenderer(State):
-    """Renders messages one by one; `number` is the index of the current message.
+    """The renderer of messages, one by one; `number` is the index of the current message.
 
     Parts that cannot stay in a tool result are appended to `moved`. Paths are built only when something is reported.
     """
@@ -252,15 +252,17 @@ class _MessageRenderer(State):
         return value
 
     def _render_assistant(self, message: Message, parts: Sequence[tuple[int, Part]]) -> dict[str, Any]:
-        said: list[tuple[int, Part]] = []
+        spoken: list[tuple[int, Part]] = []
         fields: dict[str, Any] = drop_none(name=message.name)
         calls: list[dict[str, Any]] = []
         thought: list[str] = []
-        sends_thinking = self.reasoning_content and not self.own and any(isinstance(one, ToolCall) for _, one in parts)
+        sends_thinking = (
+            self.reasoning_content and not self.own and any(isinstance(item, ToolCall) for _, item in parts)
+        )
         for index, part in parts:
             match part:
                 case Text():
-                    said.append((index, part))
+                    spoken.append((index, part))
                 case ToolCall(kind=kind) if self.own or kind in ("function", "custom"):
                     calls.append(self._add_extra(render_tool_call(part), part.extra, index, inside=kind))
                 case Audio(reference=str(reference)):
@@ -272,12 +274,12 @@ class _MessageRenderer(State):
                 case Image() | File() | Audio() if not self.own:  # the vendor accepts these only from users
                     self.call.drop_field(self.get_path(index))
                 case _:
-                    said.append((index, part))
+                    spoken.append((index, part))
         if calls:
             fields["tool_calls"] = calls
         if thought:
             fields["reasoning_content"] = "\n\n".join(thought)
-        content = self._render_content(message.plain, said, self.get_path, "assistant") if said else None
+        content = self._render_content(message.plain, spoken, self.get_path, "assistant") if spoken else None
         if not content:  # null is valid only if the turn has other fields
             content = "" if isinstance(content, str) or not (self.own or fields) else None
         return {"role": "assistant", "content": content, **fields}
@@ -296,7 +298,7 @@ class _MessageRenderer(State):
     ) -> str | list[dict[str, Any]]:
         """Return a string for a plain message of one text, else an array. `path` returns the caller's path of a part.
 
-        The vendor accepts no breakpoint in what the `role` "assistant" said.
+        The vendor accepts no breakpoint in messages of the `role` "assistant".
         """
         if plain and len(parts) == 1 and isinstance(only := parts[0][1], Text) and not only.extra:
             return only.text

@@ -24,7 +24,7 @@ _DONE_FRAME: Final = re.compile(rb"(?:^|\n|\r)data: *+\[DONE\]")
 
 
 class ChatStreamMeter:
-    """Watches the raw frames of one stream and notes usage and finish reason on `meter`.
+    """The meter of one stream's raw frames. It notes usage and finish reason on `meter`.
 
     `finished` is True after a finish reason, `done` after the last frame: ``[DONE]`` or an error.
     """
@@ -80,10 +80,10 @@ class AudioStreamMeter(ChatStreamMeter):
 
 def note_audio(issued: IssuedObjects, raw: bytes, noted: set[bytes]) -> None:
     """Note the ids of generated audio in a body or a frame, unless they are in `noted`, and add them to it."""
-    for found in _AUDIO_ID.finditer(raw):
-        if found[1] not in noted:
-            noted.add(found[1])
-            issued.ids.append(("audio", found[1].decode()))
+    for match in _AUDIO_ID.finditer(raw):
+        if match[1] not in noted:
+            noted.add(match[1])
+            issued.ids.append(("audio", match[1].decode()))
             issued.due = True
 
 
@@ -95,7 +95,7 @@ def note_body(meter: Meter, body: Any) -> None:
         raise wrong_format_error()
     note_usage(meter, body)
     for choice in body["choices"]:
-        if type(said := choice.get("message")) is dict and "images" in said:
+        if type(message := choice.get("message")) is dict and "images" in message:
             meter.add_images(count_images(body, "message"))
             break
     meter.record_finish(finish_of(body))
@@ -106,14 +106,14 @@ def count_images(body: Mapping[str, Any], member: str) -> int:
     total = 0
     choices = body.get("choices")
     for choice in choices if type(choices) is list else ():
-        said = choice.get(member) if type(choice) is dict else None
-        images = said.get("images") if type(said) is dict else None
+        message = choice.get(member) if type(choice) is dict else None
+        images = message.get("images") if type(message) is dict else None
         total += len(images) if type(images) is list else 0
     return total
 
 
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
-    """Note the usage of a body or chunk. Returns False if it has none."""
+    """Note the usage of a body or chunk. Returns False if there is no usage."""
     usage = parse_usage(body.get("usage"))
     if usage is not None:
         meter.record_usage(usage)

@@ -31,7 +31,9 @@ def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
 def select_unknown_members(
     value: Mapping[str, Any], *known: str, inside: str, inner: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return the unknown members of `value`, with those of the object ``value[inside]`` under its name, for `extra`."""
+    """Return the unknown members of `value`, with the unknown members of the object ``value[inside]`` under its name, for
+    `extra`.
+    """
     extra = select_unknown(value, *known, inside)
     if deeper := select_unknown(value[inside], *inner):
         extra[inside] = deeper
@@ -140,8 +142,8 @@ def parse_image(value: Any) -> Image | None:
 def render_part(part: Part, own: bool, stored_here: bool = False) -> dict[str, Any] | None:
     """Return one part object, or None if this format does not support the part.
 
-    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `stored_here` is
-    True if file ids belong to this vendor; those of another vendor are not rendered.
+    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `stored_here` is True
+    if file ids belong to this vendor; ids of another vendor are not rendered.
     """
     if isinstance(part, File) and isinstance(part.source, FileReference) and not (own or stored_here):
         return None

@@ -193,7 +193,7 @@ def render_request(
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
     `max_tokens_name` is the upstream's name for the limit; a request that came in this format keeps the name it used.
-    `reasoning_content`: the upstream wants the thinking before tool calls. `cache_markers`: the markers that it accepts. A
+    `reasoning_content`: the upstream needs the thinking before tool calls. `cache_markers`: the markers that it accepts. A
     stream always requests usage, because the meter needs it.
     """
     own = request.wire_format == WIRE_FORMAT
@@ -281,13 +281,13 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
 
 
 def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    wanted = request.response_format
-    if wanted is None:
+    response_format = request.response_format
+    if response_format is None:
         return None
-    value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":
-        value["json_schema"] = render_json_schema(request, wanted)
-    return _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+    value: dict[str, Any] = {"type": response_format.kind}
+    if response_format.kind == "json_schema":
+        value["json_schema"] = render_json_schema(request, response_format)
+    return _add_extra(call, own, value, response_format.extra, request.field_name("response_format"))
 
 
 def _render_reasoning(call: Call, request: ChatRequest) -> str | None:

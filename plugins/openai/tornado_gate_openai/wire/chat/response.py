@@ -61,7 +61,7 @@ def make_response_id(upstream_id: str | None, otherwise: str) -> str:
 def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     """Parse a whole response. Raises the upstream's error, or UpstreamError if the body is not a chat completion.
 
-    `audio_media_type` is that of the requested audio; the response does not contain it.
+    `audio_media_type` is the media type of the requested audio, which the response does not contain.
     """
     if (error := find_error(body)) is not None:
         raise error

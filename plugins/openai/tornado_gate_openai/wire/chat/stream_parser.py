@@ -53,8 +53,8 @@ _LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasonin
 def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
     """Yield the events of a stream. `frames` are the parsed chunks from `sse.read_json_frames`.
 
-    `audio_media_type` is that of the requested audio. Raises UpstreamError for a chunk that is not an object. If the stream
-    breaks off, there is no `Finish` event, and the core reports an error.
+    `audio_media_type` is the media type of the requested audio. Raises UpstreamError for a chunk that is not an object. If the
+    stream breaks off, there is no `Finish` event, and the core reports an error.
     """
     return stages.add_step(frames, _ChatStreamParser(audio_media_type))
 
@@ -92,15 +92,9 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         """
         if type(frame) is not dict:
             return None
-        said = frame.get
-        choices = said("choices")
-        if (
-            type(choices) is not list
-            or len(choices) != 1
-            or said("usage")
-            or said("error")
-            or said("object") == "error"
-        ):
+        get = frame.get
+        choices = get("choices")
+        if type(choices) is not list or len(choices) != 1 or get("usage") or get("error") or get("object") == "error":
             return None
         entry = choices[0]
         number = entry.get("index") if type(entry) is dict else None
@@ -153,7 +147,7 @@ _CHOICE_MEMBERS: Final = ("index", "delta", "message", "finish_reason", "logprob
 
 
 class _AudioState(State):
-    """The audio part of a choice: its part index, its id, and `rest`: base64 characters of an incomplete group of four."""
+    """The audio part of a choice: its part index, its id, and in `rest` the base64 characters of an incomplete group of four."""
 
     part: int
     id: str
@@ -176,9 +170,9 @@ class _ChoiceParser:
 
     def continue_text(self, value: Mapping[str, Any]) -> PartDelta | None:
         """Return the event of an entry that only adds text to the open part; None for any other entry."""
-        said = value.get
-        delta = said("delta")
-        if self._open is None or type(delta) is not dict or said("logprobs") or said("finish_reason") or said("usage"):
+        get = value.get
+        delta = get("delta")
+        if self._open is None or type(delta) is not dict or get("logprobs") or get("finish_reason") or get("usage"):
             return None
         word, text = "", ""
         for name, member in delta.items():
@@ -223,9 +217,9 @@ class _ChoiceParser:
         if refusal or (entries and self._may_say("refusal", delta.get("refusal"))):
             yield from self._append_text("refusal", refusal, entries)
 
-    def _may_say(self, kind: PartKind, said: Any) -> bool:
+    def _may_say(self, kind: PartKind, delta_text: Any) -> bool:
         """Return whether log probabilities without text belong to a part of this kind."""
-        return isinstance(said, str) or (self._open is not None and self._open[0] == kind)
+        return isinstance(delta_text, str) or (self._open is not None and self._open[0] == kind)
 
     def _append_text(
         self, kind: PartKind, text: str, logprobs: tuple[Mapping[str, Any], ...] | None = None

@@ -96,7 +96,7 @@ class _ChatPartState(State):
 
 
 class ChatStreamRenderer(State):
-    """Renders the chunks of one response. Its first fields are the parameters of `render_stream`.
+    """The renderer of one response's chunks. Its first fields are the parameters of `render_stream`.
 
     With `cites` the characters of all texts are counted: the indexes of a citation count the whole content. Without it, citations
     have the indexes in their own text, which are the same in a response with one text.

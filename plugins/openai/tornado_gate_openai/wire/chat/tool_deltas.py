@@ -1,7 +1,7 @@
 """Assemble tool calls from the deltas of one choice, for upstreams that use ``index`` and ``id`` differently. No I/O.
 
-The vendor gives each call an index, and an id and name in its first delta only. Other upstreams omit the index, send index 0
-for all calls, repeat the id in every delta, send no id, or send a whole call at once.
+The vendor gives each call an index, and an id and name in its first delta only. Other upstreams omit the index or send index 0
+for all calls. Some repeat the id in every delta, send no id, or send a whole call in one delta.
 """
 
 from __future__ import annotations

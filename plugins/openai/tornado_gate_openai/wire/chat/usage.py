@@ -48,7 +48,10 @@ def parse_finish_reason(raw: str, calls_tools: bool = False) -> FinishReason:
 
 
 def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
-    """Return the vendor's finish reason. Raises UpstreamError for "error": the vendor has none that marks a failed response."""
+    """Return the vendor's finish reason.
+
+    Raises UpstreamError for "error", because no finish reason of the vendor marks a failed response.
+    """
     if reason == "error":
         raise response_failed(raw)
     if raw == "function_call":
@@ -70,13 +73,18 @@ def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
     `parse_any_usage` and takes a quarter of its steps.
     """
     try:
-        given, made, total = value["prompt_tokens"], value["completion_tokens"], value["total_tokens"]
+        input_tokens, output_tokens, total = value["prompt_tokens"], value["completion_tokens"], value["total_tokens"]
     except KeyError:
         return None
-    if not (type(given) is type(made) is type(total) is int) or given < 0 or made < 0 or total != given + made:
+    if (
+        not (type(input_tokens) is type(output_tokens) is type(total) is int)
+        or input_tokens < 0
+        or output_tokens < 0
+        or total != input_tokens + output_tokens
+    ):
         return None
     if len(value) == len(_TOTAL_MEMBERS):
-        return Usage(input_tokens=given, output_tokens=made)
+        return Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     shares: dict[str, int] = {}
     extra: dict[str, Any] = {}
     for name, member in value.items():
@@ -88,7 +96,7 @@ def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
             return None
     if _CACHE_HIT in extra and "cache_read_tokens" not in shares:
         return None
-    return Usage(input_tokens=given, output_tokens=made, extra=extra, **shares, **_count_audio(extra))
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens, extra=extra, **shares, **_count_audio(extra))
 
 
 def _take_shares(
@@ -174,8 +182,8 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     prompt = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
     completion = {"reasoning_tokens": usage.reasoning_tokens}
     for name, known in (("prompt_tokens_details", prompt), ("completion_tokens_details", completion)):
-        said = {member: count for member, count in known.items() if count is not None}
-        details = {**_get_details(usage.extra, name), **said}
+        counts = {member: count for member, count in known.items() if count is not None}
+        details = {**_get_details(usage.extra, name), **counts}
         if details:
             value[name] = details
     for name, member in usage.extra.items():

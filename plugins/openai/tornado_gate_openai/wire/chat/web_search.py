@@ -20,11 +20,11 @@ OPTIONS: Final = "web_search_options"
 def parse_options(value: Any) -> VendorTool:
     """The tool of the member's value, which is an object."""
     options: Mapping[str, Any] = value
-    place = options.get("user_location")
+    location = options.get("user_location")
     size = options.get("search_context_size")
     server = ServerTool(
         kind="web_search",
-        location=read_location(place.get("approximate") if isinstance(place, Mapping) else None),
+        location=read_location(location.get("approximate") if isinstance(location, Mapping) else None),
         context_size=size if isinstance(size, str) else None,
         names={"location": "user_location", "context_size": "search_context_size"},
         others=list_others(options, "user_location", "search_context_size"),
@@ -33,18 +33,21 @@ def parse_options(value: Any) -> VendorTool:
 
 
 def render_options(call: Call, request: ChatRequest) -> Mapping[str, Any] | None:
-    """The member's value, for a tool of any format; None if there is none. Reports what it cannot say to `call.drop_field`."""
-    found: Mapping[str, Any] | None = None
+    """The member's value, for a tool of any format; None without such a tool.
+
+    Reports settings without an equivalent to `call.drop_field`.
+    """
+    options: Mapping[str, Any] | None = None
     for index, tool in enumerate(request.tools):
         if not isinstance(tool, VendorTool):
             continue
         if OPTIONS in tool.value:
-            found = tool.value[OPTIONS]
+            options = tool.value[OPTIONS]
         elif tool.wire_format != WIRE_FORMAT:
-            found = _render(call, tool, request.tool_path(index)) if found is None and _is_search(tool) else found
+            options = _render(call, tool, request.tool_path(index)) if options is None and _is_search(tool) else options
             if not _is_search(tool):
                 call.drop_field(request.tool_path(index))
-    return found
+    return options
 
 
 def _is_search(tool: VendorTool) -> bool:

@@ -1,4 +1,4 @@
-"""Maps the vendor's error codes to `UpstreamError`. The same codes come with an HTTP status, in a task, or per image.
+"""The vendor's error codes as `UpstreamError`. The same codes come with an HTTP status, in a task, or per image.
 
 Source: https://www.alibabacloud.com/help/en/model-studio/error-code: 400 InvalidParameter*, InvalidURL*, BadRequest*,
 DataInspectionFailed and similar, 400 Arrearage (unpaid account), 401 InvalidApiKey, 403 *AccessDenied, 404
@@ -46,12 +46,12 @@ def make_error(
     call: Call, fault: FailureReport, status: int = 0, headers: Mapping[str, str] | None = None
 ) -> UpstreamError:
     """The error for a failure that came with an HTTP `status` and `headers`, or inside a response (`status` 0)."""
-    provider, code, said = call.target.provider, fault.code[:100], fault.message
+    provider, code, message = call.target.provider, fault.code[:100], fault.message
     status = _get_status(fault.code, status)
     if not status:
         why = code or "no reason given"
         return UpstreamError(f"The provider '{provider}' could not generate the image ({why}).")
-    return error_for_status(status, provider, ErrorText(said, code=code), headers)
+    return error_for_status(status, provider, ErrorText(message, code=code), headers)
 
 
 def _get_status(code: str, status: int) -> int:

@@ -86,7 +86,7 @@ def _select_extra(
 
 
 def _is_usual(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a prompt and a list of images express the messages completely."""
+    """Return whether a prompt and a list of images express the messages completely."""
     if len(messages) != 1 or messages[0].get("role") != "user" or messages[0].keys() - {"role", "content"}:
         return False
     return all(len(item) == 1 and item.keys() <= {"text", "image"} for item in messages[0]["content"])

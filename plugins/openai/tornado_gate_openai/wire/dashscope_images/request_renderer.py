@@ -5,7 +5,7 @@ Requests of this wire format get all members of `extra` back. Images must alread
 Source: https://www.alibabacloud.com/help/en/model-studio/qwen-image-api (messages and parameters),
 https://docs.qwencloud.com/api-reference/image-generation/qwen-text-to-image-async and /wan-text-to-image-v2/create-task (a
 prompt, by task), https://www.alibabacloud.com/help/en/model-studio/wan2-5-image-edit-api-reference and /wanx-image-edit
-(pictures, by task); where ``negative_prompt`` stands: dashscope 2.0.2 (its Python SDK), aigc/image_synthesis.py.
+(pictures, by task); the position of ``negative_prompt``: dashscope 2.0.2 (its Python SDK), aigc/image_synthesis.py.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ def render_task(call: Call, request: ImageRequest) -> dict[str, Any]:
     extra = _select_own_extra(call, request)
     if extra.pop(MESSAGES, None) is not None:
         call.drop_field(MESSAGES)
-    asked: dict[str, Any] = {"prompt": request.prompt}
+    task_input: dict[str, Any] = {"prompt": request.prompt}
     parameters = _render_parameters(call, request)
     if "negative_prompt" in parameters and not model.startswith("qwen"):
-        asked["negative_prompt"] = parameters.pop("negative_prompt")
+        task_input["negative_prompt"] = parameters.pop("negative_prompt")
     if request.images and "imageedit" in model:
-        asked |= {"function": _EDIT_FUNCTION, "base_image_url": render_image_source(request.images[0])}
+        task_input |= {"function": _EDIT_FUNCTION, "base_image_url": render_image_source(request.images[0])}
         for index in range(1, len(request.images)):
             call.drop_field(request.names.get(f"images.{index}") or request.field_name("images"))
     elif request.images:
-        asked["images"] = [render_image_source(source) for source in request.images]
-    return _render_body(call, asked, parameters, extra)
+        task_input["images"] = [render_image_source(source) for source in request.images]
+    return _render_body(call, task_input, parameters, extra)
 
 
 def render_image_source(source: FileSource) -> str:
@@ -101,18 +101,18 @@ def _select_own_extra(call: Call, request: ImageRequest) -> dict[str, Any]:
 
 
 def _render_body(
-    call: Call, asked: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
+    call: Call, members: dict[str, Any], parameters: dict[str, Any], extra: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The body with every member of `extra` put back at its path."""
     top: dict[str, Any] = {}
     for name, value in extra.items():
         if name.startswith(INPUT):
-            asked[name.removeprefix(INPUT)] = value
+            members[name.removeprefix(INPUT)] = value
         elif name.startswith(PARAMETERS):
             parameters[name.removeprefix(PARAMETERS)] = value
         else:
             top[name] = value
-    body = {**top, "model": call.target.upstream_model, "input": asked}
+    body = {**top, "model": call.target.upstream_model, "input": members}
     return body | {"parameters": parameters} if parameters else body
 
 

@@ -60,7 +60,7 @@ class ImageTask(Value, frozen=True, kw_only=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the task is unfinished, so that it must be polled again."""
+        """Return whether the task is unfinished, so that it must be polled again."""
         return self.status in WAITING_STATUSES
 
 
@@ -112,7 +112,7 @@ def _iterate_contents(output: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _parse_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Tokens if the vendor reports them; images and pixels in `extra`."""
+    """Return the tokens if the vendor reports them; images and pixels in `extra`."""
     if not usage:
         return None
     counted = ("input_tokens", "output_tokens", "total_tokens")

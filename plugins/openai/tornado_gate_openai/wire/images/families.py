@@ -1,6 +1,7 @@
 """The families of image models and the values that each accepts. No I/O.
 
-The families are data: `families.yaml`, with sources. A model's family is its ``image_family`` in conf, else that of its name.
+The families are data: `families.yaml`, with sources. A model's family is its ``image_family`` in conf. Without this setting,
+the model's name decides.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class ModelFamily(Value, frozen=True, kw_only=True):
     """One family. `models` are patterns of the vendor's model names; `name` is the value in conf, "" for the fallback.
 
     `max_prompt_length` is in characters. `sizes` are names, or width and height in pixels; `sides` are the limits of other
-    sizes, None if there are none. `qualities` of None means any. `unsupported_fields` are the fields that it rejects.
+    sizes, None if no other size is allowed. `qualities` of None means any. `unsupported_fields` are the fields that it rejects.
     """
 
     name: str
@@ -135,11 +136,11 @@ def describe_owners(field: str) -> str:
 
 def uses_family_three(body: Mapping[str, Any]) -> bool:
     """Return whether a body, not yet validated, has fields or values that only family three supports."""
-    said = {name: value for name, value in body.items() if value is not None}
+    members = {name: value for name, value in body.items() if value is not None}
     one, three = _FAMILY_BY_NAME["one"], _FAMILY_BY_NAME["three"]
     return (
-        any(name in said for name in _FAMILY_THREE_FIELDS)
-        or said.get("stream") in (True, "true")
-        or (said.get("size") in three.sizes and said["size"] not in one.sizes)
-        or said.get("quality") in ("low", "medium", "high")
+        any(name in members for name in _FAMILY_THREE_FIELDS)
+        or members.get("stream") in (True, "true")
+        or (members.get("size") in three.sizes and members["size"] not in one.sizes)
+        or members.get("quality") in ("low", "medium", "high")
     )

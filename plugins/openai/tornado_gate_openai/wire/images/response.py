@@ -29,7 +29,7 @@ _VENDOR_MEMBERS: Final = ("safety_identifier", "svg_usage")
 
 
 async def parse_response(body: Any, *, fetch: ImageFetcher | None = None) -> ImageResult:
-    """Parse the images in an upstream's response. `fetch` downloads those that are given by URL.
+    """Parse the images in an upstream's response. `fetch` downloads images that the response gives by URL.
 
     Raises the error in the body, and UpstreamError for a response without images.
     """
@@ -37,15 +37,15 @@ async def parse_response(body: Any, *, fetch: ImageFetcher | None = None) -> Ima
         raise error
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")) or not body["data"]:
         raise wrong_format_error()
-    said = {name: body[name] for name in _SETTING_MEMBERS if isinstance(body.get(name), str)}
-    images = [await _parse_image(entry, said.get("output_format", ""), fetch) for entry in body["data"]]
+    settings = {name: body[name] for name in _SETTING_MEMBERS if isinstance(body.get(name), str)}
+    images = [await _parse_image(entry, settings.get("output_format", ""), fetch) for entry in body["data"]]
     created = body.get("created")
     return ImageResult(
         images=tuple(images),
         created=created if isinstance(created, int) and not isinstance(created, bool) else None,
         usage=parse_usage(body.get("usage")),
         extra={name: body[name] for name in _VENDOR_MEMBERS if body.get(name) is not None},
-        **said,
+        **settings,
     )
 
 

@@ -66,7 +66,7 @@ def render_usage(usage: Usage) -> dict[str, Any]:
 
 
 def sum_usages(usages: list[Usage]) -> Usage | None:
-    """Return the sum of the usages of several images; None if there is none."""
+    """Return the sum of the usages of several images; None if no usage is known."""
     if len(usages) < 2:
         return usages[0] if usages else None
     return Usage(

@@ -3,8 +3,8 @@
 One table has the events of both dialects, because members of the other dialect are accepted too. The module `items` has the
 checks of items that a schema cannot express.
 
-Source: openai-python 3.52, types/realtime/realtime_client_event.py and types/beta/realtime/realtime_client_event.py; bounds
-are those in their documentation. Temperatures from 0 to 2 are accepted, as for chat.
+Source: openai-python 3.52, types/realtime/realtime_client_event.py and types/beta/realtime/realtime_client_event.py; the limits
+come from the documentation of these types. Temperatures from 0 to 2 are accepted, as for chat.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ def check_client_event(event: Any, input_format: str = "audio/pcm") -> None:
         case "conversation.item.create":
             check_item(body["item"], "item", input_format)
         case "response.create":
-            asked = body.get("response") or {}
-            for index, item in enumerate(need_array(asked.get("input") or [], "response.input")):
+            response = body.get("response") or {}
+            for index, item in enumerate(need_array(response.get("input") or [], "response.input")):
                 check_item(item, f"response.input.{index}", input_format, references=True)
 
 

@@ -82,8 +82,8 @@ def _session_update_to_beta(event: Event, lose: FieldDropper) -> Event:
         return event
     transcribes = session.get("type") == _TRANSCRIPTION_SESSION
     keep = ("include",) if transcribes else ()
-    asked = schemas.drop_current_only(schemas.convert_session_to_beta(session), "session", lose, keep)
-    return {**event, "type": "transcription_session.update" if transcribes else event["type"], "session": asked}
+    settings = schemas.drop_current_only(schemas.convert_session_to_beta(session), "session", lose, keep)
+    return {**event, "type": "transcription_session.update" if transcribes else event["type"], "session": settings}
 
 
 def translate_server_to_current(event: Event) -> list[Event]:
@@ -137,7 +137,7 @@ def is_open(event: Event) -> bool:
 
 
 def make_done_event(event: Event, previous: Any = None) -> Event:
-    """Return ``conversation.item.done`` for the item of `event`; its event id is derived from that of `event`."""
+    """Return ``conversation.item.done`` for the item of `event`; its event id is derived from the id of `event`."""
     event_id = event.get("event_id")
     result: Event = {
         "type": "conversation.item.done",

@@ -28,7 +28,7 @@ _PART_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "assistant": ("output_text", "output_audio", "text", "audio", "item_reference"),
     "system": ("input_text", "text", "item_reference"),
 }
-"""Part types by role: those of the current dialect, then those that only the beta dialect has."""
+"""Part types by role: the types of the current dialect, then the types that only the beta dialect has."""
 
 
 def check_item(item: Any, path: str, input_format: str = "audio/pcm", references: bool = False) -> None:

@@ -20,7 +20,7 @@ _SHARE_MEMBERS: Final = ("cached_tokens", "image_tokens")
 def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     """Return the usage of a ``response.done``; None if it has no token count, and for other events.
 
-    Details, also those of audio tokens, are in ``extra["input_token_details"]`` and
+    Details, including the details of audio tokens, are in ``extra["input_token_details"]`` and
     ``extra["output_token_details"]``.
     """
     response = event.get("response") if event.get("type") == "response.done" else None

@@ -1,7 +1,7 @@
 """Conversion of sessions, responses and items between the dialects. No I/O; arguments are never changed.
 
 Members that exist in both dialects are moved; unknown members stay in place. A member that exists in only one dialect is
-removed from client events, because an upstream rejects an event with an unknown member, and `lose` is called with its path.
+removed from client events, because an upstream rejects an event with an unknown member. `lose` is called with its path.
 
 Source: openai-python 3.52, types/beta/realtime/session_update_event.py, response_create_event.py, conversation_item_content.py
 against types/realtime/realtime_session_create_request.py, realtime_response_create_params.py and the conversation items.
@@ -53,7 +53,7 @@ def _convert_format_to_beta(value: Any, path: str) -> Any:
 def _convert_modalities_to_current(value: Any) -> Any:
     """Return modalities without "text" if there is "audio": the current dialect rejects both, as audio has a transcript."""
     if isinstance(value, list) and "audio" in value:
-        return [one for one in value if one != "text"]
+        return [modality for modality in value if modality != "text"]
     return value
 
 
@@ -247,12 +247,12 @@ def _convert_to_current(value: Mapping[str, Any], moves: tuple[_MemberMapping, .
 
 def _convert_to_beta(value: Mapping[str, Any], moves: tuple[_MemberMapping, ...], path: str) -> dict[str, Any]:
     result = dict(value)
-    found: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for move in moves:
         member = take_member(result, move.current)
         if member is not MISSING:
-            found[move.beta] = move.to_beta(member, ".".join((path, *move.current)))
-    return {**result, **found}
+            converted[move.beta] = move.to_beta(member, ".".join((path, *move.current)))
+    return {**result, **converted}
 
 
 def _put_member(value: dict[str, Any], at: tuple[str, ...], member: Any, path: str) -> None:

@@ -84,13 +84,13 @@ class SessionConfig(Value, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def update(self, session: Any, dialect: RealtimeDialect, path: str = "session") -> SessionConfig:
-        """Return the settings after a ``session.update``, or with `path` "response" those of one ``response.create``.
+        """Return the settings after a ``session.update``, or with `path` "response" the settings of one ``response.create``.
 
         Only present members change. Null disables turn detection, transcription and noise reduction, and is ignored for other
         members. Raises InvalidField with paths in the caller's spelling.
         """
-        said = check_session(session, path)
-        current = schemas.convert_session_to_current(said, self.kind, path) if dialect == "beta" else said
+        settings = check_session(session, path)
+        current = schemas.convert_session_to_current(settings, self.kind, path) if dialect == "beta" else settings
         rest = {name: value for name, value in current.items() if name not in _RESPONSE_ONLY_MEMBERS}
         changes: dict[str, Any] = {}
         for name, at in _NULLABLE_MEMBERS.items():
@@ -111,12 +111,12 @@ class SessionConfig(Value, frozen=True, kw_only=True):
             "noise_reduction": self.noise_reduction,
             "turn_detection": self.turn_detection.render() if self.turn_detection else None,
         }
-        told = {"id": self.id, "object": _OBJECT_OF_KIND[self.kind], "type": self.kind, "model": self.model}
+        body = {"id": self.id, "object": _OBJECT_OF_KIND[self.kind], "type": self.kind, "model": self.model}
         if self.kind == "transcription":
-            current = _merge({**told, "audio": {"input": sound_in}}, self.extra)
+            current = _merge({**body, "audio": {"input": sound_in}}, self.extra)
         else:
             current = _merge(
-                {**told, **self._render_beta_audio(), "audio": {"input": sound_in, "output": self._render_audio()}},
+                {**body, **self._render_beta_audio(), "audio": {"input": sound_in, "output": self._render_audio()}},
                 self.extra,
             )
         if self.expires_at is not None:

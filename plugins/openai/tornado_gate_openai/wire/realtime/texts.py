@@ -31,10 +31,10 @@ _TYPE_PATTERN = re.compile(
 
 def find_type(text: str) -> re.Match[str] | None:
     """Return a match whose group 1 is the type if it is unambiguous without parsing, else None."""
-    found = _TYPE_PATTERN.match(text, 0, MAX_TYPE_POSITION)
-    if found is None or "\\" in text or text.find('"type"', found.end(1)) >= 0:
+    match = _TYPE_PATTERN.match(text, 0, MAX_TYPE_POSITION)
+    if match is None or "\\" in text or text.find('"type"', match.end(1)) >= 0:
         return None
-    return found
+    return match
 
 
 def replace_type(text: str, found: re.Match[str], name: str) -> str:
@@ -60,7 +60,7 @@ def render_event(event: dict[str, Any]) -> str:
 
 def peek_type(text: str) -> str | None:
     """Return the type of the event in `text`; None if it is not an event."""
-    if found := find_type(text):
-        return found.group(1)
+    if type_match := find_type(text):
+        return type_match.group(1)
     event = parse_event(text)
     return None if event is None else event["type"]

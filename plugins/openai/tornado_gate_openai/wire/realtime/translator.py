@@ -1,7 +1,7 @@
 """Translation of one session between a caller and an upstream with different dialects: JSON texts in, JSON texts out.
 
 No I/O; keeps state between events. Events that differ only in their name, such as audio events, are renamed in the text (see
-`texts`), and events that are the same in both dialects are forwarded unchanged; only the others are parsed.
+`texts`). Events that are the same in both dialects are forwarded unchanged; only the others are parsed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_REMEMBERED: Final = 1000
 
 
 class EventTranslator:
-    """Translates the messages of one session. `lose` is called with the path of each unsupported field of a client event."""
+    """The translator of one session's messages. `lose` is called with the path of each unsupported field of a client event."""
 
     def __init__(self, caller: RealtimeDialect, upstream: RealtimeDialect, lose: FieldDropper = ignore_drop) -> None:
         self.caller = caller
@@ -42,11 +42,11 @@ class EventTranslator:
         self._functions: FIFOCache[str, Any] = FIFOCache(MAX_REMEMBERED)
 
     def translate_client_message(self, text: str) -> list[str]:
-        """Return the messages for the upstream. Raises InvalidField for an invalid event or one that cannot be converted."""
+        """Return the messages for the upstream. Raises InvalidField for an event that is invalid or cannot be converted."""
         if self.caller == self.upstream:
             return [text]
-        found = find_type(text)
-        if found is not None and found.group(1) not in events.CLIENT_TYPES:
+        type_match = find_type(text)
+        if type_match is not None and type_match.group(1) not in events.CLIENT_TYPES:
             return [text]
         event = parse_client_event(text)
         if event["type"] not in events.CLIENT_TYPES:
@@ -60,10 +60,10 @@ class EventTranslator:
         """Return the messages for the caller. Text that is not a valid event is returned unchanged."""
         if self.caller == self.upstream:
             return [text]
-        if found := find_type(text):
-            kind = found.group(1)
+        if type_match := find_type(text):
+            kind = type_match.group(1)
             if kind in self._names:
-                return [replace_type(text, found, self._names[kind])]
+                return [replace_type(text, type_match, self._names[kind])]
             if kind not in self._types and kind != "error":
                 return [text]
         event = parse_event(text)
@@ -125,8 +125,8 @@ def parse_client_event(text: str) -> dict[str, Any]:
     except InvalidField:
         raise
     except (RequestError, UnicodeEncodeError) as error:
-        said = error.message if isinstance(error, RequestError) else "The message is not valid UTF-8 text."
-        raise InvalidField("", said.replace("The request body", "The message"), code="invalid_json") from None
+        message = error.message if isinstance(error, RequestError) else "The message is not valid UTF-8 text."
+        raise InvalidField("", message.replace("The request body", "The message"), code="invalid_json") from None
     kind = event.get("type")
     if not isinstance(kind, str):
         code = "invalid_value" if "type" in event else "missing_required_parameter"

@@ -1,9 +1,11 @@
-"""Compactions by the gateway itself, for models whose upstream has none: the model writes a summary of the conversation. No I/O.
+"""Compactions by the gateway itself, for models whose upstream cannot compact: the model writes a summary of the conversation.
+
+No I/O.
 
 The vendor's compaction item holds the state of its model, encrypted. An item of the gateway holds the summary, which is the
-caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage, works on
-every gateway and at every model, and a client handles both kinds of items alike. When an item comes back in ``input``, it is
-replaced by a user message with the summary, the role that Codex gives to summaries of its own.
+caller's own content and not encrypted: base64 of JSON after a prefix. So a compacted conversation needs no storage and works on
+every gateway and at every model. A client handles both kinds of items in the same way. When an item comes back in ``input``, it
+is replaced by a user message with the summary. Codex gives this role to its own summaries.
 
 Source: openai-python 3.52, types/responses/compacted_response.py, response_compaction_item.py and response_compact_params.py;
 openai/codex, codex-rs/core/src/compact_remote_v2.rs (read 2026-11-22): a ``compaction_trigger`` at the end of ``input`` requests
@@ -50,11 +52,12 @@ _SUMMARY_HEADING: Final = (
 
 RETAINED_CHARACTERS: Final = 64_000 * 4
 """User messages that a compaction returns beside the summary, newest first: 64,000 tokens, as at the vendor (Codex, the file
-above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary stands for older ones."""
+above, `RETAINED_MESSAGE_TOKEN_BUDGET`). The summary replaces older messages.
+"""
 
 
 def is_own_compaction(item: Item) -> bool:
-    """Whether an item is a compaction that a gateway made."""
+    """Return whether an item is a compaction that a gateway made."""
     content = item.get("encrypted_content")
     return item.get("type") == "compaction" and isinstance(content, str) and content.startswith(SUMMARY_PREFIX)
 
@@ -93,7 +96,7 @@ def make_text_message(role: str, text: str) -> dict[str, Any]:
 
 
 def has_trigger(items: Any) -> bool:
-    """Whether ``input`` requests a compaction of what precedes, instead of a response."""
+    """Return whether ``input`` requests a compaction of what precedes, instead of a response."""
     return isinstance(items, list) and any(item.get("type") == "compaction_trigger" for item in items)
 
 
@@ -109,8 +112,8 @@ def render_transcript(items: Iterable[Item], path: str = "input") -> list[dict[s
 def _render_for_summary(item: dict[str, Any]) -> dict[str, Any]:
     match get_item_type(item):
         case "function_call" | "custom_tool_call":
-            given = item.get("input" if item.get("type") == "custom_tool_call" else "arguments")
-            return _say("assistant", f"[Call of the tool '{item.get('name')}' with: {given}]")
+            arguments = item.get("input" if item.get("type") == "custom_tool_call" else "arguments")
+            return _say("assistant", f"[Call of the tool '{item.get('name')}' with: {arguments}]")
         case "function_call_output" | "custom_tool_call_output":
             return _render_output(item.get("output"))
         case "reasoning":
@@ -151,7 +154,10 @@ def select_user_messages(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 
 class CompactionStep(stages.Step[StreamEvent, StreamEvent]):
-    """Replaces the parts of a chat by one part: the compaction item with their text. An answer without a summary is an error."""
+    """The step that replaces the parts of a chat by one part: the compaction item with their text.
+
+    A response without a summary is an error.
+    """
 
     __slots__ = ("_item_id", "_pieces", "_texts")
 

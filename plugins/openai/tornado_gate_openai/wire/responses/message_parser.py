@@ -59,11 +59,11 @@ class ParsedConversation(State):
 def parse_input(conversation: ParsedConversation, items: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     """Add the messages of validated items to `conversation`; each item comes with its path, see `iterate_paths`."""
     turn = _AssistantTurn()
-    for place, item in items:
-        if not turn.take(place, item):
+    for path, item in items:
+        if not turn.take(path, item):
             turn.end(conversation)
             turn = _AssistantTurn()
-            _add_other(conversation, place, item)
+            _add_other(conversation, path, item)
     turn.end(conversation)
 
 
@@ -84,7 +84,7 @@ def _join_path(place: str, name: str) -> str:
 
 
 class _AssistantTurn(State):
-    """Collects consecutive items of the model. `paths` are the paths of `parts`."""
+    """Consecutive items of the model. `paths` are the paths of `parts`."""
 
     parts: list[Part] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)

@@ -35,7 +35,9 @@ from tornado_gate_openai.wire.responses.stored_items import is_unreadable
 
 
 class PathGetter(Protocol):
-    """Returns the caller's path of one message, of the part with the index `part`, or of a part of one part: a tool result."""
+    """A function that returns the caller's path of one message, of the part with the index `part`, or of a part of a tool
+    result.
+    """
 
     def __call__(self, part: int | None = None, /) -> str: ...
 
@@ -45,8 +47,8 @@ def render_input(
 ) -> tuple[str | None, list[dict[str, Any]]]:
     """Return ``instructions`` and ``input``. `own` is True if the messages came in this format.
 
-    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are those that the
-    upstream accepts in messages of other formats. Raises InvalidField if nothing is left to send.
+    Unsupported parts and fields are reported with `call.drop_field`, by the caller's path. `cache_markers` are the markers that
+    the upstream accepts in messages of other formats. Raises InvalidField if nothing is left to send.
     """
     writer = _InputItemWriter(call, request, own, cache_markers)
     instructions, first = _render_instructions(request.messages)
@@ -70,7 +72,7 @@ def _render_instructions(messages: Sequence[Message]) -> tuple[str | None, int]:
 
 
 class _InputItemWriter(State):
-    """Renders messages as items. `custom` has the ids of custom tool calls, whose results are items of another type."""
+    """The renderer of messages as items. `custom` has the ids of custom tool calls, whose results are items of another type."""
 
     call: Call
     request: ChatRequest
@@ -87,13 +89,13 @@ class _InputItemWriter(State):
             return
         others: list[tuple[str, Part]] = []
         for number, part in enumerate(message.parts):
-            place = path(number)
+            message_path = path(number)
             if isinstance(part, ToolResult):
                 yield self._write_result(message, part, partial(path, number))
             elif isinstance(part, VendorPart) and message.plain and part.wire_format == WIRE_FORMAT and self.own:
                 yield dict(part.value)
             else:
-                others.append((place, part))
+                others.append((message_path, part))
         if others or not message.parts:
             role = "user" if message.role == "tool" else message.role
             content = self._render_content(others, message.plain)
@@ -109,7 +111,7 @@ class _InputItemWriter(State):
         return bool(content) and self.cache_markers != "none"
 
     def _render_content(self, parts: Iterable[tuple[str, Part]], plain: bool) -> str | list[dict[str, Any]]:
-        values = [value for place, part in parts if (value := self._render_part(part, place)) is not None]
+        values = [value for part_path, part in parts if (value := self._render_part(part, part_path)) is not None]
         if plain and len(values) == 1 and values[0].keys() == {"type", "text"}:
             return str(values[0]["text"])
         return values or ([] if self.own and not plain else "")
@@ -142,41 +144,44 @@ class _InputItemWriter(State):
         return self._add_extra(value, result.extra, path(), marked=self._is_marked(value["output"]))
 
     def _write_turn(self, message: Message, path: PathGetter) -> Iterator[dict[str, Any]]:
-        said: list[dict[str, Any]] = []
+        content: list[dict[str, Any]] = []
         thought: list[tuple[str, dict[str, Any]]] = []  # reasoning that is sent only with the item that follows it
         extra = self._add_extra({}, message.extra, path())
         for number, part in enumerate(message.parts):
-            place = path(number)
+            message_path = path(number)
             if isinstance(part, VendorPart) and is_unreadable(part.value):
-                self.call.drop_field(place)
+                self.call.drop_field(message_path)
                 continue
-            item = self._render_own_item(part, place)
+            item = self._render_own_item(part, message_path)
             if item is None and not isinstance(part, (Thinking, ToolCall)):
-                value = self._render_part(part, place, answered=True)
-                said += [value] if value is not None else []
+                value = self._render_part(part, message_path, answered=True)
+                content += [value] if value is not None else []
             elif item is not None:
-                if said:
+                if content:
                     yield from self._write_thought(thought)
-                    yield from _render_message_item(said, extra)
-                    said, thought = [], []
+                    yield from _render_message_item(content, extra)
+                    content, thought = [], []
                 if item["type"] == "reasoning":
-                    thought.append((place, item))
+                    thought.append((message_path, item))
                     continue
                 yield from self._write_thought(thought)
                 thought = []
                 yield item
-        yield from self._write_thought(thought, followed=bool(said))
-        yield from _render_message_item(said, extra)
+        yield from self._write_thought(thought, followed=bool(content))
+        yield from _render_message_item(content, extra)
 
     def _write_thought(
         self, thought: Sequence[tuple[str, dict[str, Any]]], *, followed: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Yield reasoning items. The vendor rejects those that nothing of the model follows (continuedev/continue#8933)."""
-        for place, item in thought:
+        """Yield reasoning items.
+
+        The vendor rejects a reasoning item that no item of the model follows (continuedev/continue#8933).
+        """
+        for item_path, item in thought:
             if followed or self.own:
                 yield item
             else:
-                self.call.drop_field(place)
+                self.call.drop_field(item_path)
 
     def _render_own_item(self, part: Part, path: str) -> dict[str, Any] | None:
         """Return the item for a part of an assistant message; None for text, and for parts that were dropped."""

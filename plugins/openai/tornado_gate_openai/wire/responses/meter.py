@@ -31,10 +31,10 @@ _END_EVENTS: Final = ("response.completed", "response.incomplete", "response.fai
 
 
 class ResponsesStreamMeter:
-    """Reads the raw frames of one stream, notes usage and finish reason on `meter`, and can end an interrupted stream.
+    """The meter of one stream's raw frames. It notes usage and finish reason on `meter`, and can end an interrupted stream.
 
-    `finished` is True after a successful end, `done` after the last event. `issued` receives the objects that the upstream keeps;
-    `stored`: it stores the response, unless the response says otherwise.
+    `finished` is True after a successful end, `done` after the last event. `issued` receives the objects that the upstream
+    keeps; `stored` is whether the upstream stores the response; the response's ``store`` takes precedence.
     """
 
     def __init__(self, meter: Meter, issued: IssuedObjects | None = None, *, stored: bool = False) -> None:
@@ -85,17 +85,18 @@ def _is_metered(raw: bytes) -> bool:
 
 
 def is_unfinished(body: Any) -> bool:
-    """Whether a response will be completed in the background. Its usage is not known yet."""
+    """Return whether a response will be completed in the background. Its usage is not known yet."""
     return isinstance(body, Mapping) and not body.get("error") and body.get("status") in _UNFINISHED_STATUSES
 
 
 def note_issued(issued: IssuedObjects, response: Mapping[str, Any], *, stored: bool) -> None:
     """Note the objects that the upstream keeps of a response.
 
-    They are due with the last state of the response; of a background response at once, because it continues without its caller.
+    They are due with the last state of the response. A background response has them immediately, because it continues without
+    its caller.
     """
     background, unfinished = response.get("background") is True, is_unfinished(response)
-    issued.ids += [one for one in list_issued(response, stored) if one not in issued.ids]
+    issued.ids += [issued_id for issued_id in list_issued(response, stored) if issued_id not in issued.ids]
     issued.due = background or not unfinished
     issued.unmetered = background and unfinished
 

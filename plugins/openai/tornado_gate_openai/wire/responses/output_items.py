@@ -46,7 +46,7 @@ def get_response_id(item_id: str) -> str:
 
 
 class ItemIdMaker:
-    """Makes ids for the items of one response, in order."""
+    """The maker of ids for the items of one response, in order."""
 
     def __init__(self, response_id: str) -> None:
         self._stem = response_id.removeprefix(ID_PREFIX)
@@ -161,8 +161,8 @@ def _take_server_tool(
     if use.step != "result":
         items.append(render_item(make_item_id(ids.make(CALL_TYPES[use.kind][1]), use), use, include))
         calls.start(use, items[-1])
-    elif (found := calls.finish(use)) is not None:
-        item, whole = found
+    elif (finished := calls.finish(use)) is not None:
+        item, whole = finished
         item |= render_item(item["id"], whole, include)
 
 

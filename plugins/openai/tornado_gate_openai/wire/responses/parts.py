@@ -1,7 +1,7 @@
 """Convert the content parts of a message to the common types and back. No I/O.
 
-Unknown members of a part are kept in its `extra`, except those that are null or an empty array. Log probabilities of texts
-in earlier turns are dropped. A part of an unknown type or shape becomes a `VendorPart`.
+Unknown members of a part are kept in its `extra`, except members that are null or an empty array. Log probabilities of texts in
+earlier turns are dropped. A part of an unknown type or shape becomes a `VendorPart`.
 
 Source: openai-python 3.52, types/responses/response_input_*_param.py and response_output_*_param.py.
 """
@@ -102,9 +102,9 @@ def _parse_file(value: Mapping[str, Any]) -> Part:
 def render_part(part: Part, own: bool, *, answered: bool = False, stored_here: bool = False) -> dict[str, Any] | None:
     """Return one part object, or None if this format does not support the part there.
 
-    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `answered` is True
-    for parts of assistant messages, which can only be text and refusals. `stored_here` is True if file ids belong to this
-    vendor; those of another vendor are not rendered.
+    `own` is True if the part came in this format; only then `extra` and unknown part types are rendered. `answered` is True for
+    parts of assistant messages, which can only be text and refusals. `stored_here` is True if file ids belong to this vendor;
+    ids of another vendor are not rendered.
     """
     if isinstance(part, Image | File) and isinstance(part.source, FileReference) and not (own or stored_here):
         return None

@@ -148,7 +148,7 @@ def _parse_format(value: Mapping[str, Any] | None) -> ResponseFormat | None:
 def render_request(call: Call, request: ChatRequest, *, cache_markers: CacheMarkers = "none") -> dict[str, Any]:
     """Return the body for an upstream with this format. Unsupported fields are reported with `call.drop_field`.
 
-    `cache_markers` are those that the upstream accepts in requests of other formats.
+    `cache_markers` are the markers that the upstream accepts in requests of other formats.
     """
     own = request.wire_format == WIRE_FORMAT
     instructions, items = render_input(call, request, own, cache_markers)
@@ -234,16 +234,16 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
 
 
 def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    wanted = request.response_format
+    response_format = request.response_format
     unsaid = dict(request.extra.get("text") or {}) if own else {}
-    if wanted is None:
+    if response_format is None:
         return unsaid or None
-    value: dict[str, Any] = {"type": wanted.kind}
-    if wanted.kind == "json_schema":
-        value |= render_json_schema(request, wanted)
+    value: dict[str, Any] = {"type": response_format.kind}
+    if response_format.kind == "json_schema":
+        value |= render_json_schema(request, response_format)
         if not own:
             value.setdefault("strict", False)  # the default is true here, and false in chat
-    value = _add_extra(call, own, value, wanted.extra, request.field_name("response_format"))
+    value = _add_extra(call, own, value, response_format.extra, request.field_name("response_format"))
     return {"format": value, **unsaid}
 
 

@@ -25,7 +25,7 @@ CALL_TYPES: Final[Mapping[str, tuple[str, str]]] = {
 """By kind of tool: the type of the items, and the prefix of their ids."""
 
 MADE_HERE: Final = "_gate"
-"""The end of the ids of items that the gateway made for responses of other vendors; that of the use precedes it."""
+"""The end of the ids of items that the gateway made for responses of other vendors. The id of the use precedes this end."""
 
 _OWN_ID: Final = re.compile(r"[a-z]+_[0-9a-f]{36}_([A-Za-z0-9_-]{1,128})_gate")
 _USE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -48,7 +48,10 @@ _NAMES: Final = {
 
 
 def parse_server_tool(value: Mapping[str, Any], include: Collection[str] = ()) -> ServerTool | None:
-    """What a tool of a validated body requests; None for a tool that only this vendor has. `include` is that of the body."""
+    """Return the server tool for a tool of a validated body; None for a tool that only this vendor has.
+
+    `include` is the body's member.
+    """
     kind = value.get("type")
     if kind == _INTERPRETER:
         known = ("type", "container") if value.get("container") in (None, _AUTOMATIC) else ("type",)
@@ -72,7 +75,7 @@ def parse_server_tool(value: Mapping[str, Any], include: Collection[str] = ()) -
 
 
 def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any] | None:
-    """The tool for one of another format; None, and reported, when the vendor has none.
+    """Return the tool for another format's tool. Returns None and reports the tool if the vendor has no equivalent.
 
     ``max_uses`` is not a member of the tool but ``max_tool_calls`` of the request. A search without a location gets an empty one,
     because the vendor localizes it to the United States otherwise.
@@ -94,7 +97,10 @@ def render_server_tool(call: Call, tool: VendorTool, path: str) -> dict[str, Any
 
 
 def list_includes(tools: Iterable[Tool | VendorTool]) -> list[str]:
-    """The values of ``include`` for the results of server tools, where they are wanted; other formats always return them."""
+    """The values of ``include`` that request the results of server tools.
+
+    Tools of other formats always return these results.
+    """
     servers = [tool.server for tool in tools if isinstance(tool, VendorTool) and tool.server is not None]
     kinds = {server.kind for server in servers if server.results}
     return [_INCLUDES[kind] for kind in sorted(kinds) if kind in _INCLUDES]
@@ -111,15 +117,17 @@ def _parse_use(item: Mapping[str, Any]) -> ServerToolUse | None:
     failed = "failed" if item.get("status") == "failed" else ""
     match item:
         case {"type": "web_search_call", "action": {"type": "search"} as action}:
-            queries = [one for one in read_list(action.get("queries")) or [action.get("query")] if isinstance(one, str)]
-            urls = [one.get("url") for one in read_list(action.get("sources")) if isinstance(one, Mapping)]
+            queries = [
+                value for value in read_list(action.get("queries")) or [action.get("query")] if isinstance(value, str)
+            ]
+            urls = [value.get("url") for value in read_list(action.get("sources")) if isinstance(value, Mapping)]
             sources = tuple(Citation(url=url) for url in urls if isinstance(url, str))
             return ServerToolUse(id=identity, kind="web_search", queries=tuple(queries), sources=sources, error=failed)
         case {"type": "web_search_call", "action": {"url": str(url)}}:
             return ServerToolUse(id=identity, kind="web_fetch", url=url, error=failed)
         case {"type": "code_interpreter_call"}:
-            logs = [one.get("logs") for one in read_list(item.get("outputs")) if isinstance(one, Mapping)]
-            output = "".join(one for one in logs if isinstance(one, str))
+            logs = [value.get("logs") for value in read_list(item.get("outputs")) if isinstance(value, Mapping)]
+            output = "".join(value for value in logs if isinstance(value, str))
             code = item.get("code")
             return ServerToolUse(id=identity, kind="code_execution", code=str(code or ""), output=output, error=failed)
     return None
@@ -167,19 +175,19 @@ class ServerToolCalls:
     def __init__(self) -> None:
         self._open: dict[str, tuple[Any, ServerToolUse]] = {}
 
-    def start(self, use: ServerToolUse, place: Any) -> None:
-        """Remember where the item of a call is."""
-        self._open[use.id] = (place, use)
+    def start(self, use: ServerToolUse, position: Any) -> None:
+        """Note the position of a call's item."""
+        self._open[use.id] = (position, use)
 
     def finish(self, use: ServerToolUse) -> tuple[Any, ServerToolUse] | None:
-        """The place of the call of a result, and both together; None for a result without a call."""
-        if (found := self._open.pop(use.id, None)) is None:
+        """Return the position of a result's call, and both as one use; None for a result without a call."""
+        if (started := self._open.pop(use.id, None)) is None:
             return None
-        place, call = found
-        return place, merge(call, use)
+        position, call = started
+        return position, merge(call, use)
 
     def drain(self) -> list[tuple[Any, ServerToolUse]]:
-        """The calls without a result, which are forgotten."""
+        """Return the calls without a result, and remove them."""
         left = list(self._open.values())
         self._open.clear()
         return left

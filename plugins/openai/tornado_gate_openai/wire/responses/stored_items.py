@@ -1,4 +1,4 @@
-"""Which objects a response leaves at its upstream, and which input items are looked up there by their id. No I/O.
+"""The objects that a response leaves at its upstream, and the input items that the upstream looks up by id. No I/O.
 
 Source: openai-python 3.52, types/responses/response_input_item_param.py and response_output_item.py.
 """
@@ -19,7 +19,7 @@ _MADE_ID: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}(?:[0-9a-f]{4})?")
 
 
 def is_self_contained(item: Mapping[str, Any]) -> bool:
-    """Whether an item has its whole content, so that the upstream need not look it up by its id.
+    """Return whether an item has its whole content, so that the upstream need not look it up by its id.
 
     The others are references, and calls of the vendor's tools, reasoning and images, whose content only the upstream has.
     """
@@ -28,13 +28,13 @@ def is_self_contained(item: Mapping[str, Any]) -> bool:
     kind = item.get("type")
     if kind is None:
         return "role" in item
-    if kind == "additional_tools":  # codex gives them ids of its own
+    if kind == "additional_tools":  # codex makes the ids of these items itself
         return isinstance(item.get("tools"), list)
     return kind in _COMPLETE_TYPES or (isinstance(kind, str) and kind.endswith(_OUTPUT_SUFFIX))
 
 
 def is_made_here(item: Any) -> bool:
-    """Whether an item about a server tool is the gateway's, for a response of another vendor. No upstream knows it."""
+    """Return whether an item about a server tool is the gateway's, for a response of another vendor. No upstream has it."""
     if not isinstance(item, Mapping) or item.get("type") not in _TOOL_TYPES:
         return False
     identity = item.get("id")
@@ -42,7 +42,7 @@ def is_made_here(item: Any) -> bool:
 
 
 def has_made_id(item: Mapping[str, Any]) -> bool:
-    """Whether the id of an item has the form of those that the gateway makes, which no vendor knows.
+    """Return whether the id of an item has the form of the gateway's ids, which no vendor can look up.
 
     Another gateway, or a server such as vLLM, may have made it too: an id that the upstream has issued is recorded.
     """
@@ -51,17 +51,19 @@ def has_made_id(item: Mapping[str, Any]) -> bool:
 
 
 def is_unreadable(item: Mapping[str, Any]) -> bool:
-    """Whether only the gateway knows what an item is: it made the item's id, and the item has no content of its own."""
+    """Return whether only the gateway can read an item: it made the item's id, and the item has no other content."""
     return is_made_here(item) or (has_made_id(item) and not is_self_contained(item))
 
 
 def list_issued(response: Mapping[str, Any], stored: bool) -> Iterator[tuple[str, str]]:
-    """Yield kind and id of the objects that the upstream keeps of `response`, unless the response says otherwise than `stored`.
+    """Yield kind and id of the objects that the upstream keeps of `response`.
 
-    Of a response that is not stored these are containers, and items that the client can only send back by id.
+    The response's own ``store`` takes precedence over `stored`.
+
+    A response that is not stored leaves only containers, and items that the client can only send back by id.
     """
-    said = response.get("store")
-    stored = said if isinstance(said, bool) else stored
+    reported = response.get("store")
+    stored = reported if isinstance(reported, bool) else stored
     if stored and isinstance(response.get("id"), str):
         yield "response", response["id"]
     output = response.get("output")

@@ -111,12 +111,12 @@ class _ResponsesStreamParser(stages.Step[Any, StreamEvent]):
         if kind in _END_EVENTS:
             yield from self._finish_response(response if isinstance(response, Mapping) else {})
             return
-        place = frame.get("output_index")
-        if not isinstance(place, int):
+        index = frame.get("output_index")
+        if not isinstance(index, int):
             return
         if not self._started:
             yield self._start_response({})
-        item = self._items.setdefault(place, _ItemState())
+        item = self._items.setdefault(index, _ItemState())
         if not item.done:
             yield from self._read_item(item, kind, frame)
 
@@ -223,8 +223,8 @@ class _ResponsesStreamParser(stages.Step[Any, StreamEvent]):
         if not self._started:
             yield self._start_response(response)
         output = response.get("output")
-        for place, whole in enumerate(output if isinstance(output, list) else ()):
-            item = self._items.setdefault(place, _ItemState())
+        for index, whole in enumerate(output if isinstance(output, list) else ()):
+            item = self._items.setdefault(index, _ItemState())
             if not item.done and isinstance(whole, Mapping):
                 yield from self._close_item(item, whole)
         for item in self._items.values():
@@ -245,10 +245,10 @@ def _append_delta(
 
 
 def _make_up(part: _OpenItemPart, whole: str) -> Iterator[StreamEvent]:
-    """Yield a delta with the rest of `whole` if the deltas so far are only its beginning."""
-    said = "".join(part.pieces)
-    if whole.startswith(said):
-        yield from _append_delta(part, whole[len(said) :])
+    """Yield a delta with the remaining text of `whole` if the previous deltas are only its beginning."""
+    text = "".join(part.pieces)
+    if whole.startswith(text):
+        yield from _append_delta(part, whole[len(text) :])
 
 
 def _close_all(item: _ItemState) -> Iterator[StreamEvent]:

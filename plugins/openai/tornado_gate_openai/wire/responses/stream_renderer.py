@@ -130,7 +130,7 @@ class _ResponsesPartState(State):
 
 
 class ResponsesStreamRenderer:
-    """Renders one stream. `begun` is True after the first rendered event."""
+    """The renderer of one stream. `begun` is True after the first rendered event."""
 
     def __init__(self, response: Event, include: Collection[str]) -> None:
         self.begun = False
@@ -178,8 +178,8 @@ class ResponsesStreamRenderer:
         if status == "failed":
             yield from self.fail(response_failed(self._finish.raw))
             return
-        for place, use in self._server_calls.drain():
-            yield from self._end_server_call(place, use)
+        for index, use in self._server_calls.drain():
+            yield from self._end_server_call(index, use)
         yield from self._close_message("completed" if status == "completed" else "incomplete")
         self._response |= {
             "status": status,
@@ -198,7 +198,7 @@ class ResponsesStreamRenderer:
         yield self._make_event("response.failed", response=response)
 
     def _list_items(self) -> list[Event]:
-        return [self._output[place] for place in sorted(self._output)]
+        return [self._output[index] for index in sorted(self._output)]
 
     def _take_sequence_number(self) -> int:
         self._number += 1
@@ -234,9 +234,9 @@ class ResponsesStreamRenderer:
         elif start.part is not None:
             item = render_whole_item(self._ids, start.part)
             if item is not None:
-                place = self._take_place()
-                yield self._make_added_event(place, item)
-                yield self._make_done_event(place, item)
+                index = self._take_place()
+                yield self._make_added_event(index, item)
+                yield self._make_done_event(index, item)
         elif start.kind == "thinking":
             yield from self._start_thinking(start)
         elif start.kind == "tool_call":
@@ -253,13 +253,13 @@ class ResponsesStreamRenderer:
     def _write_server_tool(self, use: ServerToolUse) -> Iterator[Event]:
         """Yield the events of a server tool of another format: its item ends with the result."""
         if use.step == "result":
-            if (found := self._server_calls.finish(use)) is not None:
-                yield from self._end_server_call(*found)
+            if (finished := self._server_calls.finish(use)) is not None:
+                yield from self._end_server_call(*finished)
             return
         kind, prefix = CALL_TYPES[use.kind]
-        place, item_id = self._take_place(), make_item_id(self._ids.make(prefix), use)
-        where: Event = {"item_id": item_id, "output_index": place}
-        yield self._make_added_event(place, render_item(item_id, use, self._include, "in_progress"))
+        index, item_id = self._take_place(), make_item_id(self._ids.make(prefix), use)
+        where: Event = {"item_id": item_id, "output_index": index}
+        yield self._make_added_event(index, render_item(item_id, use, self._include, "in_progress"))
         yield self._make_event(f"response.{kind}.in_progress", **where)
         if use.kind == "code_execution":
             yield self._make_event("response.code_interpreter_call_code.delta", **where, delta=use.code)

@@ -17,7 +17,7 @@ _TOOL_MEMBERS: Final = ("type", "name", "description", "parameters", "strict")
 
 
 def parse_tool(value: Mapping[str, Any], include: Sequence[str] = ()) -> Tool | VendorTool:
-    """Return one tool; a `VendorTool` unless it is a function. `include` is that of the request."""
+    """Return one tool; a `VendorTool` unless it is a function. `include` is the request's member."""
     match value:
         case {"type": "function", "name": str(name)}:
             return Tool(

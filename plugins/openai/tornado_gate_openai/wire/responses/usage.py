@@ -1,7 +1,7 @@
 """Parse and render usage and statuses. No I/O.
 
-Usage is rendered with both sets of names, this format's (``input_tokens``) and those of the service's contract
-(``prompt_tokens``), and parsed from either.
+Usage is rendered with this format's names (``input_tokens``) and with the names of the service's contract (``prompt_tokens``).
+It is parsed from either.
 
 Source: openai-python 3.52, types/responses/response_usage.py and response.py (``IncompleteDetails``).
 """
