@@ -16,6 +16,7 @@ import pytest
 from tornado_gate.admission import counter_file
 from tornado_gate.admission.bounds import make_bound
 from tornado_gate.admission.counter_file import FIRST_CAPACITY, CounterFile
+from tornado_gate.admission.counters import WINDOW
 from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.store import StoreUnavailable
 from tornado_gate.ledger.spending import Used, find_period
@@ -224,3 +225,54 @@ def test_a_change_that_cannot_be_made_keeps_no_other_process_from_its_turn(tmp_p
         await other.close()
 
     asyncio.run(run())
+
+
+# Several processes
+
+
+def open_file(path: Path) -> CounterFile:
+    file = CounterFile(path)
+    file.open()
+    return file
+
+
+def find_slots(file: CounterFile, count: int) -> list[int]:
+    """The slots of counters that are the same for every process. The file is locked meanwhile."""
+    assert file.try_lock()
+    slots = [file.find_slot((number, number + 1), WINDOW) for number in range(count)]
+    file.unlock()
+    return slots
+
+
+def test_a_counter_that_another_process_created_takes_no_second_slot(tmp_path: Path) -> None:
+    """The file is replaced when three quarters of its slots are taken: not before, and not by counters that exist."""
+    path = tmp_path / "counters"
+    first, second = open_file(path), open_file(path)
+    room = FIRST_CAPACITY * 3 // 4
+    inode = path.stat().st_ino
+    slots = find_slots(first, room)
+    assert len(set(slots)) == room
+    assert find_slots(second, room) == slots
+    assert path.stat().st_ino == inode
+    find_slots(second, room + 1)
+    assert path.stat().st_ino != inode
+    for file in (first, second):
+        file.close()
+
+
+def test_a_process_waits_for_its_turn_and_then_opens_the_file_that_another_one_made(tmp_path: Path) -> None:
+    path = tmp_path / "counters"
+    first, second = open_file(path), open_file(path)
+    assert first.try_lock()
+    assert not second.try_lock()
+    for number in range(FIRST_CAPACITY):
+        first.find_slot((number, 1), WINDOW)
+    lease = first.make_lease()
+    first.unlock()
+    assert not second.try_lock(), "it opens the other file; the caller tries again"
+    assert second.try_lock()
+    assert second.make_lease() == lease + 1
+    assert not first.try_lock()
+    second.unlock()
+    for file in (first, second):
+        file.close()

@@ -84,3 +84,34 @@ def test_sums_are_computed_anew_after_a_process_died_in_the_middle_of_a_change()
     words[counters.TOTAL] = 99
     counters.repair(words, iter([0]))
     assert words[counters.TOTAL] == 7
+
+
+def test_a_process_that_reads_an_earlier_clock_removes_nothing_until_the_clock_is_a_window_behind() -> None:
+    words, now = make_slot(), 1_000_500
+    counters.advance_window(words, 0, now)
+    counters.add_to_window(words, 0, now, 3)
+    assert counters.advance_window(words, 0, now - 1) == 3, "another process was a moment faster"
+    assert counters.advance_window(words, 0, now - (counters.RING - 1) * BUCKET) == 3
+    assert counters.advance_window(words, 0, now) == 3, "the earlier readings changed nothing"
+    assert counters.advance_window(words, 0, now - counters.RING * BUCKET) == 0, "the machine was restarted"
+
+
+def test_an_amount_counted_by_an_earlier_clock_leaves_with_the_newest_bucket() -> None:
+    words, now = make_slot(), 1_000_500
+    counters.advance_window(words, 0, now)
+    counters.add_to_window(words, 0, now, 3)
+    counters.add_to_window(words, 0, now - 1, 2)
+    assert counters.advance_window(words, 0, now + WINDOW) == 5
+    assert counters.advance_window(words, 0, now + WINDOW + 1) == 0
+
+
+def test_an_amount_is_taken_back_from_the_oldest_bucket_and_not_from_the_one_before_it() -> None:
+    words, now = make_slot(), 1_000_500
+    counters.advance_window(words, 0, now)
+    counters.add_to_window(words, 0, now, 3)
+    last = now + (counters.RING - 1) * BUCKET
+    words[counters.NEWEST] = last // BUCKET
+    counters.take_from_window(words, 0, now - BUCKET, 1)
+    assert words[counters.TOTAL] == 3
+    counters.take_from_window(words, 0, now, 1)
+    assert words[counters.TOTAL] == 2
