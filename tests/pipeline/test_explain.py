@@ -7,6 +7,9 @@ import pytest
 
 from tests.support.gates import FakeProvider
 from tests.support.served import CHAT, Ask, error_of
+from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.types import Target
 
 EXPLAIN = "/v1/_explain?route=/plain"
 
@@ -40,3 +43,36 @@ async def test_a_route_that_is_none_is_said_so(ask: Ask, route: str, code: int) 
 @pytest.mark.gen_test
 async def test_the_method_is_post(ask: Ask) -> None:
     assert (await ask(EXPLAIN)).code in (404, 405)
+
+
+def make_target() -> Target:
+    return Target(provider="fake", plugin="fake", model="m", upstream_model="m")
+
+
+@pytest.mark.gen_test
+async def test_with_every_circuit_open_the_last_resort_is_explained_and_not_probed(
+    ask: Ask, fake: FakeProvider, gate: Gate
+) -> None:
+    circuits = gate.health.circuits
+    circuit = circuits.find_or_create(make_target(), "test")
+    assert circuit is not None
+    circuit.record_failure("test", circuits.clock(), CircuitsConfig(failures=1, open_seconds=300))
+    for _ in range(2):
+        response = await ask(EXPLAIN, CHAT)
+        assert response.code == 200, response.body
+        explanation = orjson.loads(response.body)
+        assert explanation["why"].startswith("every circuit is open: ")
+        assert explanation["target"] == {"provider": "fake", "model": "m"}
+        assert explanation["targets"][0]["circuit"] == "open"
+    assert circuits.take_last_resort(make_target()), "the probe is free for a request"
+    response = await ask(EXPLAIN, CHAT)
+    assert response.code == 503, "while the last resort is probed, a request would be refused"
+    assert not fake.asked
+
+
+@pytest.mark.gen_test
+async def test_with_a_closed_circuit_the_strategy_is_the_reason(ask: Ask) -> None:
+    explanation = orjson.loads((await ask(EXPLAIN, CHAT)).body)
+    assert explanation["why"].startswith("the first target whose circuit is closed")
+    assert ", in a random order by weight, " in explanation["why"]
+    assert explanation["strategy"] == "weighted"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, PluginError, UpstreamError, UpstreamTimeout
+from tornado_gate.streams.event_order import OrderChecker
 from tornado_gate.streams.events import OrderError, collect, iterate_events, render_collected, render_result, replay
 from tornado_gate.streams.events import check_events as checked_events
 from tornado_gate.streams.stages import LARGE_BYTES
@@ -27,6 +28,9 @@ from tornado_gate.types import (
     PartStart,
     Refusal,
     ResponseStart,
+    SpeechChunk,
+    SpeechEnd,
+    SpeechStart,
     StreamError,
     StreamEvent,
     Text,
@@ -191,3 +195,43 @@ def test_many_log_probabilities_make_an_answer_large() -> None:
 
     entries = {"content": [{"token": "a", "logprob": -0.1}] * LARGE_BYTES}
     assert asyncio.run(find_thread(result_of(Text(text="x"), logprobs=entries))) != threading.current_thread().name
+
+
+SPEECH = (SpeechStart(media_type="audio/mpeg"), SpeechChunk(data=b"12"), SpeechEnd())
+
+
+def find_fault(*events: StreamEvent) -> str:
+    """Return the rule that the last event violates; "" if there is none."""
+    checker = OrderChecker()
+    for event in events[:-1]:
+        checker.check(event)
+    try:
+        checker.check(events[-1])
+    except OrderError as error:
+        return str(error)
+    return ""
+
+
+def test_speech_starts_once_and_ends_once() -> None:
+    start, chunk, end = SPEECH
+    assert find_fault(start, chunk, chunk, end) == ""
+    assert find_fault(start, start) == "a second SpeechStart"
+    assert find_fault(start, chunk, start) == "a second SpeechStart"
+    assert find_fault(chunk) == "SpeechChunk before SpeechStart"
+    assert find_fault(end) == "SpeechEnd before SpeechStart"
+    assert find_fault(*SPEECH, end) == "SpeechEnd after the end"
+
+
+def test_a_response_of_another_operation_is_complete_with_its_last_event_only() -> None:
+    checker = OrderChecker()
+    for event in SPEECH:
+        assert not checker.is_complete()
+        checker.check(event)
+    assert checker.is_complete()
+
+
+def test_events_of_another_operation_are_no_part_of_a_chat_response() -> None:
+    start, *_ = SPEECH
+    assert find_fault(START, *TEXT, FINISH) == ""
+    assert find_fault(START, *TEXT, FINISH, start) == "SpeechStart in a chat response"
+    assert find_fault(START, TEXT[0], start) == "SpeechStart in a chat response"

@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.gates import make_config, make_services, model
 from tornado_gate import format_impl, provider_impl, types
+from tornado_gate.admission.bounds import make_bound
 from tornado_gate.config.model import VideosConfig
-from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.errors import GateError, InvalidField, RateLimited
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.pipeline.snapshot_builder import build
@@ -133,13 +134,16 @@ class World:
     services: Services
     provider: FilmProvider
 
+    caller: types.Caller = types.Caller(id="k", account="a")
+    headers: dict[str, str] = field(default_factory=dict)
+
     async def create(self, *files: FormFile, prompt: str = "a fox", **fields: str) -> dict[str, Any]:
         """Create a task; its request has ended when this returns."""
         body = {"model": "film", "prompt": prompt, **fields}
         wire = types.WireRequest(
             route=ROUTE, path=ROUTE.path, path_arguments={}, query={}, headers={}, raw=b"", json=body, files=files
         )
-        call = types.Call(id="r1", operation="videos", format="film", caller=types.Caller(id="k", account="a"))
+        call = types.Call(id="r1", operation="videos", format="film", caller=self.caller, headers=self.headers)
         found = await dispatch(self.services, self.services.gate.snapshot, call, wire)
         assert isinstance(found, PreparedAnswer)
         told: dict[str, Any] = orjson.loads(b"".join([chunk async for chunk in found.reply.chunks]))
@@ -223,6 +227,44 @@ def test_what_the_provider_finds_wrong_is_an_error_at_creation_and_leaves_no_tas
         assert await world.services.tasks.engine.store.list_active() == []
 
     run(tmp_path, test, FilmProvider(refuses="no foxes"))
+
+
+def make_limited_caller(name: str, limit: int) -> types.Caller:
+    return types.Caller(id="k", account="a", bounds=(make_bound("key", "k", name, limit),))
+
+
+async def count_used(world: World) -> int:
+    """What the store counts against the caller's bound, in this and every other process."""
+    (level,) = await world.services.gate.admission.limiter.read(world.caller.bounds)
+    return level.used
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "concurrent_requests"])
+def test_a_task_that_fails_at_creation_gives_back_what_it_reserved(tmp_path: Path, name: str) -> None:
+    async def test(world: World) -> None:
+        world.caller = make_limited_caller(name, 1)
+        for _ in range(2):
+            with pytest.raises(InvalidField, match="no foxes"):
+                await world.create()
+            assert await count_used(world) == 0
+        world.provider.refuses = ""
+        await world.create()
+        assert await count_used(world) == 1
+        with pytest.raises(RateLimited):
+            await world.create()
+
+    run(tmp_path, test, FilmProvider(refuses="no foxes"))
+
+
+def test_of_two_requests_with_one_idempotency_key_the_later_gives_back_what_it_reserved(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.caller, world.headers = make_limited_caller("concurrent_requests", 2), {"idempotency-key": "one"}
+        first, second = await asyncio.gather(world.create(), world.create())
+        assert first["id"] == second["id"]
+        assert len(world.provider.translated) >= 2, "both were admitted before either was stored"
+        assert await count_used(world) == 1
+
+    run(tmp_path, test, FilmProvider())
 
 
 def test_no_header_of_a_translation_reaches_the_disk(tmp_path: Path) -> None:

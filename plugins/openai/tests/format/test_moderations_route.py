@@ -188,3 +188,18 @@ def test_no_body_raises_anything_but_a_400_that_names_a_field(value: Any) -> Non
     except GateError as error:
         assert error.status == 400
         assert error.param
+
+
+def test_a_translated_request_has_at_most_2048_inputs_and_another_upstream_decides_itself() -> None:
+    for several in (["Hi"], [WORDS]):
+        assert asked(several * 2048).inputs
+        with pytest.raises(InvalidField, match="2049 items; at most 2048") as caught:
+            asked(several * 2049)
+        assert caught.value.param == "input"
+        body = {"model": "m", "input": several * 2049}
+        assert done(moderations.forward(call_for(), wire_of(ROUTE, body))).body == body
+
+
+def test_one_empty_text_of_several_is_named() -> None:
+    assert len(asked(["a"]).inputs) == 1
+    assert fault_of({"model": "m", "input": ["a", ""]}).param == "input.1"
