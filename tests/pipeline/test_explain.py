@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import orjson
 import pytest
 
-from tests.support.gates import FakeProvider
+from tests.support.gates import FakeProvider, make_services
 from tests.support.served import CHAT, Ask, error_of
 from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.pipeline.explain import explain
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.types import Target
+from tornado_gate.types import Call, Caller, Route, Target, WireRequest
 
 EXPLAIN = "/v1/_explain?route=/plain"
 
@@ -76,3 +80,21 @@ async def test_with_a_closed_circuit_the_strategy_is_the_reason(ask: Ask) -> Non
     assert explanation["why"].startswith("the first target whose circuit is closed")
     assert ", in a random order by weight, " in explanation["why"]
     assert explanation["strategy"] == "weighted"
+
+
+def test_a_request_without_a_model_is_answered_by_the_gateway_itself(tmp_path: Path, fake: FakeProvider) -> None:
+    async def run() -> None:
+        services = make_services(tmp_path, None, fake=fake)
+        await services.start()
+        try:
+            route = Route("POST", "/notes", "notes", model="none")
+            wire = WireRequest(
+                route=route, path=route.path, path_arguments={}, query={}, headers={}, raw=b"{}", json={}
+            )
+            call = Call(id="r1", operation="notes", format="plain", caller=Caller(id="k", account="a"))
+            explanation = await explain(services.gate, services.gate.snapshot, call, wire)
+        finally:
+            await services.close()
+        assert explanation == {"operation": "notes", "format": "plain", "answered_by": "the gateway itself"}
+
+    asyncio.run(run())
