@@ -15,6 +15,8 @@ import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.fork_server import close_fork_server
+
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
 settings.register_profile(
@@ -57,3 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         own = getattr(test, "_hypothesis_internal_use_settings", None)
         if own is not None:
             test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FACTOR)
+
+
+def pytest_sessionfinish() -> None:
+    """End the fork server after all fixtures: gateways of the session stop by its help."""
+    close_fork_server()
