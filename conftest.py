@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 
 import certifi
 import pytest
 from hypothesis import HealthCheck, settings
-
-from tests.support.fork_server import close_fork_server
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
@@ -62,5 +61,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """End the fork server after all fixtures: gateways of the session stop by its help."""
-    close_fork_server()
+    """End the fork server, if it was used, after all fixtures: gateways of the session stop by its help."""
+    if (fork_server := sys.modules.get("tests.support.fork_server")) is not None:
+        fork_server.close_fork_server()
