@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 
 import certifi
@@ -57,3 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         own = getattr(test, "_hypothesis_internal_use_settings", None)
         if own is not None:
             test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FACTOR)
+
+
+def pytest_sessionfinish() -> None:
+    """End the fork server, if it was used, after all fixtures: gateways of the session stop by its help."""
+    if (fork_server := sys.modules.get("tests.support.fork_server")) is not None:
+        fork_server.close_fork_server()

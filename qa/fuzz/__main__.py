@@ -32,7 +32,7 @@ _COUNTS = re.compile(r"(\d+) (passed|failed)")
 
 def find_property_tests() -> list[str]:
     """The files with property tests."""
-    paths = [path for folder in ("tests", "qa") for path in (ROOT / folder).rglob("test_*.py")]
+    paths = [path for folder in ("tests", "qa", "plugins") for path in (ROOT / folder).rglob("test_*.py")]
     files = [path for path in paths if "node_modules" not in path.parts]
     return sorted(str(path.relative_to(ROOT)) for path in files if "from hypothesis import" in path.read_text("utf-8"))
 

@@ -29,10 +29,10 @@ BOUNDED: Final[dict[str, tuple[int, str]]] = {
 
 TRUSTED: Final[dict[str, str]] = {
     "tornado_gate/config/environment.py:_REFERENCE": "values of the operator's conf",
-    "tornado_gate/ledger/default_prices.py:_matches": "the installed list of prices, in a process of its own",
+    "tornado_gate/ledger/default_prices.py:_matches_clause": "the installed list of prices, in a process of its own",
     "tornado_gate/ledger/default_prices.py:find_provider": "patterns of the installed list of prices; base URLs of conf",
     "tornado_gate/server/openapi/sections.py:_find_base_url": "samples that the gateway itself has written",
-    "tornado_gate/cli/plugin_new.py:_rename": "the templates of plugins",
+    "tornado_gate/cli/plugin_new.py:_rename_texts": "the templates of plugins",
 }
 """Pattern -> whose text it reads. These may be superlinear."""
 

@@ -18,7 +18,7 @@ from qa.patterns.collect import ROOT
 LIMIT_MILLISECONDS = 250.0
 """CPU time of 64 KiB: the slowest linear pattern takes a quarter of it, and a quadratic one some seconds."""
 FIRST = "http/"
-"""`make test` measures the patterns of this package, which every byte of a caller meets first."""
+"""Every byte of a caller meets the patterns of this package first: they are measured for the test of the tables, too."""
 
 
 def measure_patterns(*arguments: str) -> dict[str, Any]:
@@ -43,14 +43,12 @@ def find_slow_patterns(measured: dict[str, Any]) -> list[str]:
     ]
 
 
-@pytest.mark.representative
 def test_patterns_of_http_are_linear(measured_first: dict[str, Any]) -> None:
     slow = find_slow_patterns(measured_first)
     assert not slow, "\n".join(slow)
     assert len(measured_first["rows"]) > 10, "the patterns were not found"
 
 
-@pytest.mark.representative
 def test_the_tables_name_patterns_that_exist_and_every_function_that_compiles_one(
     measured_first: dict[str, Any],
 ) -> None:

@@ -110,11 +110,13 @@ def chat(model: str, **fields: Any) -> dict[str, Any]:
     return {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], **fields}
 
 
+@pytest.mark.qa
 def test_the_tests_of_every_variant_pass(site: Site) -> None:
     done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tornado-gate-{name}" for name in VARIANTS))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.qa
 def test_every_variant_passes_the_conformance_kit(site: Site) -> None:
     done = site.run("-m", "tornado_gate", "plugins", "check", *VARIANTS, "--json")
     reports = {report["name"]: report for report in json.loads(done.stdout)}
@@ -122,6 +124,7 @@ def test_every_variant_passes_the_conformance_kit(site: Site) -> None:
     assert set(reports) == set(VARIANTS)
 
 
+@pytest.mark.qa
 def test_the_code_of_every_variant_passes_ruff_and_mypy(site: Site) -> None:
     folders = [site.folder / f"tornado-gate-{name}" for name in VARIANTS]
     for arguments in (["check"], ["format", "--check"]):

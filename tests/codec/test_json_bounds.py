@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.variants import vary
 from tornado_gate.codec import json_bounds
 from tornado_gate.codec.json_body import load_measured_object, load_object
 from tornado_gate.codec.json_bounds import CONTAINER_COST, NAME_COST, measure_json
@@ -35,7 +36,7 @@ def count(value: Any) -> tuple[int, int]:
     return names + sum(one[0] for one in inside), cost + sum(one[1] for one in inside)
 
 
-@pytest.mark.parametrize("slice_bytes", [1, 2, 3, 7, 1 << 16])
+@pytest.mark.parametrize("slice_bytes", vary(7, 1, 2, 3, 1 << 16))
 @given(value=OBJECTS, ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
 @settings(max_examples=150)
 def test_names_and_cost_are_exact_wherever_a_slice_ends(

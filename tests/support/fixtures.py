@@ -19,7 +19,6 @@ from tests.support.databases import (
     migrated_postgres,
     postgres,
 )
-from tests.support.fork_server import close_fork_server
 from tests.support.gates import KEY_STORES
 from tests.support.gateway import Gateway
 from tests.support.people import accounts, administrator, cheap_hashes
@@ -56,7 +55,6 @@ def environment_of_children() -> Iterator[None]:
         environment.setenv("NO_PROXY", LOOPBACK)
         environment.setenv("no_proxy", LOOPBACK)
         yield
-    close_fork_server()
 
 
 @pytest.fixture(autouse=True)

@@ -96,6 +96,7 @@ def test_the_example_of_the_guide_passes() -> None:
     assert "acme: passed" in done.stdout
 
 
+@pytest.mark.qa
 @pytest.mark.usefixtures("site")
 def test_planted_faults_are_found_and_named() -> None:
     done = run_check("--json", "faulty", "swallowing")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import tornado_gate
 from tornado_gate import types
 from tornado_gate.types import ModelsRequest, Target, Usage
 from tornado_gate.types.value import State, Value, field, replace
@@ -84,24 +83,3 @@ def test_the_text_of_a_request_does_not_have_what_its_format_needs_to_know() -> 
     request = ModelsRequest(model="m", reply_state={"body": "what the caller wrote"})
 
     assert repr(request) == "ModelsRequest(model='m')"
-
-
-@pytest.mark.parametrize(
-    ("owner", "old", "new"),
-    [
-        (tornado_gate, "stream", "events"),
-        (tornado_gate, "flow", "stages"),
-        (tornado_gate, "needed_later", "lazy_import"),
-        (types, "Whole", "BufferedBody"),
-        (types, "NOWHERE", "NO_TARGET"),
-        (types, "Verbatim", "VerbatimRequest"),
-        (types, "RealtimeSide", "RealtimeAdapter"),
-        (types.Call, "lose", "drop_field"),
-        (types.Call, "but", "replace"),
-        (tornado_gate.sse, "json_frames", "read_json_frames"),
-        (tornado_gate.events, "single", "read_single_event"),
-        (tornado_gate.stages, "then", "add_step"),
-    ],
-)
-def test_the_names_of_the_version_before_still_work(owner: object, old: str, new: str) -> None:
-    assert getattr(owner, old) is getattr(owner, new)

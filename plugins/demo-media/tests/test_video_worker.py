@@ -16,6 +16,8 @@ from tornado_gate_demo_media.video_order import VideoOrder
 from tornado_gate_local.errors import InvalidArgument
 from tornado_gate_local.workers import WorkerPool
 
+pytestmark = pytest.mark.qa
+
 PROMPT = "A quiet lake between mountains at dawn"
 
 PEAK = """

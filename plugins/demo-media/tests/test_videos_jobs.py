@@ -23,6 +23,8 @@ from tornado_gate_demo_media.operations import video_jobs
 from tornado_gate_demo_media.operations.video_jobs import VideoJob, VideoJobs, get_loop_jobs
 from tornado_gate_demo_media.video_order import VideoOrder
 
+pytestmark = pytest.mark.qa
+
 ASKED_LATER, ASKED_LONG_AGO = float("inf"), float("-inf")
 
 ENDS_WITH_ITS_LOOP = """

@@ -14,6 +14,8 @@ from tornado_gate.types import Data
 from tornado_gate_demo_media.operations import videos as operation_module
 from tornado_gate_demo_media.operations.video_jobs import get_loop_jobs
 
+pytestmark = pytest.mark.qa
+
 
 def frames_of(data: bytes) -> list[Image.Image]:
     with av.open(BytesIO(data)) as file:

@@ -23,6 +23,8 @@ from tornado_gate_local import worker
 from tornado_gate_local.errors import InvalidArgument
 from tornado_gate_local.workers import WorkerPool
 
+pytestmark = pytest.mark.qa
+
 
 @pytest.fixture
 def pool():

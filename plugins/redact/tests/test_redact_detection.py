@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
 from corpus_of_redact import CLEAN, FOUND
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +124,7 @@ WORST = {
 MEGABYTES = 10
 
 
+@pytest.mark.qa
 def test_the_worst_text_of_ten_megabytes_takes_each_detector_a_time_by_its_size() -> None:
     slow = {}
     for kind, piece in WORST.items():
