@@ -19,7 +19,7 @@ from tornado.httputil import HTTPInputError, HTTPMessageDelegate, HTTPServerConn
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
-from tornado_gate.http.server.head import CHUNKED, Head, find_end, parse
+from tornado_gate.http.server.head import CHUNKED, Head, LastHead, find_end, parse, remember_head
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import LAST_SECONDS, PacedProtocol, Phase, Times
 from tornado_gate.http.server.refusals import (
@@ -65,6 +65,7 @@ class ServerConnection(PacedProtocol):
         "_context",
         "_delegate",
         "_head",
+        "_last_head",
         "_request",
         "_seen",
         "_server",
@@ -78,6 +79,7 @@ class ServerConnection(PacedProtocol):
         self._server = server
         self._seen = 0  # number of held bytes already searched for the end of a head
         self._head: Head | None = None
+        self._last_head: LastHead | None = None
         self._body: BodyReader | None = None
         self._request: RequestConnection | None = None
         self._delegate: HTTPMessageDelegate | None = None
@@ -202,7 +204,12 @@ class ServerConnection(PacedProtocol):
             self._pause_or_resume_reading()  # the held data may have been read without waiting
 
     def _read_head(self) -> None:
-        held = self._held
+        held, last = self._held, self._last_head
+        if last is not None and (end := last.find_end(held)) > 0:
+            self._seen = 0
+            self._held = held[end:]
+            self._begin_request(last.head)
+            return
         first = 0
         if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is allowed
             if len(held) < 4:
@@ -218,25 +225,52 @@ class ServerConnection(PacedProtocol):
             self._seen = len(held)
             return
         self._seen = 0
-        head = parse(held[first:end])
+        data = held[first:end]
+        head = parse(data)
         self._held = held[end:]
         self._begin_request(head)
+        self._last_head = remember_head(data, head)
 
     def _begin_request(self, head: Head) -> None:
         server = self._server
         self._deadline = None  # handlers have no time limit here
         self._phase = Phase.WAIT
         self._head = head
-        request = RequestConnection(
+        request = self._request = RequestConnection(
             self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
         )
-        self._request = request
+        held = self._held
+        has_whole_body = request.has_whole_body = 0 < head.body <= len(held) and "expect" not in head.headers.lowered
         delegate = self._delegate = server.application.start_request(self, request)
         waiting = delegate.headers_received(head.start_line, head.headers)
-        if waiting is None:
-            self._begin_body()
-        else:
+        if waiting is not None:
             self._wait(waiting, self._begin_body)
+        elif has_whole_body and not request.finished and head.body <= request.max_body_size:
+            self._take_whole_body(head.body)
+        else:
+            self._begin_body()
+
+    def _take_whole_body(self, size: int) -> None:
+        """Give the application a body that has arrived together with its head."""
+        held, delegate = self._held, self._delegate
+        assert delegate is not None
+        self._phase = Phase.BODY
+        self._held = held[size:]
+        waiting = delegate.data_received(held[:size])
+        if waiting is not None:
+            self._phase = Phase.WAIT
+            self._wait(waiting, self._on_whole_body_taken)
+        elif self._phase is Phase.BODY:
+            self._on_request_complete()
+
+    def _on_whole_body_taken(self) -> None:
+        """Continue after the application has taken the whole body, for which it has waited."""
+        request = self._request
+        assert request is not None
+        if request.finished:
+            self._abandon_request_body()
+        else:
+            self._on_request_complete()
 
     def _begin_body(self) -> None:
         head, request = self._head, self._request

@@ -48,6 +48,8 @@ _VERSIONS = {b"HTTP/1.1": "HTTP/1.1", b"HTTP/1.0": "HTTP/1.0"}
 _MAX_HEADER_NAMES = 1000
 _MAX_REQUEST_LINES = 256
 _MAX_CACHED_LINE_BYTES = 128
+_MAX_REPEATED_BYTES = 8 * 1024
+"""The maximum size of a head that is kept for comparison with the next one of its connection."""
 
 
 class Head(NamedTuple):
@@ -57,6 +59,52 @@ class Head(NamedTuple):
     headers: HeaderFields
     body: int
     keep: bool
+
+
+class LastHead:
+    """The last head of a connection, divided at the value of its Content-Length: most clients repeat it on a connection.
+
+    A head with the same bytes around another length needs no parsing. Made only for a head that an application may get again
+    (`HeaderFields.note`), which has a Content-Length and no expectation. It is kept as long as its connection, whose client
+    has sent the key that may be in it.
+    """
+
+    __slots__ = ("_after", "_after_size", "_before", "_digits", "_start", "head")
+
+    def __init__(self, data: bytes, head: Head) -> None:
+        """Divide `data`, the bytes of `head`. Raises ValueError if the length cannot be found in them."""
+        name = data.lower().index(b"\r\ncontent-length:")
+        value = data.index(b":", name) + 1
+        end = data.index(b"\r\n", value)
+        self._digits = data[value:end].lstrip(b" \t")
+        self._start = end - len(self._digits)
+        self._before, self._after = data[: self._start], data[end:]
+        self._after_size = len(self._after)
+        self.head = head
+
+    def find_end(self, data: bytes) -> int:
+        """Return the end of the head in `data` if it is this one, with any length; `head` has its length then. Else return -1."""
+        start = self._start
+        if not data.startswith(self._before):
+            return -1
+        end = data.find(b"\r\n", start, start + _LENGTH_DIGITS + 2)
+        if end < 0 or not data.startswith(self._after, end):
+            return -1
+        digits = data[start:end]
+        if digits != self._digits:
+            if not digits.isdigit():
+                return -1
+            head = self.head
+            self.head = Head(head.start_line, head.headers.copy_with_length(digits.decode()), int(digits), head.keep)
+            self._digits = digits
+        return end + self._after_size
+
+
+def remember_head(data: bytes, head: Head) -> LastHead | None:
+    """Return what recognizes `head` if the connection's client repeats it; None if the application does not want that."""
+    if head.headers.note is None or head.body <= 0 or len(data) > _MAX_REPEATED_BYTES or "expect" in head.headers.lowered:
+        return None
+    return LastHead(data, head)
 
 
 def find_end(data: bytes, searched: int) -> int:
@@ -107,6 +155,9 @@ class HeaderFields(HTTPHeaders):
     repeats = False
     """Whether a name occurred more than once; then `lowered` is valid only after `join`."""
 
+    note: object | None = None
+    """What the application has found out from these headers. It may get them again, with another Content-Length only."""
+
     def __init__(self) -> None:
         self._as_list: dict[str, list[str]] = {}
         self._combined_cache: dict[str, str] = {}
@@ -122,6 +173,14 @@ class HeaderFields(HTTPHeaders):
         else:
             self._as_list[name] = [value]
             self.lowered[lower] = value
+
+    def copy_with_length(self, length: str) -> HeaderFields:
+        """Return a copy with another Content-Length, and with the same `note`."""
+        copied = HeaderFields()
+        copied._as_list = {**self._as_list, "Content-Length": [length]}
+        copied.lowered = {**self.lowered, "content-length": length}
+        copied.note = self.note
+        return copied
 
     def join(self) -> None:
         """Join the values of repeated headers, once at the end: joining each would take quadratic time."""

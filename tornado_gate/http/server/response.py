@@ -66,7 +66,7 @@ class ConnectionContext:
 
 
 class RequestConnection(HTTPConnection):
-    """One request and its response."""
+    """One request and its response. `has_whole_body`: the body has arrived together with the head."""
 
     __slots__ = (
         "_chunked",
@@ -74,11 +74,12 @@ class RequestConnection(HTTPConnection):
         "_head_only",
         "_left",
         "_line",
-        "_modern",
+        "_start_line",
         "body_seconds",
         "close_callback",
         "context",
         "finished",
+        "has_whole_body",
         "keep",
         "max_body_size",
         "started",
@@ -95,14 +96,11 @@ class RequestConnection(HTTPConnection):
     ) -> None:
         self._line: ResponseTransport | None = line
         self._done = done
-        self._head_only = head.start_line.method == "HEAD"
-        self._modern = head.start_line.version == "HTTP/1.1"
-        self._chunked = False
+        self._start_line = head.start_line  # its method and version decide the framing
+        self._chunked = self.started = self.finished = self.has_whole_body = False
         self._left: int | None = None
         self.context = context
         self.keep = head.keep
-        self.started = False
-        self.finished = False
         self.max_body_size = max_body_size
         self.body_seconds = body_seconds
         self.close_callback: Callable[[], None] | None = None
@@ -142,6 +140,7 @@ class RequestConnection(HTTPConnection):
             return _make_closed_future()
         if self.started:
             raise RuntimeError("the headers have already been written")
+        self._head_only = self._start_line.method == "HEAD"
         self._choose_framing(code, headers, self._line.is_stopping)
         # Not isinstance(headers, HTTPHeaders), which is slow for an ABC.
         pairs = headers.items() if isinstance(headers, dict) else headers.get_all()
@@ -225,19 +224,20 @@ class RequestConnection(HTTPConnection):
             self._left = 0
             return  # the Connection header contains the upgrade
         length = headers.get("Content-Length")
+        modern = self._start_line.version == "HTTP/1.1"
         bodiless = self._head_only or code in (204, 304) or 100 <= code < 200
-        self._chunked = self._modern and not bodiless and length is None
+        self._chunked = modern and not bodiless and length is None
         if bodiless:
             self._left = 0
         elif length is not None:
             self._left = int(length)
         told = headers.get("Connection", "").lower()
-        self.keep = self.keep and not last and told != "close" and (self._modern or bodiless or length is not None)
+        self.keep = self.keep and not last and told != "close" and (modern or bodiless or length is not None)
         if self._chunked:
             headers["Transfer-Encoding"] = "chunked"
-        if not self.keep and self._modern:
+        if not self.keep and modern:
             headers["Connection"] = "close"
-        elif self.keep and not self._modern:
+        elif self.keep and not modern:
             headers["Connection"] = "Keep-Alive"
 
     def _frame_chunk(self, chunk: bytes) -> bytes:
