@@ -112,7 +112,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     model, for the command ``models show``. `description` is shown in model lists for models without one in conf. `price_provider`
     is the provider's id in the package ``genai-prices``, which has the default prices of models; without it the provider is found
     there by its base URL. `costs_nothing`: the models run in the gateway, or are made of other models of the gateway, whose
-    requests are priced themselves. `missing_operations` are operations that need another distribution, each with the advice how
+    requests are priced themselves. `sends_only_with_context`: the plugin's own `call_upstream` is for requests with a `context`,
+    and the core sends all others without asking it. `missing_operations` are operations that need another distribution, each with the advice how
     to install it, which the errors of such requests repeat.
     """
 
@@ -129,6 +130,7 @@ class Capabilities(Value, frozen=True, kw_only=True):
     description: str = ""
     price_provider: str = ""
     costs_nothing: bool = False
+    sends_only_with_context: bool = False
     missing_operations: Mapping[Operation, str] = field(default_factory=dict)
 
     def get_operations(self, model: str) -> frozenset[Operation]:

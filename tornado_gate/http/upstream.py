@@ -121,13 +121,73 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
             body = orjson.dumps(outgoing.json) if call.worker is None else await call.run(encode_json, outgoing.json)
         except TypeError as error:
             raise ContractError(f"UpstreamRequest.json cannot be written as JSON: {error}") from error
-    provider = call.target.provider
     exact = redirected or bool(outgoing.file_types)  # the URL is from the upstream and may be signed
     try:
         client = call.pool.client()
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
-        raise connection_error(provider, error) from error
+        raise connection_error(call.target.provider, error) from error
+    return await _receive(call, outgoing, answer)
+
+
+def begin_call(call: Call, outgoing: UpstreamRequest) -> HttpResponse | None:
+    """Send `outgoing` without waiting, and return its response, whose head has not arrived.
+
+    None if that needs waiting, or a check or a connection that only `call_upstream` makes. Then nothing was sent.
+    """
+    body = outgoing.body
+    if outgoing.json is not None and call.worker is None:
+        usual = _JSON_HEADERS
+        try:
+            body = orjson.dumps(outgoing.json)
+        except TypeError:
+            return None
+    else:
+        usual = _BYTES_HEADERS
+    if type(body) is not bytes or outgoing.file_types or outgoing.method != "POST":
+        return None
+    try:
+        check_host(call, outgoing)
+        response: HttpResponse | None = call.pool.client().begin_post(outgoing.url, outgoing.headers, body, usual)
+    except (ContractError, HttpClientError, ValueError):
+        return None
+    return response
+
+
+async def end_call(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
+    """Return the response of a request that `begin_call` has sent, as `call_upstream`. A request that was lost is sent again."""
+    try:
+        await answer.wait_for_head()
+    except ConnectionBroken as broken:
+        if broken.unsent:
+            return await call_upstream(call, outgoing)
+        raise connection_error(call.target.provider, broken) from broken
+    except HttpClientError as error:
+        raise connection_error(call.target.provider, error) from error
+    return await _receive(call, outgoing, answer)
+
+
+def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
+    """Return a response that has arrived completely, in the usual case: a 200 with a body. Else None: call `end_call`.
+
+    Raises UpstreamError for a body that is too large.
+    """
+    if not answer.ended or answer.status != 200 or not answer.headers.get("content-type", "").isascii():
+        return None
+    try:
+        answer.limit_size(_choose_size_bound(call, outgoing, answer.headers))
+        body = answer.take_complete_body()
+    except HttpClientError as error:
+        answer.close()
+        raise connection_error(call.target.provider, error, answered=True) from error
+    if not body:
+        return None
+    return UpstreamResponse(headers=answer.headers, chunks=BufferedBody(body), provider=call.target.provider)
+
+
+async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
+    """Return the upstream's response when its head has arrived. Raises as `call_upstream`."""
+    provider = call.target.provider
     if not answer.headers.get("content-type", "").isascii():  # relayed, and the gateway's headers are Latin-1
         answer.close()
         raise upstream_errors.invalid_header(provider, "Content-Type")

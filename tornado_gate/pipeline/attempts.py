@@ -13,6 +13,7 @@ from typing import TypeVar
 from tornado_gate.admission.estimates import Estimate
 from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.pipeline.gate import Gate
+from tornado_gate.pipeline.plans import SLOW_START_OPERATIONS
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
@@ -26,9 +27,6 @@ from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
 from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
-
-SLOW_START_OPERATIONS = frozenset({"images", "image_edits", "transcription"})
-"""Operations that send nothing until the work is done, streamed or not."""
 
 Result = TypeVar("Result")
 
@@ -74,7 +72,7 @@ async def try_targets(
                     attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
                 result = await ask(attempt, provider)
             except BaseException as error:
-                await _end_failed(health, attempt, error)
+                await end_failed(health, attempt, error)
                 if is_bounded:
                     gate.admission.note_failure(call, error)
                 if not isinstance(error, GateError) or not error.retryable or call.failover is False:
@@ -83,7 +81,7 @@ async def try_targets(
                     load.note_latency(attempt.progress.is_streamed)
                 candidates.failure = error
             else:
-                _note_begun(health, attempt, load, needs)
+                note_begun(health, attempt, load, needs)
                 return result
         raise candidates.failure or make_unavailable(health, call, targets)
     finally:
@@ -99,7 +97,7 @@ def _begin_attempt(
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pools.find(provider))
 
 
-async def _end_failed(health: TargetHealth, attempt: Call, error: BaseException) -> None:
+async def end_failed(health: TargetHealth, attempt: Call, error: BaseException) -> None:
     """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
     if isinstance(error, GateError):
         redact_error(attempt.target, error)
@@ -111,7 +109,7 @@ async def _end_failed(health: TargetHealth, attempt: Call, error: BaseException)
     await attempt.closing.aclose()
 
 
-def _note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
+def note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
     """The response of the attempt has begun."""
     if load is not None and not attempt.progress.cached:
         load.note_latency(attempt.progress.is_streamed)
@@ -129,13 +127,16 @@ def _begin_load(loads: TargetLoads, attempt: Call) -> MeasuredAttempt:
     return MeasuredAttempt(load)
 
 
-def make_deadlines(call: Call, *, streaming: bool, slow_start: bool = False) -> Deadlines:
+def make_deadlines(
+    call: Call, *, streaming: bool, slow_start: bool = False, begun_at: float | None = None
+) -> Deadlines:
     """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
 
     `slow_start`: the upstream sends nothing until the work is done, also if the operation is not one that always does so.
     """
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
-    deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=streaming, slow_start=slow_start)
+    timeouts, provider = call.target.timeouts, call.target.provider
+    deadlines = Deadlines(timeouts, provider, streaming=streaming, slow_start=slow_start, begun_at=begun_at)
     call.progress.limit_time(deadlines.ends_at, is_streamed=streaming)
     return deadlines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from tornado_gate.config.model import Config
 from tornado_gate.http.fetch import Fetcher
@@ -12,10 +12,33 @@ from tornado_gate.http.upstream import Pool
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore, SignedFileStore
 from tornado_gate.types import Call, Caller, Charge, Meter, Progress, ResponseAdditions, Target
-from tornado_gate.types.call import UrlFetcher
+from tornado_gate.types.call import LazyExitStack, Memory, UrlFetcher
 from tornado_gate.types.value import replace
 
 NO_FACTS: Mapping[str, Any] = {}
+
+
+class PlannedTarget(Protocol):
+    """What a plan says about the calls of its requests: `plans.Plan`."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def pool(self) -> Pool: ...
+    @property
+    def operation(self) -> str: ...
+
+
+
+class CallerServices(NamedTuple):
+    """What the hooks of all requests of an account may use, whose files have addresses below one `public_url`."""
+
+    memory: Memory
+    files: SignedFileStore
 
 
 class Calls:
@@ -70,6 +93,52 @@ class Calls:
             memory=self._memory.get_account_memory(account),
             fetcher=self._fetcher.for_request(account, closing),
             files=SignedFileStore(self._media, public_url, account),
+            key_digest=key_digest,
+            started=started,
+        )
+
+
+    def make_services(self, account: str, public_url: str) -> CallerServices:
+        """Return what the hooks of an account's requests may use."""
+        return CallerServices(
+            self._memory.get_account_memory(account), SignedFileStore(self._media, public_url, account)
+        )
+
+    def make_planned(  # noqa: PLR0913  each is a field of the call
+        self,
+        config: Config,
+        id: str,
+        format: str,
+        caller: Caller,
+        headers: Mapping[str, str],
+        started: float,
+        plan: PlannedTarget,
+        services: CallerServices,
+        *,
+        strict: bool,
+        key_digest: bytes,
+    ) -> Call:
+        """The call of a request's only attempt, whose target is known before."""
+        closing = LazyExitStack()
+        account = caller.account
+        return Call(
+            id=id,
+            operation=plan.operation,
+            format=format,
+            model=plan.model,
+            caller=caller,
+            target=plan.target,
+            strict=strict,
+            dialect=config.dialect,
+            responses=config.responses,
+            headers=headers,
+            progress=Progress(model=plan.model, target=plan.target, attempts=1),
+            closing=closing,
+            pool=plan.pool,
+            memory=services.memory,
+            fetcher=self._fetcher.for_request(account, closing),
+            files=services.files,
+            facts=plan.facts,
             key_digest=key_digest,
             started=started,
         )

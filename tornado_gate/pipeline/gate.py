@@ -22,6 +22,7 @@ from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.ledger.spending import Used, find_period, read_subjects
 from tornado_gate.pipeline.callers import Callers
 from tornado_gate.pipeline.open_requests import OpenRequests
+from tornado_gate.pipeline.plans import Plans
 from tornado_gate.pipeline.pricing import load_default_prices
 from tornado_gate.pipeline.provider_pools import ProviderPools
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -63,6 +64,7 @@ class Gate:
         self.guarding = GuardServices(metrics, self.worker, ReviewThreads(metrics.guards.set_threads))
         self.health = TargetHealth(metrics, config.server.data_dir / "health")
         self.pools = ProviderPools(config.limits)
+        self.plans = Plans(self.pools)
         self.requests = OpenRequests(self._close_unused_pools)
         self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self.readiness = Readiness(self.overload.explain_overload, self.guarding.threads.explain_stuck)
@@ -124,6 +126,7 @@ class Gate:
         set_answers_bytes(config.limits.answers_bytes)
         self.keys.replace(snapshot.keys)
         self.pools.apply(config.limits)
+        self.plans.clear()
         self.health.apply(config.circuits, targets.providers)
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds

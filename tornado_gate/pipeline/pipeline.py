@@ -46,6 +46,7 @@ from tornado_gate.types import (
     StoredObjectRequest,
     StreamEvent,
     UpstreamRequest,
+    UpstreamResponse,
     VerbatimRequest,
     WireRequest,
 )
@@ -129,10 +130,28 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
     begin_charge(call, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
-        lane = provider.usable_lane
-        given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
-        outgoing = given if isinstance(given, UpstreamRequest) else await given
-        return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
+        return await run_verbatim_lane(gate, call, once, provider.usable_lane, verbatim)
+    return await run_common_lane(gate, call, once, provider)
+
+
+async def run_verbatim_lane(
+    gate: Gate,
+    call: Call,
+    once: RequestCache,
+    lane: ProviderLane,
+    request: VerbatimRequest,
+    outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None,
+) -> PreparedAnswer:
+    """Steps 4 to 6 in the verbatim lane. `outgoing` is the result of step 4, if it was taken before."""
+    if outgoing is None:
+        outgoing = once.invoke_hook(lane.invoke_translate_request, call, request)
+    if not isinstance(outgoing, UpstreamRequest):
+        outgoing = await outgoing
+    return PreparedAnswer(call, await _forward(gate, call, once.wire_format, lane, request, outgoing))
+
+
+async def run_common_lane(gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider) -> PreparedAnswer:
+    """Steps 3 to 6 in the common lane."""
     request = await once.request(call)
     try:
         return PreparedAnswer(call, await _complete_and_run(gate, call, once, provider, request))
@@ -190,7 +209,7 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
 
 
-async def _run_verbatim_lane(
+async def _forward(
     gate: Gate,
     call: Call,
     wire_format: FormatLane,
@@ -203,11 +222,36 @@ async def _run_verbatim_lane(
     deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
     call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    return await forward_response(gate, call, wire_format, provider, request, incoming, deadlines)
+
+
+async def forward_response(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    provider: ProviderLane,
+    request: VerbatimRequest | StoredObjectRequest,
+    incoming: UpstreamResponse,
+    deadlines: Deadlines,
+) -> Reply:
+    """Step 6 in the verbatim lane, until the first chunk of the reply is read."""
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
     else:
         incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
     reply = wire_format.forward_response(call, request, incoming)
+    return await finish_forwarding(gate, call, wire_format, request, reply, deadlines)
+
+
+async def finish_forwarding(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    request: VerbatimRequest | StoredObjectRequest,
+    reply: Reply,
+    deadlines: Deadlines,
+) -> Reply:
+    """The rest of step 6: record the objects that the upstream has issued, and read the first chunk of the reply."""
     if request.issued is not None:
         reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
     if isinstance(reply.chunks, BufferedBody):
@@ -291,7 +335,7 @@ async def answer_stored_object(
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)
-        reply = await _run_verbatim_lane(gate, call, wire_format, lane, request, outgoing)
+        reply = await _forward(gate, call, wire_format, lane, request, outgoing)
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)

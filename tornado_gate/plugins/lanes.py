@@ -23,6 +23,7 @@ from tornado_gate.hookspecs import (
     provider_impl,
 )
 from tornado_gate.http import upstream, websocket
+from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.plugins.host import SIDES, Plugin, PluginHost, make_manager, release_manager
 from tornado_gate.plugins.route_checks import find_route_fault
 from tornado_gate.plugins.watchdog import EventLoopBlocked
@@ -364,6 +365,16 @@ class ProviderLane(Lane):
         self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
         explains = "translate_upstream_error" in plugin.hooks["provider"]
         self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
+        self._sends = sends
+        self._has_own_sender = "call_upstream" in plugin.hooks["provider"]
+
+    def leaves_sending_to_core(self, capabilities: Capabilities) -> bool:
+        """Return whether the core sends all requests without a `context`, so that no hook and no wrapper sees them there."""
+        return not self._sends or (
+            self._has_own_sender
+            and capabilities.sends_only_with_context
+            and not self.list_wrappers("call_upstream")
+        )
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
         """Record an exception like `Lane.blame`.
@@ -419,6 +430,16 @@ class ProviderLane(Lane):
             redact_error(call.target, error)
             raise
         return incoming
+
+    async def end_call(self, call: Call, outgoing: UpstreamRequest, response: HttpResponse) -> UpstreamResponse:
+        """Return the upstream's response to a request that the core has sent (`http.upstream.begin_call`), as `call_upstream`."""
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
+        try:
+            return await upstream.end_call(call, outgoing, response)
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """Open the provider's end of a realtime session. The target's secrets are masked in errors."""

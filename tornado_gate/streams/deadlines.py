@@ -18,7 +18,7 @@ NEVER = float("inf")
 
 
 class Deadlines:
-    """The timeouts of one attempt, in seconds from the creation of this object inside the running loop.
+    """The timeouts of one attempt, in seconds from the creation of this object inside the running loop, or from `begun_at`.
 
     `first_event` limits the time to the first event of a stream. It also limits the time to the first bytes of the body of a
     whole response, which has no event before it is complete (there `whole` replaces it, if present). Between its further bytes
@@ -47,13 +47,21 @@ class Deadlines:
         ),
     )
 
-    def __init__(self, timeouts: Timeouts, provider: str, *, streaming: bool, slow_start: bool = False) -> None:
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        provider: str,
+        *,
+        streaming: bool,
+        slow_start: bool = False,
+        begun_at: float | None = None,
+    ) -> None:
         self._timeouts = timeouts
         self._streaming = streaming
         self._provider = provider
         self._wheel = get_wheel()
         self._loop = self._wheel.loop
-        now = self._loop.time()
+        now = self._loop.time() if begun_at is None else begun_at
         self.ends_at = now + timeouts.total
         first_event = timeouts.first_event if streaming or timeouts.whole is None else timeouts.whole
         self._first = self.ends_at if slow_start else now + min(first_event, timeouts.total)
@@ -74,7 +82,7 @@ class Deadlines:
         except BaseException as error:
             self.stop()
             if self._is_own_cancellation(error):
-                raise self._make_first_event_error() from None
+                raise self.make_first_event_error() from None
             raise
         finally:
             self._due = NEVER
@@ -88,7 +96,8 @@ class Deadlines:
         """
         self._streaming = False
 
-    def _make_first_event_error(self) -> UpstreamTimeout:
+    def make_first_event_error(self) -> UpstreamTimeout:
+        """Return the error for a response that has not begun in time."""
         if self._loop.time() >= self.ends_at:
             return self._make_total_error()
         advice = "" if self._streaming else " Request a stream, or raise timeouts.whole for this model."

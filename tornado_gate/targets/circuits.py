@@ -199,6 +199,12 @@ class CircuitBreakers:
         """The circuit of a target; None if it has not failed."""
         return self._circuits.get(target.place) if self._circuits else None
 
+    def is_clear(self, target: Target) -> bool:
+        """Return whether nothing is known against a target: it has not failed recently, and no health check has failed."""
+        return not (
+            (self.down and target.provider in self.down) or (self._circuits and target.place in self._circuits)
+        )
+
     def allows(self, target: Target, account: str) -> bool:
         """Whether a request may go to a target now. True for an open circuit reserves the probe."""
         if self.down and target.provider in self.down:

@@ -139,30 +139,26 @@ class ClientConnection(asyncio.Protocol):
 
         Raises ConnectionBroken and MalformedResponse.
         """
+        return await self.begin_request(head, body, bodiless=bodiless).wait_for_head()
+
+    def begin_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
+        """Send a request like `send_request`. Return its response, whose head has not arrived; it may have a fault already."""
         self._answer = answer = HttpResponse(self, self._loop, self._came)
         self._headers = answer.headers
         self._bodiless = bodiless
         self._keep = False
         self._silent = 0
         self._length = ""
-        try:
-            transport = self._transport
-            if transport is None:
-                raise ConnectionBroken("the connection was closed before it was used", unanswered=True, unsent=True)
-            if not isinstance(body, bytes):
-                transport.write(head)
-                self._sender = self._loop.create_task(self._send_pieces(body))
-            elif len(body) <= JOIN_BYTES:
-                transport.write(head + body)
-            else:
-                transport.writelines((head, body))
-            while not answer.status:
-                if answer.fault is not None:
-                    raise answer.fault
-                await answer.wait_for_change()
-        except BaseException:
-            answer.close()
-            raise
+        transport = self._transport
+        if transport is None:
+            answer.fail(ConnectionBroken("the connection was closed before it was used", unanswered=True, unsent=True))
+        elif not isinstance(body, bytes):
+            transport.write(head)
+            self._sender = self._loop.create_task(self._send_pieces(body))
+        elif len(body) <= JOIN_BYTES:
+            transport.write(head + body)
+        else:
+            transport.writelines((head, body))
         return answer
 
     # Called by the response's reader.
@@ -257,7 +253,7 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.pause_reading()
         elif self._silent > HEAD_BYTES:
             self._fail_response(MalformedResponse("more than 64 KiB of data outside of the body"))
-        if answer.waiter is not None and answer.status:
+        if answer.status and (answer.waiter is not None or answer.listener is not None):
             answer.notify_change()
 
     def _decide_parser_bypass(self) -> None:
@@ -365,29 +361,35 @@ class ClientConnection(asyncio.Protocol):
         if answer is None or parser is None or answer.status:
             return
         status, headers = parser.get_status_code(), answer.headers
-        if 100 <= status < 200:
-            headers.clear()
-            if status == 101:
-                raise MalformedResponse("status 101 without an upgrade request")
+        if status < 200:
+            self._skip_early_head(status, headers)
             return
-        if status < 100:
-            raise MalformedResponse(f"invalid status {status}")
-        if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
+        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+        if coding is not None and coding.lower() != "chunked":
             raise MalformedResponse("unsupported Transfer-Encoding; only chunked is supported")
         if "content-encoding" in headers:
             answer.set_inflater(make_inflater(headers["content-encoding"]))
         self._keep = (
-            parser.should_keep_alive() and not self._bodiless and not (status == 204 and announces_body(headers))
+            parser.should_keep_alive() and not self._bodiless and (status != 204 or not announces_body(headers))
         )
         if "keep-alive" in headers:
             self.idle_seconds = parse_idle_seconds(headers["keep-alive"])
-        self._bounded = "content-length" in headers or "transfer-encoding" in headers
+        self._bounded = length is not None or coding is not None
         answer.status = status
         self._headers = None
         if self._bodiless:
             answer.end()
-        elif len(headers.get("content-length", "")) <= MAX_LENGTH_DIGITS:
-            self._length = headers.get("content-length", "")
+        elif length is not None and len(length) <= MAX_LENGTH_DIGITS:
+            self._length = length
+
+    @staticmethod
+    def _skip_early_head(status: int, headers: dict[str, str]) -> None:
+        """Ignore the head of an interim response. Raises MalformedResponse for a status that the upstream must not send."""
+        headers.clear()
+        if status == 101:
+            raise MalformedResponse("status 101 without an upgrade request")
+        if status < 100:
+            raise MalformedResponse(f"invalid status {status}")
 
     def on_message_complete(self) -> None:
         answer = self._answer

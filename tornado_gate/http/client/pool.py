@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial
+from types import MappingProxyType
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
@@ -20,6 +21,7 @@ from tornado_gate.http.client.lookups import Lookups
 from tornado_gate.http.client.request import (
     HeaderPairs,
     Origin,
+    PreparedHead,
     finish_head,
     parse_exact_address,
     prepare_head,
@@ -63,6 +65,8 @@ class HttpClient:
         # One cache per client, so that keys are dropped with it. URLs of one provider may differ while its headers are equal.
         lines = lru_cache(maxsize=MAX_CACHED_HEADERS)(render_header_lines)
         self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_head, lines=lines))
+        self._prepared: dict[str, tuple[Mapping[str, str], HeaderPairs, PreparedHead]] = {}
+        """By URL, the head of the last POST whose headers were a read-only mapping, which a provider reuses for its requests."""
         self._loop = asyncio.get_running_loop()
         self._lookups = Lookups(self._loop)
         self._open: set[ClientConnection] = set()
@@ -105,6 +109,33 @@ class HttpClient:
                     raise
         connection = await self._connect_in_time(origin)
         return await connection.send_request(head, body, bodiless=bodiless)
+
+    def begin_post(
+        self, url: str, headers: Mapping[str, str], body: bytes, usual: HeaderPairs = ()
+    ) -> HttpResponse | None:
+        """Send a POST as `request`, on an idle connection. Return its response before its head has arrived; None if no
+        connection is idle. Raises ValueError for a request that cannot be sent.
+
+        If the connection breaks before the request is sent completely, the fault of the response is `unsent`, and the
+        request may be sent again.
+        """
+        known = self._prepared.get(url)
+        if known is not None and known[0] is headers and known[1] is usual:
+            prepared = known[2]
+        else:
+            prepared = self._prepare_post(url, headers, usual)
+        kept = self._take_idle_connection(prepared.origin)
+        if kept is None:
+            return None
+        return kept.begin_request(b"%bContent-Length: %d\r\n\r\n" % (prepared.start, len(body)), body)
+
+    def _prepare_post(self, url: str, headers: Mapping[str, str], usual: HeaderPairs) -> PreparedHead:
+        prepared = self._opening("POST", url, tuple(headers.items()), usual)
+        if type(headers) is MappingProxyType:
+            if len(self._prepared) >= MAX_CACHED_HEADERS:
+                self._prepared.clear()
+            self._prepared[url] = headers, usual, prepared
+        return prepared
 
     async def close(self) -> None:
         """Close every connection, including busy ones; return when all are closed."""

@@ -80,6 +80,7 @@ class HttpResponse:
         "explain",
         "fault",
         "headers",
+        "listener",
         "paused",
         "size",
         "status",
@@ -103,6 +104,7 @@ class HttpResponse:
         self._pieces = pieces
         self._inflater: Inflater | None = None
         self.waiter: asyncio.Future[None] | None = None
+        self.listener: Callable[[], None] | None = None  # called once instead, when the head has arrived or cannot arrive
 
     def __aiter__(self) -> HttpResponse:
         return self
@@ -171,10 +173,27 @@ class HttpResponse:
         return self.waiter
 
     def notify_change(self) -> None:
-        """Wake up the reader."""
+        """Wake up the reader, or call the listener."""
+        listener = self.listener
+        if listener is not None:
+            self.listener = None
+            listener()
+            return
         waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+    async def wait_for_head(self) -> HttpResponse:
+        """Wait for status and headers, and return the response. Raises the fault if they cannot arrive."""
+        try:
+            while not self.status:
+                if self.fault is not None:
+                    raise self.fault
+                await self.wait_for_change()
+        except BaseException:
+            self.close()
+            raise
+        return self
 
     def set_inflater(self, inflater: Inflater | None) -> None:
         """Decompress the body with `inflater`; None leaves it as it is."""

@@ -48,30 +48,42 @@ class AnswerHandler(AuthenticatedHandler):
     begins_early = True
     ping_seconds = 0
 
+    wire: WireRequest | None = None  # set when the body was read
+
     async def answer(self) -> None:
         """Serve the request, and close everything that it opened, even after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
-        requests, snapshot = self.gate.requests, self.snapshot
-        requests.begin(snapshot)
-        wire: WireRequest | None = None
+        self.gate.requests.begin(self.snapshot)
+        await self.send_answer(self._read_and_answer(call), closing)
+
+    async def _read_and_answer(self, call: Call) -> PreparedAnswer | MediaFile:
+        """Read the body, and return the response of the part that serves the route. Raises GateError."""
+        if HEADER in self.lower_headers:
+            call = self.call = self._apply_stream_policy(call)
+        if self.claim is None:
+            wire = self.wire = self.read_wire_request(call)
+        else:
+            call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
+            wire = self.wire = await self.read_large_wire_request(call)
+        self.note_body(wire)
+        return await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
+
+    def note_body(self, wire: WireRequest) -> None:
+        """Note for the ledger what it keeps of the body."""
+        self.end_user = find_end_user(wire.json)
+        if self.snapshot.config.ledger.bodies:
+            self.recorded_body = wire.raw[:BODY_BYTES]
+
+    async def send_answer(self, making: Awaitable[PreparedAnswer | MediaFile], closing: LazyExitStack) -> None:
+        """Send the response that `making` returns, or its error, then end the request, which `requests.begin` has counted."""
         try:
-            if HEADER in self.lower_headers:
-                call = self.call = self._apply_stream_policy(call)
-            if self.claim is None:
-                wire = self.read_wire_request(call)
-            else:
-                call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
-                wire = await self.read_large_wire_request(call)
-            self.end_user = find_end_user(wire.json)
-            if snapshot.config.ledger.bodies:
-                self.recorded_body = wire.raw[:BODY_BYTES]
-            answer = await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
+            answer = await making
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
-            call.progress.begin_response(time.monotonic() - self.started)
+            answer.call.progress.begin_response(time.monotonic() - self.started)
             if self.headers_written:
                 await self._continue_stream(answer.reply)
                 return
@@ -82,15 +94,16 @@ class AnswerHandler(AuthenticatedHandler):
             else:
                 await self._write_reply(answer.reply)
         except GateError as error:
-            if isinstance(error, UnreadableFile) and wire is not None:
-                error.find_param(wire.json)
+            if isinstance(error, UnreadableFile) and self.wire is not None:
+                error.find_param(self.wire.json)
             self.fail_late(error)
         finally:
+            self.wire = None
             try:
                 if not closing.is_empty:
                     await closing.aclose()
             finally:
-                requests.end(snapshot)
+                self.gate.requests.end(self.snapshot)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """Return the response of the part that serves the route. Raises GateError."""

@@ -40,21 +40,22 @@ class AuthenticatedHandler(Exchange):
     may_be_shed = False
     takes_key_in_query = True
 
+    body_bytes = limit = 0
+    claim: BodyClaim | None = None
+    is_body_paused = False
+    form: multipart.FormReader | None = None
+    is_plain = False  # the body is of one of the route's `content_types`
+    is_open = False  # counted in `gate.overload`
+    is_timed = False  # in `services.rates`
+    caller = ANONYMOUS_CALLER
+    key_digest = b""
+
     def __init__(self, services: Services, request: CallerRequest, matched: MatchedRoute) -> None:
         super().__init__(services.gate, request, matched.served.format, matched.served.route.operation)
         self.services = services
         self.matched = matched
         self.route = matched.served.route
         self.body: list[bytes] = []
-        self.body_bytes = 0
-        self.claim: BodyClaim | None = None
-        self.is_body_paused = False
-        self.form: multipart.FormReader | None = None
-        self.limit = 0
-        self.is_plain = False  # the body is of one of the route's `content_types`
-        self.is_open = False  # counted in `gate.overload`
-        self.caller = ANONYMOUS_CALLER
-        self.key_digest = b""
         self.lower_headers = request.lowered
 
     def prepare(self) -> Awaitable[None] | None:
@@ -100,8 +101,9 @@ class AuthenticatedHandler(Exchange):
             content_type = self.lower_headers["content-type"]
             self.form = multipart.FormReader(content_type, self.snapshot.config.server.data_dir / "uploads")
             self.claim = self.services.forms.open(caller.account)
-        if common.has_body(self.lower_headers):
+        if common.has_body(self.lower_headers) and not getattr(self.connection, "has_whole_body", False):
             self.services.rates.add(self)
+            self.is_timed = True
 
     def make_call(self, closing: AsyncExitStack) -> Call:
         """Return the call of this request, after authentication."""
@@ -148,12 +150,17 @@ class AuthenticatedHandler(Exchange):
 
     def finish(self) -> None:
         """Finish the complete body."""
-        self.services.rates.remove(self)
+        self._stop_timing()
         super().finish()
+
+    def _stop_timing(self) -> None:
+        if self.is_timed:
+            self.is_timed = False
+            self.services.rates.remove(self)
 
     def release(self) -> None:
         """Release the memory and the temporary files of the body."""
-        self.services.rates.remove(self)
+        self._stop_timing()
         if self.is_open:
             self.is_open = False
             self.gate.overload.leave(self.caller.account)

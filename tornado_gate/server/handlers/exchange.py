@@ -137,30 +137,33 @@ class Exchange(HTTPMessageDelegate):
     is_shared = True
     interruption: GateError | None = None
 
-    def __init__(self, gate: Gate, request: CallerRequest, format: str = "", operation: str = "") -> None:
+    # The state of a request that has just begun; a class attribute costs nothing until it changes.
+    call: Call | None = None  # set after authentication
+    error_code = outcome = end_user = ""
+    recorded_body = b""
+    sent_bytes = 0
+    body_read = headers_written = finished = False
+    work: asyncio.Task[None] | None = None  # set while its coroutine has not ended
+    work_started = False
+    status = 200
+
+    def __init__(
+        self,
+        gate: Gate,
+        request: CallerRequest,
+        format: str = "",
+        operation: str = "",
+        connection: HTTPConnection | None = None,
+    ) -> None:
+        """`connection` replaces that of the request, whose head a client has repeated on the same connection."""
         self.started = time.monotonic()
         self.gate = gate
         self.snapshot = gate.snapshot
         self.request = request
-        self.connection: CallerConnection = request.connection  # type: ignore[assignment]  # Tornado declares its base class
-        self._send = getattr(self.connection, "send", self.connection.write)
-        self._send_head = getattr(self.connection, "send_head", self._write_tornado_head)
+        self.connection: CallerConnection = connection or request.connection  # type: ignore[assignment]  # Tornado declares its base class
         self.request_id = common.get_request_id(request.lowered)
         self.format = format
         self.operation = operation
-        self.call: Call | None = None  # set after authentication
-        self.error_code = ""
-        self.outcome = ""
-        self.end_user = ""
-        self.recorded_body = b""
-        self.sent_bytes = 0
-        self.written_at = self.started
-        self.body_read = False
-        self.headers_written = False
-        self.finished = False
-        self.work: asyncio.Task[None] | None = None  # set while its coroutine has not ended
-        self.work_started = False
-        self.status = 200
         self.headers = self.make_first_headers()
 
     # Implemented by subclasses
@@ -363,7 +366,10 @@ class Exchange(HTTPMessageDelegate):
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
         self.headers["Date"] = _format_date_header()
-        waiting: Awaitable[None] | None = self._send_head(
+        connection = self.connection
+        self._send = getattr(connection, "send", connection.write)
+        send_head = getattr(connection, "send_head", self._write_tornado_head)
+        waiting: Awaitable[None] | None = send_head(
             self.status, responses.get(self.status, "Unknown"), self.headers, chunk
         )
         self.headers_written = True  # an invalid header raises before anything is sent

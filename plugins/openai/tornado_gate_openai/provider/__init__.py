@@ -87,6 +87,7 @@ def configure(entry: ProviderEntry) -> Capabilities:
         model_table=facts.model_table,
         signatures=facts.responses or bool(facts.unsigned_thinking),
         unsigned_thinking=facts.unsigned_thinking,
+        sends_only_with_context=True,
     )
 
 

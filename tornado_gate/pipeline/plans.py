@@ -1,0 +1,144 @@
+"""What all requests of a route for one model have in common, computed once for each configuration and scope of keys.
+
+A plan names the steps of a request, so a feature that is off, or does not concern the key and the model, costs nothing. Requests
+without a plan choose their target each time (`pipeline.answer`): their model has several targets, keys or retries, or a guard, a
+wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on what a key may use, not on the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tornado_gate.http.upstream import Pool
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.calls import make_question
+from tornado_gate.pipeline.provider_pools import ProviderPools
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.routing import ServedRoute
+from tornado_gate.types import Caller, Target
+from tornado_gate.types.value import Value
+
+MAX_PLANS: Final = 10_000
+"""The number of plans that are kept: names of models come from callers."""
+
+SLOW_START_OPERATIONS: Final = frozenset({"images", "image_edits", "transcription"})
+"""Operations that send nothing until the work is done, streamed or not."""
+
+_OTHER_STEPS: Final = frozenset({"videos", "count_tokens", "realtime"})
+"""Operations with other steps than those of a plan."""
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """The steps of requests with one target.
+
+    `model` is the requested name as conf has it, `facts` is what conf says about it. `is_verbatim`: the upstream has the
+    caller's wire format. Then `marks` are searched in the body, because one that it has may be a signature of another provider,
+    and a body with `inputs_at_once` commas may have more inputs than the upstream takes. The response must begin within
+    `seconds`, or within `stream_seconds` if the caller requests a stream.
+    """
+
+    model: str
+    facts: Mapping[str, Any]
+    target: Target
+    provider: ConfiguredProvider
+    lane: ProviderLane
+    wire_format: FormatLane
+    pool: Pool
+    operation: str
+    is_verbatim: bool
+    marks: tuple[bytes, ...]
+    inputs_at_once: int | None
+    seconds: float
+    stream_seconds: float
+
+
+class Plans:
+    """The plans of the current snapshot."""
+
+    def __init__(self, pools: ProviderPools) -> None:
+        self._pools = pools
+        self._scopes: dict[tuple[Any, ...], dict[str, Plan | None]] = {}
+        self._count = 0
+
+    def clear(self) -> None:
+        """Forget the plans, because the snapshot is another one."""
+        self._scopes.clear()
+        self._count = 0
+
+    def find_scope(self, served: ServedRoute, caller: Caller) -> dict[str, Plan | None]:
+        """Return the plans of a route for keys that may use what `caller` may use, by the requested names of models."""
+        route = served.route
+        key = (served.format, route.method, route.path, caller.models, caller.operations)
+        scope = self._scopes.get(key)
+        if scope is None:
+            scope = self._scopes[key] = {}
+        return scope
+
+    def add(
+        self, scope: dict[str, Plan | None], snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+    ) -> Plan | None:
+        """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have none.
+
+        Raises as `TargetTable.select_targets`.
+        """
+        plan = make_plan(self._pools, snapshot, served, caller, model)
+        if self._count >= MAX_PLANS:
+            self.clear()
+        self._count += 1
+        scope[model] = plan
+        return plan
+
+
+def make_plan(
+    pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+) -> Plan | None:
+    """Return the plan of requests for `model`, or None. Raises as `TargetTable.select_targets`."""
+    route, table = served.route, snapshot.targets
+    if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS or route.other_operations:
+        return None
+    operations = auth.filter_operations(caller, route.operations)
+    question = table.for_model(make_question("", route.operation, served.format, "", caller), model)
+    targets = table.select_targets(question, operations)
+    if len(targets) != 1 or table.has_choice(question.model, operations) or question.failover is False:
+        return None
+    target, provider = targets[0]
+    lane, wire_format = provider.lane, snapshot.formats[served.format]
+    if lane is None or _needs_choice(snapshot, target, provider):
+        return None
+    if not lane.leaves_sending_to_core(provider.capabilities):
+        return None
+    operation = target.first_supported_operation(operations)
+    used, timeouts = provider.capabilities, target.timeouts
+    begins = timeouts.total if operation in SLOW_START_OPERATIONS else timeouts.first_event
+    whole = begins if operation in SLOW_START_OPERATIONS or timeouts.whole is None else timeouts.whole
+    return Plan(
+        model=question.model,
+        facts=question.facts,
+        target=target,
+        provider=provider,
+        lane=lane,
+        wire_format=wire_format,
+        pool=pools.find(provider),
+        operation=operation,
+        is_verbatim=(
+            wire_format.forwards and route.wire_format in used.speaks and operation == route.operation
+        ),
+        marks=route.signature_marks if used.signatures else (),
+        inputs_at_once=used.inputs_at_once if operation == "embeddings" else None,
+        seconds=min(whole, timeouts.total),
+        stream_seconds=min(begins, timeouts.total),
+    )
+
+
+def _needs_choice(snapshot: Snapshot, target: Target, provider: ConfiguredProvider) -> bool:
+    """Return whether a request may wait for a place, or may be sent again with another key or after a pause."""
+    table = snapshot.targets
+    return bool(
+        provider.keys
+        or provider.entry.concurrency is not None
+        or target.model in table.retries
+        or target.model in table.measured
+    )
