@@ -89,7 +89,7 @@ class DirectAttempt:
         except GateError as error:
             self._failure = error
             return False
-        if type(outgoing) is not UpstreamRequest or outgoing.context is not None:
+        if type(outgoing) is not UpstreamRequest or outgoing.context is not None or not call.closing.is_empty:
             return False
         response = self._response = upstream.begin_call(call, outgoing)
         if response is None:
@@ -119,7 +119,7 @@ class DirectAttempt:
         except GateError as error:
             self._failure = error
             return None
-        if forwarded.issued is not None or type(reply.chunks) is not BufferedBody:
+        if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not call.closing.is_empty:
             self._reply = reply
             return None
         outcomes.note_success(self._gate.health, call)

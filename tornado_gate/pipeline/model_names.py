@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tornado_gate.errors import InvalidField, UnknownModel
 from tornado_gate.pipeline.auth import check_model_members
 from tornado_gate.pipeline.other_models import check_other_models
 from tornado_gate.targets.routing import MAX_NAME_LENGTH
-from tornado_gate.types import Caller, WireRequest
+from tornado_gate.types import Caller, Route, WireRequest
 
 
 def resolve_model_name(defaults: Mapping[str, str], wire: WireRequest, caller: Caller) -> str:
@@ -23,6 +24,22 @@ def resolve_model_name(defaults: Mapping[str, str], wire: WireRequest, caller: C
     model = _find_model_name(defaults, wire)
     if len(model) > MAX_NAME_LENGTH:  # before the name is kept anywhere
         raise UnknownModel(model)
+    return model
+
+
+def find_plain_name(
+    caller: Caller, route: Route, arguments: Mapping[str, str], body: Mapping[str, Any]
+) -> str | None:
+    """Return the model that a body or a path names in the usual way; None if `resolve_model_name` must look.
+
+    Raises as `resolve_model_name`.
+    """
+    model = arguments.get("model") if route.model == "path" else body.get("model")
+    if type(model) is not str or not model or len(model) > MAX_NAME_LENGTH or route.model in ("query", "none"):
+        return None
+    check_model_members(caller, body)
+    if caller.models:
+        check_other_models(caller, route.other_models, body)
     return model
 
 

@@ -36,11 +36,11 @@ from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server import pages, paths
-from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.cors import is_preflight
+from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, KnownHead
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
@@ -112,7 +112,13 @@ class GateApplication(Application):
         matched = self._gate.snapshot.routes.find_exclusive(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
             return None
-        return AnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
+        return DirectAnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
+
+    def start_again(self, server_conn: object, request_conn: HTTPConnection, note: KnownHead) -> HTTPMessageDelegate:
+        """Return the handler of a request whose head a client has repeated; `note` is from the handler of the first one."""
+        if note.snapshot is not self._gate.snapshot:
+            return self.start_request(server_conn, request_conn)
+        return DirectAnswerHandler(self._services, note.request, note.matched, note, request_conn)
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:
         """Return the maximum size in bytes of the body of a request for a Tornado handler.
@@ -182,7 +188,7 @@ class GateApplication(Application):
                 return self._open_socket(request, MessageSocketHandler, messages)
         matched = self._gate.snapshot.routes.match(method, path, request.headers, parse_query(caller_request))
         if not matched.served.route.socket:
-            return AnswerHandler(self._services, caller_request, matched)
+            return DirectAnswerHandler(self._services, caller_request, matched)
         if method != "GET":
             raise MethodNotAllowed(method, ["GET"])
         return self._open_socket(request, RealtimeHandler, matched)
@@ -245,10 +251,7 @@ class _RequestDispatcher(HTTPMessageDelegate):
     def refuse(self, error: GateError) -> bool:
         """Send an error that the HTTP server has found in the body. Return False if no exchange has the request."""
         taker = getattr(self._taker, "delegate", self._taker)  # Tornado's router holds the exchange
-        if not isinstance(taker, Exchange) or taker.finished:
-            return False
-        taker.fail(error)
-        return True
+        return isinstance(taker, Exchange) and taker.refuse(error)
 
     def on_connection_close(self) -> None:
         if self._taker is not self:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from tornado.httputil import HTTPInputError, HTTPMessageDelegate, HTTPServerConnectionDelegate
+from tornado.httputil import HTTPConnection, HTTPInputError, HTTPMessageDelegate
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.http.server.body import BodyReader, ChunkedBodyReader, FixedLengthBodyReader
@@ -40,11 +40,22 @@ _NO_LINE = ("", "", "")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class Application(Protocol):
+    """A HTTPServerConnectionDelegate of Tornado. One that notes something about heads also gets the requests that repeat them."""
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate: ...
+
+    def start_again(self, server_conn: object, request_conn: HTTPConnection, note: Any) -> HTTPMessageDelegate:
+        """Return the delegate of a request whose head, apart from its Content-Length, has the `note` of an earlier one."""
+
+    def on_close(self, server_conn: object) -> None: ...
+
+
 class ConnectionOwner(Protocol):
     """The server of a connection: `front.HttpServer`."""
 
     done: asyncio.Future[None]
-    application: HTTPServerConnectionDelegate
+    application: Application
     times: Times
     header_bytes: int
     body_bytes: int
@@ -241,7 +252,12 @@ class ServerConnection(PacedProtocol):
         )
         held = self._held
         has_whole_body = request.has_whole_body = 0 < head.body <= len(held) and "expect" not in head.headers.lowered
-        delegate = self._delegate = server.application.start_request(self, request)
+        note, application = head.headers.note, server.application
+        delegate = self._delegate = (
+            application.start_request(self, request)
+            if note is None
+            else application.start_again(self, request, note)
+        )
         waiting = delegate.headers_received(head.start_line, head.headers)
         if waiting is not None:
             self._wait(waiting, self._begin_body)

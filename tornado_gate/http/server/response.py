@@ -153,6 +153,31 @@ class RequestConnection(HTTPConnection):
         self._line.send(data)
         return self._send_long(chunk)
 
+    def send_whole(self, head: str, body: bytes) -> bool:
+        """Write a complete response and end it. `head` has its length and no other field about the connection.
+
+        Return False, without an effect, if the connection closes after the response, or for a request of HTTP/1.0 or HEAD.
+        """
+        line, start_line = self._line, self._start_line
+        if (
+            line is None
+            or not self.keep
+            or line.is_stopping
+            or start_line.version != "HTTP/1.1"
+            or start_line.method == "HEAD"
+            or len(body) > MAX_JOINED_BYTES
+        ):
+            return False
+        try:
+            data = head.encode("latin-1")
+        except UnicodeEncodeError:
+            return False
+        self.started = self.finished = True
+        line.send(data + body)
+        self.end()
+        line.on_response_complete()
+        return True
+
     def write(self, chunk: bytes) -> asyncio.Future[None]:
         """Write a piece of the body. The future fails with StreamClosedError if the client has disconnected."""
         waiting = self.send(chunk)

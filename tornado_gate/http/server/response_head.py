@@ -18,6 +18,12 @@ def clean_header_value(value: str) -> str:
     return _UNSENDABLE.sub("?", value)
 
 
+@lru_cache(maxsize=256)
+def is_clean_value(value: str) -> bool:
+    """Return whether a header can hold `value` unchanged."""
+    return _UNSENDABLE.search(value) is None
+
+
 def render_head(code: int, reason: str, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return the bytes of status line and headers. Values are cleaned. Raises ValueError for an invalid name of a header."""
     lines = [_render_status_line(code, reason), *map(": ".join, headers)]

@@ -170,7 +170,7 @@ class AnswerHandler(AuthenticatedHandler):
         headers = self.headers
         if call.target.provider:
             headers["X-Gate-Provider"] = call.target.provider
-            headers["X-Gate-Model"] = _make_header_safe(call.target.upstream_model)
+            headers["X-Gate-Model"] = make_header_safe(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
         if call.charge.reservations is not None:
@@ -265,7 +265,7 @@ def _format_losses(losses: list[str]) -> str:
 
 
 @lru_cache(4096)
-def _make_header_safe(text: str) -> str:
+def make_header_safe(text: str) -> str:
     """Return `text` with the characters that a header cannot hold replaced. Names of fields and models come from callers."""
     return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
 

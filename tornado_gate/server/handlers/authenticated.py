@@ -47,6 +47,7 @@ class AuthenticatedHandler(Exchange):
     is_plain = False  # the body is of one of the route's `content_types`
     is_open = False  # counted in `gate.overload`
     is_timed = False  # in `services.rates`
+    parsed: Mapping[str, Any] | None = None  # the JSON of a small body, if it was parsed before `read_wire_request`
     caller = ANONYMOUS_CALLER
     key_digest = b""
 
@@ -119,7 +120,7 @@ class AuthenticatedHandler(Exchange):
             self.started,
             strict=headers.get("x-gate-strict") == "1",
             key_digest=self.key_digest,
-            public_url=self._get_public_url(),
+            public_url=self.get_public_url(),
         )
 
     def make_partial_call(self) -> Call:
@@ -130,7 +131,7 @@ class AuthenticatedHandler(Exchange):
             return False
         return media_type(self.lower_headers.get("content-type", "")) == "multipart/form-data"
 
-    def _get_public_url(self) -> str:
+    def get_public_url(self) -> str:
         """Return the base URL of the gateway as this caller sees it.
 
         It is server.public_url, or scheme and host that the caller used.
@@ -246,7 +247,7 @@ class AuthenticatedHandler(Exchange):
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body.clear()
         has_no_body = self.route.method in METHODS_WITHOUT_BODY or self.is_plain or (self.route.empty_body and not raw)
-        body = EMPTY_MAPPING if has_no_body else json_body.load_object(raw)
+        body = EMPTY_MAPPING if has_no_body else json_body.load_object(raw) if self.parsed is None else self.parsed
         return self._build_wire_request(call, raw, body, ())
 
     async def read_large_wire_request(self, call: Call) -> WireRequest:

@@ -223,8 +223,19 @@ class Exchange(HTTPMessageDelegate):
         """Start `answer`, because the request is complete."""
         if not self.finished:
             self.body_read = True
-            self.work_started = False
-            self.work = asyncio.get_running_loop().create_task(self._run())
+            self.start_work()
+
+    def start_work(self) -> None:
+        """Run `answer` in a task."""
+        self.work_started = False
+        self.work = asyncio.get_running_loop().create_task(self._run())
+
+    def refuse(self, error: GateError) -> bool:
+        """Send an error that the HTTP server has found in the body. Return False if the response has ended."""
+        if self.finished:
+            return False
+        self.fail(error)
+        return True
 
     def on_connection_close(self) -> None:
         """Cancel the request after the caller has disconnected, which closes the upstream connection immediately."""
@@ -365,7 +376,7 @@ class Exchange(HTTPMessageDelegate):
         self.connection.close()
 
     def _write_head(self, chunk: bytes) -> Awaitable[None] | None:
-        self.headers["Date"] = _format_date_header()
+        self.headers["Date"] = format_date_header()
         connection = self.connection
         self._send = getattr(connection, "send", connection.write)
         send_head = getattr(connection, "send_head", self._write_tornado_head)
@@ -399,7 +410,7 @@ def _capitalize_header_name(name: str) -> str:
 _cached_date = (0, "")
 
 
-def _format_date_header() -> str:
+def format_date_header() -> str:
     """Return the value of the Date header, cached for a second."""
     global _cached_date  # noqa: PLW0603  a cache with one entry
     now = int(time.time())
