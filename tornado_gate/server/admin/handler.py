@@ -90,7 +90,7 @@ class AdminHandler(AuthenticatedHandler):
         )
         request = AdminRequest(
             services=self.services, key=key, actor=actor, arguments=arguments, query=query,
-            body=self._read_body(route), public_url=self._get_public_url(),
+            body=self._read_body(route), public_url=self.get_public_url(),
         )  # fmt: skip
         return await route.function(request)
 
