@@ -147,8 +147,9 @@ def begin_call(call: Call, outgoing: UpstreamRequest) -> HttpResponse | None:
     if type(body) is not bytes or outgoing.file_types or outgoing.method != "POST":
         return None
     try:
-        check_host(call, outgoing)
-        response: HttpResponse | None = call.pool.client().begin_post(outgoing.url, outgoing.headers, body, usual)
+        response: HttpResponse | None = call.pool.client().begin_post(
+            outgoing.url, outgoing.headers, body, usual, partial(check_host, call, outgoing)
+        )
     except (ContractError, HttpClientError, ValueError):
         return None
     return response
@@ -168,18 +169,10 @@ async def end_call(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
 
 
 def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
-    """Return a response that has arrived completely, in the usual case: a 200 with a body. Else None: call `end_call`.
-
-    Raises UpstreamError for a body that is too large.
-    """
-    if not answer.ended or answer.status != 200 or not answer.headers.get("content-type", "").isascii():
+    """Return a response that has arrived in one read, in the usual case: a 200 with a body. Else None: call `end_call`."""
+    if answer.status != 200 or not answer.headers.get("content-type", "").isascii():
         return None
-    try:
-        answer.limit_size(_choose_size_bound(call, outgoing, answer.headers))
-        body = answer.take_complete_body()
-    except HttpClientError as error:
-        answer.close()
-        raise connection_error(call.target.provider, error, answered=True) from error
+    body = answer.take_small_body(_choose_size_bound(call, outgoing, answer.headers))
     if not body:
         return None
     return UpstreamResponse(headers=answer.headers, chunks=BufferedBody(body), provider=call.target.provider)

@@ -28,6 +28,9 @@ FALLBACK_MEMBERS = frozenset({"fallback", "fallback_models", "fallbacks", "model
 """Members of a body with which callers name further models, at routers that accept a known wire format."""
 _MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
 _MODEL_LENGTH = len("model")
+_MAX_PLAIN_NAMES, _MAX_PLAIN_LENGTH = 1000, 64
+_PLAIN_NAMES = {"model", "messages", "max_tokens"}
+"""Names that were found plain. A set of them answers for a whole body in one step."""
 HOW_TO_SEND_KEY = (
     "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='; below /admin/v1 in a header."
 )
@@ -138,18 +141,26 @@ def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> N
         )
 
 
-def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
-    """Check the top-level members of a body that could make an upstream use another model than the one in ``model``.
-
-    Raises InvalidField for ``Model`` and the like: some JSON parsers ignore case, such as Go's ``encoding/json``, which folds
-    letters by Unicode rules. Raises NotAllowed for a list of models from a key that is limited to certain models.
-    """
+def _check_names(body: Iterable[str]) -> None:
+    """Raise InvalidField for a name that differs from ``model`` in case only. Other short names are plain from then on."""
     for name in body:
         if len(name) == _MODEL_LENGTH and name != "model" and name.casefold() == "model":
             message = (
                 f"'{name}' differs from 'model' only in case, so that an upstream might read either. Send only 'model'."
             )
             raise InvalidField(name, message)
+        if len(_PLAIN_NAMES) < _MAX_PLAIN_NAMES and len(name) <= _MAX_PLAIN_LENGTH:
+            _PLAIN_NAMES.add(name)
+
+
+def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
+    """Check the top-level members of a body that could make an upstream use another model than the one in ``model``.
+
+    Raises InvalidField for ``Model`` and the like: some JSON parsers ignore case, such as Go's ``encoding/json``, which folds
+    letters by Unicode rules. Raises NotAllowed for a list of models from a key that is limited to certain models.
+    """
+    if not _PLAIN_NAMES.issuperset(body):
+        _check_names(body)
     if caller.models:
         for name in body:
             if len(name) <= _MAX_FALLBACK_LENGTH and name.casefold() in FALLBACK_MEMBERS:

@@ -21,7 +21,7 @@ from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.timer_wheel import get_wheel
+from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamRequest, VerbatimRequest, WireRequest
@@ -55,6 +55,7 @@ class DirectAttempt:
         "_reply",
         "_response",
         "_slot",
+        "_wheel",
         "_wire",
         "call",
         "plan",
@@ -74,6 +75,7 @@ class DirectAttempt:
         self._failure: GateError | None = None
         self._begun_at: float | None = None
         self._slot: int | None = None
+        self._wheel: TimerWheel | None = None
 
     def begin(self) -> bool:
         """Send the request. Return False if `run` must go on immediately."""
@@ -95,7 +97,7 @@ class DirectAttempt:
         if response is None:
             return False
         call.progress.send()
-        wheel = get_wheel()
+        wheel = self._wheel = get_wheel()
         now = self._begun_at = wheel.loop.time()
         if response.fault is not None:
             return False
@@ -144,8 +146,8 @@ class DirectAttempt:
         self._on_change = None  # it refers to the handler, which refers to this object
         if self._response is not None:
             self._response.listener = None
-        if self._slot is not None:
-            get_wheel().remove(self._slot, self)
+        if self._slot is not None and self._wheel is not None:
+            self._wheel.remove(self._slot, self)
             self._slot = None
 
     async def run(self) -> PreparedAnswer:

@@ -44,8 +44,8 @@ class BodySchema(Schema):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         checked = {name: field for name, field in self.load_fields.items() if type(field) is not Unchecked}
-        self._needed = tuple(name for name, field in self.load_fields.items() if field.required)
-        self._enough = {name: find_sufficient_types(field) for name, field in checked.items()}
+        self._needed = {name for name, field in self.load_fields.items() if field.required}
+        self._enough = {(name, kind) for name, field in checked.items() for kind in find_sufficient_types(field)}
         self._acceptors: dict[str, Acceptor] = {name: make_acceptor(field) for name, field in checked.items()}
         self.by_fields_alone = not any(getattr(self, "_hooks", {"unknown": True}).values()) and not any(
             field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
@@ -59,15 +59,12 @@ class BodySchema(Schema):
         """
         if not self.by_fields_alone:
             return False
-        enough, acceptors = self._enough, self._acceptors
-        for name, value in body.items():
-            types = enough.get(name)
-            if types is None or type(value) in types:
-                continue
-            if not acceptors[name](value):
-                return False
-        for name in self._needed:
-            if name not in body:
+        if not body.keys() >= self._needed:
+            return False
+        acceptors = self._acceptors
+        for name, _ in set(zip(body, map(type, body.values()), strict=True)) - self._enough:
+            accepts = acceptors.get(name)
+            if accepts is not None and not accepts(body[name]):
                 return False
         return not self.object_rules or keeps_rules(self.object_rules, body)
 

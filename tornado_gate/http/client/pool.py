@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
 
@@ -111,19 +111,26 @@ class HttpClient:
         return await connection.send_request(head, body, bodiless=bodiless)
 
     def begin_post(
-        self, url: str, headers: Mapping[str, str], body: bytes, usual: HeaderPairs = ()
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        usual: HeaderPairs,
+        check: Callable[[], None],
     ) -> HttpResponse | None:
         """Send a POST as `request`, on an idle connection. Return its response before its head has arrived; None if no
-        connection is idle. Raises ValueError for a request that cannot be sent.
+        connection is idle. `check` is called unless it was called for the same URL and read-only mapping of headers.
+        Raises its exceptions, and ValueError for a request that cannot be sent.
 
         If the connection breaks before the request is sent completely, the fault of the response is `unsent`, and the
         request may be sent again.
         """
         known = self._prepared.get(url)
-        if known is not None and known[0] is headers and known[1] is usual:
-            prepared = known[2]
-        else:
+        if known is None or known[0] is not headers or known[1] is not usual:
+            check()
             prepared = self._prepare_post(url, headers, usual)
+        else:
+            prepared = known[2]
         kept = self._take_idle_connection(prepared.origin)
         if kept is None:
             return None

@@ -165,6 +165,20 @@ class HttpResponse:
         """Return all of a complete, unread body and mark it as read; b"" if it is incomplete or compressed."""
         return self._take_available() if self.ended and self._inflater is None else b""
 
+    def take_small_body(self, bound: SizeBound) -> bytes:
+        """Return all of an unread body that has arrived in one read, with the end of the response, and mark it as read.
+
+        Return b"" for any other body, and for one that is compressed or exceeds `bound`.
+        """
+        pieces = self._pieces
+        if not self.ended or len(pieces) != 1 or self.size or self._inflater is not None:
+            return b""
+        data = pieces[0]
+        if len(data) > bound.most:
+            return b""
+        pieces.clear()
+        return data
+
     # Called by the connection.
 
     def wait_for_change(self) -> asyncio.Future[None]:
