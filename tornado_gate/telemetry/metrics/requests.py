@@ -110,14 +110,10 @@ class RequestMetrics:
         format, operation, model, provider, status = labels
         self._requests.labels(format, operation, model, provider, str(status)).inc(len(entries))
         observe_all(self._seconds.labels(format, operation), [entry.total_ms / 1000 for entry in entries])
-        first_events = [
-            seconds for entry in entries if (seconds := entry.progress.first_event_seconds) is not None
-        ]
+        first_events = [seconds for entry in entries if (seconds := entry.progress.first_event_seconds) is not None]
         if first_events:
             observe_all(self._first_event.labels(format, operation, provider), first_events)
-        usages = [
-            usage for entry in entries if (usage := entry.meter.usage) is not None and not entry.progress.cached
-        ]
+        usages = [usage for entry in entries if (usage := entry.meter.usage) is not None and not entry.progress.cached]
         for direction, tokens in sum_tokens(usages):
             self._tokens.labels(model, provider, direction).inc(tokens)
         for entry in entries:
