@@ -48,12 +48,12 @@ class RowMaker:
 
     def make_row(self, entry: Entry) -> StoredRow:
         """Return the values of a request's row."""
-        meter, target, caller = entry.meter, entry.target, entry.caller
-        kind = (id(caller), id(target), entry.model, entry.format, entry.operation, entry.status, entry.error_code)
-        outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-        common = self._common.get((kind, outcome))
+        meter, target, caller, status = entry.meter, entry.target, entry.caller, entry.status
+        outcome = entry.outcome or find_outcome(status, entry.error_code)
+        kind = (id(caller), id(target), entry.model, entry.format, entry.operation, status, outcome)
+        common = self._common.get(kind)
         if common is None:
-            common = self._common[kind, outcome] = _make_common_values(entry, outcome)
+            common = self._common[kind] = _make_common_values(entry, outcome)
         usage, is_estimated = settle_usage(entry, outcome)
         is_cached = entry.progress.cached
         return (
@@ -137,8 +137,7 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
         text += "".join([f',"{name}":{min(count, MAX_TOKENS)}' for name, count in counts.items() if count is not None])
     if entry.headers:
         text += f',"attribution":{_render_attribution(entry.headers)}'
-    user = _find_end_user(entry)
-    if user:
+    if (entry.end_user or entry.headers) and (user := _find_end_user(entry)):
         text += f',"end_user":{orjson.dumps(user).decode()}'
     if is_estimated or entry.error_code or entry.body or characters or progress.cached:
         rare = {

@@ -197,7 +197,8 @@ class Ledger:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
                 self._count_dropped(1)
                 continue
-            entry.charge.release_body()
+            if entry.charge.estimate_prompt is not None:
+                entry.charge.release_body()
             rows.append((row, bool(entry.row_id)))
             if row[COST] is None:
                 unpriced[entry.target.model, entry.target.provider] += 1
