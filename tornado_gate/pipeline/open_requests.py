@@ -36,8 +36,10 @@ class OpenRequests:
 
     def begin(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
         """Count a request that starts: until `end` the snapshot's pools stay open and draining waits for it."""
-        number, users = snapshot.number, self._users
-        users[number] = users.get(number, 0) + 1
+        try:
+            self._users[snapshot.number] += 1
+        except KeyError:
+            self._users[snapshot.number] = 1
         if waited_for:
             self.count += 1
 
@@ -48,12 +50,9 @@ class OpenRequests:
             self.count -= 1
             if self._idle is not None and not self.count:
                 self._idle.set()
-        users = self._users[number] - 1
-        if users:
-            self._users[number] = users
-            return
-        del self._users[number]
-        if number in self._retired:
+        self._users[number] -= 1
+        if self._retired and not self._users[number]:
+            del self._users[number]
             self._forget_unused()
 
     async def wait_until_idle(self) -> None:
@@ -77,7 +76,7 @@ class OpenRequests:
         self._forget_unused()
 
     def _forget_unused(self) -> None:
-        self._retired = {number: old for number, old in self._retired.items() if number in self._users}
+        self._retired = {number: old for number, old in self._retired.items() if self._users.get(number)}
         self._on_unused(self._retired.values())
 
 
