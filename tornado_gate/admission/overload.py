@@ -1,6 +1,6 @@
 """Refuses new requests before the memory or the latency of all collapses: 503 with Retry-After. One object for each process.
 
-Three bounds of conf's ``limits``: `open_requests`, shared by account by the rule of `storage/shares.py`; `loop_lag_seconds`, the
+Three bounds of conf's ``limits``: `open_requests`, shared by account by the rule of `account_shares.py`; `loop_lag_seconds`, the
 delay of the event loop that lasts for a second; `memory_bytes`, or the container's limit. While the loop lags, an account without
 an open request still gets in, so one busy account does not lock out the others; while memory is short, a few requests in all do,
 so that a process whose memory stays high for another reason still answers.
@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import Unavailable
-from tornado_gate.storage.shares import may_hold
 from tornado_gate.telemetry.memory import CONTAINER_SHARE, ContainerMemory, read_resident_bytes
 
 RETRY_SECONDS: Final = 2

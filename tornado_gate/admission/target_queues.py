@@ -2,7 +2,7 @@
 
 A request that finds all places taken waits in a queue of limited length, for a limited time, and holds nothing of the upstream
 meanwhile. Accounts share both: the next place goes to the waiting account that has fewest requests running, and the queue's
-places are held by the rule of `storage/shares.py`, so one account cannot fill it.
+places are held by the rule of `account_shares.py`, so one account cannot fill it.
 
 Places and queue are those of the machine (`shared_places.py`); who is next is decided in each process, for its own requests. A
 process in which a request has ended takes the place for one of its own with a probability equal to its share of all that wait;
@@ -18,11 +18,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.shared_places import SharedPlaces
 from tornado_gate.config.model import TargetConcurrency
 from tornado_gate.errors import TargetBusy
-from tornado_gate.storage.shares import may_hold
 
 Report = Callable[[str, int, int], None]
 """Called after a change with the provider entry, its running and its waiting requests."""

@@ -24,10 +24,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.errors import Unavailable
 from tornado_gate.plugins.guard_lanes import ReviewHangs, ReviewTimeout
 from tornado_gate.plugins.watchdog import runs_in
-from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
 Report = Callable[[int, int, int, int], None]

@@ -32,7 +32,6 @@ from tornado_gate.targets.health import TargetHealth
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound
-from tornado_gate.types.answer_budget import set_answers_bytes
 
 FLUSH_SECONDS = 2.0
 
@@ -121,7 +120,6 @@ class Gate:
         self.overload.limits = config.limits
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
-        set_answers_bytes(config.limits.answers_bytes)
         self.keys.replace(snapshot.keys)
         self.pools.apply(config.limits)
         self.health.apply(config.circuits, targets.providers)

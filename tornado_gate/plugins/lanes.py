@@ -362,6 +362,7 @@ class ProviderLane(Lane):
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
         sends = "call_upstream" in plugin.hooks["provider"] or bool(self.list_wrappers("call_upstream"))
         self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
+        self._sends = sends
         explains = "translate_upstream_error" in plugin.hooks["provider"]
         self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
 
@@ -418,6 +419,8 @@ class ProviderLane(Lane):
         except GateError as error:
             redact_error(call.target, error)
             raise
+        if self._sends and upstream.needs_reader(incoming):
+            return upstream.add_reader(call, incoming)
         return incoming
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:

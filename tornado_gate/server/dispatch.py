@@ -70,7 +70,9 @@ async def _answer_with_guards(
         raise
     if isinstance(answer, MediaFile):
         return answer
-    reply = await review_reply(review, snapshot.formats[call.format], answer.call, answer.reply)
+    reply = await review_reply(
+        review, snapshot.formats[call.format], answer.call, answer.reply, services.gate.pools.large_responses
+    )
     review.report_losses(answer.call)
     return PreparedAnswer(answer.call, reply)
 

@@ -198,7 +198,7 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
         return incoming
     return UpstreamResponse(
         chunks=chunks, status=incoming.status, headers=headers, context=incoming.context, provider=incoming.provider,
-        claim=incoming.claim,
+        reader=incoming.reader,
     )  # fmt: skip
 
 

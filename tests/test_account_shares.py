@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tornado_gate.storage.shares import evict, may_hold
+from tornado_gate.account_shares import evict, may_hold
 
 
 def lost(
