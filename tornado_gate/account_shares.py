@@ -36,15 +36,16 @@ class AccountShares:
     """The units of one resource that accounts hold: at most `total`, which may be replaced, and each account a free share.
 
     `held` is the sum. Every unit that was held is released once, with the same account. Only one thread may use it at a time.
+    `report` may be set later.
     """
 
-    __slots__ = ("_held_by", "_report", "held", "total")
+    __slots__ = ("_held_by", "held", "report", "total")
 
     def __init__(self, total: int, report: Report | None = None) -> None:
         self.total = total
         self.held = 0
         self._held_by: dict[str, int] = {}
-        self._report = report
+        self.report = report
 
     def count_held(self, account: str) -> int:
         """Return the units that an account holds."""
@@ -64,8 +65,8 @@ class AccountShares:
             return
         self.held += size
         self._held_by[account] = self._held_by.get(account, 0) + size
-        if self._report is not None:
-            self._report(self.held)
+        if self.report is not None:
+            self.report(self.held)
 
     def try_hold(self, account: str, size: int) -> bool:
         """Hold `size` units if they fit the total and the share. Return whether they do."""
@@ -74,7 +75,7 @@ class AccountShares:
             self.hold(account, size)
         return fits
 
-    def lend(self, account: str, size: int) -> Callable[[], None] | None:
+    def keep(self, account: str, size: int) -> Callable[[], None] | None:
         """Hold `size` units if they fit. Return the function that releases them, to be called once; None if they do not fit."""
         return partial(self.release, account, size) if self.try_hold(account, size) else None
 
@@ -88,8 +89,8 @@ class AccountShares:
             self._held_by[account] = rest
         else:
             del self._held_by[account]
-        if self._report is not None:
-            self._report(self.held)
+        if self.report is not None:
+            self.report(self.held)
 
 
 class FixedShares(AccountShares):

@@ -53,8 +53,8 @@ def limit(services: Services, **limits: Any) -> None:
 
 def assert_nothing_held(services: Services) -> None:
     assert services.bodies.held == services.forms.held == 0
-    assert not services.bodies._shares
-    assert not services.forms._shares
+    assert not services.bodies._bodies
+    assert not services.forms._bodies
     assert len(services.rates) == 0
     assert services.gate.requests.count == 0
 

@@ -54,7 +54,7 @@ def load_object(raw: bytes) -> dict[str, Any]:
 def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
     """Return the object like `load_object`, for a large body whose text was measured.
 
-    It may run in a thread: it lets other threads run between its steps, which are short (`types/large_json.py`). The error for a
+    It may run in a thread: it lets other threads run between its steps, which are short (`codec/large_json.py`). The error for a
     duplicate name does not contain the name.
     """
     value = _parse_object(raw)

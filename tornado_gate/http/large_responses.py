@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from tornado_gate.account_shares import AccountShares
+from tornado_gate.account_shares import AccountShares, Report
 from tornado_gate.codec.large_json import load_upstream_json
 from tornado_gate.errors import Unavailable
 from tornado_gate.streams.large_work import run_alone
@@ -22,8 +22,8 @@ RETRY_SECONDS: Final = 5
 class LargeResponses:
     """The limit for the memory of all large responses, in bytes. `shares.total` is conf's ``limits.answers_bytes``."""
 
-    def __init__(self, total: int) -> None:
-        self.shares = AccountShares(total)
+    def __init__(self, total: int, report: Report | None = None) -> None:
+        self.shares = AccountShares(total, report)
         self._lock = threading.Lock()  # large responses are read in the loop and in a thread
 
     def open_reader(self, account: str) -> LargeResponseReader:

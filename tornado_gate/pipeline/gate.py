@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore
@@ -61,7 +62,7 @@ class Gate:
         self.worker = BodyWorker()
         self.guarding = GuardServices(metrics, self.worker, ReviewThreads(metrics.guards.set_threads))
         self.health = TargetHealth(metrics, config.server.data_dir / "health")
-        self.pools = ProviderPools(config.limits)
+        self.pools = ProviderPools(config.limits, partial(metrics.admission.set_shared, "large_responses"))
         self.requests = OpenRequests(self._close_unused_pools)
         self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self.readiness = Readiness(self.overload.explain_overload, self.guarding.threads.explain_stuck)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Container, Hashable
 
+from tornado_gate.account_shares import Report
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.http.upstream import Pool
@@ -12,11 +13,11 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 
 
 class ProviderPools:
-    """The connection pools of a process."""
+    """The connection pools of a process. `report` gets the bytes that all large responses hold."""
 
-    def __init__(self, limits: LimitsConfig) -> None:
+    def __init__(self, limits: LimitsConfig, report: Report | None = None) -> None:
         self._limits = limits
-        self.large_responses = LargeResponses(limits.answers_bytes)
+        self.large_responses = LargeResponses(limits.answers_bytes, report)
         self._pools: dict[Hashable, Pool] = {}
         self._closing: set[asyncio.Future[None]] = set()
 

@@ -256,9 +256,8 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     UpstreamError.
 
     `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `reader` limits the
-    memory of a large response and has a thread for it; the core sets it, also for a response of a plugin's own `call_upstream`. A
-    small response in a `BufferedBody` needs none. `context` is for plugins with their own `call_upstream`; the core does not read
-    it.
+    memory of a large response and has a thread for it; the core sets it, also for a plugin's own `call_upstream`, but not for a
+    small `BufferedBody`. `context` is for plugins with their own `call_upstream`; the core does not read it.
     """
 
     chunks: AsyncIterator[bytes]

@@ -32,6 +32,14 @@ class AdmissionMetrics:
         self._bodies_refused = series.make_counter(
             "tornado_gate_bodies_refused", "Bodies that waited in vain and got 503.", ["storage"]
         )
+        self._shared: dict[str, int] = {}
+        self._shared_shown: dict[str, int] = {}
+        self._shared_bytes = series.make_gauge(
+            "tornado_gate_shared_bytes",
+            "Bytes of memory that accounts share: large_responses, fetched_files, kept_turns.",
+            ["resource"],
+            mode="livesum",
+        )
         self._shed = series.make_counter(
             "tornado_gate_shed_requests",
             "Requests that were refused with 503 because of an overload, by reason.",
@@ -49,6 +57,11 @@ class AdmissionMetrics:
         self._bodies[storage] = held_bytes, waiting, refused
         self._flusher.request_flush()
 
+    def set_shared(self, resource: Literal["large_responses", "fetched_files", "kept_turns"], held_bytes: int) -> None:
+        """Set what all accounts hold of a shared memory. Any thread may call it."""
+        self._shared[resource] = held_bytes
+        self._flusher.request_flush()
+
     def count_shed_request(self, reason: str) -> None:
         """Count a request that was refused because of an overload; `reason` is one of a few."""
         self._shed.labels(reason).inc()
@@ -58,6 +71,13 @@ class AdmissionMetrics:
         self._connection_limits.labels(limit).inc()
 
     def _flush(self) -> None:
+        self._flush_bodies()
+        shared = self._shared.copy()  # a thread may change it
+        for resource, held in shared.items() if shared != self._shared_shown else ():
+            self._shared_bytes.labels(resource).set(held)
+        self._shared_shown = shared
+
+    def _flush_bodies(self) -> None:
         if self._bodies == self._bodies_shown:
             return
         for storage, (held, waiting, refused) in self._bodies.items():
