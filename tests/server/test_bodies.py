@@ -308,6 +308,25 @@ async def test_a_budget_that_stays_full_is_not_ready_and_metrics_show_it(
 
 
 @pytest.mark.gen_test(timeout=30)
+async def test_the_memory_that_accounts_share_is_a_metric(services: Services, ask: Ask) -> None:
+    large = services.gate.pools.large_responses.open_reader("a")
+    large.hold(3000)
+    forget = services.turns.keep("a", 2000)
+    assert forget is not None
+    await services.fetcher.memory.reserve("a", 1000, 1, "busy")
+    held = {"large_responses": 3000, "kept_turns": 2000, "fetched_files": 1000}
+    shown = (await ask("/metrics")).body.decode()
+    for resource, size in held.items():
+        assert f'tornado_gate_shared_bytes{{resource="{resource}"}} {size:.1f}' in shown
+    large.release()
+    forget()
+    services.fetcher.memory.release("a", 1000)
+    shown = (await ask("/metrics")).body.decode()
+    for resource in held:
+        assert f'tornado_gate_shared_bytes{{resource="{resource}"}} 0.0' in shown
+
+
+@pytest.mark.gen_test(timeout=30)
 async def test_no_cache_keeps_long_texts_of_callers(services: Services, base_url: str, http_server: HTTPServer) -> None:
     logging.disable()  # pytest keeps every line
     gate = services.gate

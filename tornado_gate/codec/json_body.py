@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from tornado_gate.codec.json_bounds import JsonMeasure, measure_json
-from tornado_gate.codec.large_json import WHOLE_BYTES, load_json
+from tornado_gate.codec.large_json import load_json
 from tornado_gate.errors import InvalidField, RequestError
+from tornado_gate.types.wire import WHOLE_BYTES
 
 MAX_DEPTH = 128
 """The maximum nesting of objects and arrays. No known API needs 30; orjson encodes at most 254."""

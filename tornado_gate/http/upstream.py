@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from tornado_gate.codec.large_json import WHOLE_BYTES, encode_json
+from tornado_gate.codec.large_json import encode_json
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
@@ -33,6 +33,7 @@ from tornado_gate.http.client.response import HttpResponse, SizeBound
 from tornado_gate.http.large_responses import LargeResponseReader, LargeResponses
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
+from tornado_gate.types.wire import WHOLE_BYTES
 
 if TYPE_CHECKING:
     import aiohttp

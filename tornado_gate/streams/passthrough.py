@@ -18,14 +18,14 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from tornado_gate.codec.large_json import WHOLE_BYTES, load_json, load_upstream_json
+from tornado_gate.codec.large_json import load_json, load_upstream_json
 from tornado_gate.codec.text_lengths import count_text_values
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.streams.events import join_frames
 from tornado_gate.types import BufferedBody, Call, Meter, Reply, UpstreamResponse, VerbatimRequest
 from tornado_gate.types.media_type import media_type
-from tornado_gate.types.wire import ResponseReader, invalid_json_error
+from tornado_gate.types.wire import WHOLE_BYTES, ResponseReader, invalid_json_error
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
